@@ -1,0 +1,75 @@
+"""The errors that a user meets: what was wrong, where, and how to fix it, in one line.
+
+A programming error is never wrapped in one of these.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class EsbenchError(Exception):
+    """An error that is told to the user as one line; `exit_code` is the command's exit status."""
+
+    exit_code = 1
+
+    def __init__(self, what: str, *, where: str = "", hint: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = where
+        self.hint = hint
+
+    def __str__(self) -> str:
+        line = f"{self.where}: {self.what}" if self.where else self.what
+        return f"{line} ({self.hint})" if self.hint else line
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), self.what, self.where, self.hint))
+
+
+def _rebuild(kind: type[EsbenchError], what: str, where: str, hint: str) -> EsbenchError:
+    return kind(what, where=where, hint=hint)
+
+
+class UsageError(EsbenchError):
+    """The command line or something that it names is wrong: nothing was started."""
+
+    exit_code = 2
+
+
+class TrackError(EsbenchError):
+    """A track cannot be read or does not mean anything; `where` is file:line where it is known."""
+
+    exit_code = 2
+
+
+class CorpusError(EsbenchError):
+    """A document file is missing, damaged or cannot be made."""
+
+
+class EngineError(EsbenchError):
+    """A node cannot be had, started or reached."""
+
+
+class ClusterError(EsbenchError):
+    """A cluster refused or failed an administrative request."""
+
+
+class RecordError(EsbenchError):
+    """A race record is missing, ambiguous, damaged or cannot be written."""
+
+
+class RaceError(EsbenchError):
+    """A race could not be finished; what was measured until then is in its record."""
+
+
+def did_you_mean(word: str, allowed: Iterable[str]) -> str:
+    """A hint for a mistyped name: `did you mean "x"?` and the allowed names, at most twenty of them."""
+    names = sorted(allowed)
+    close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
+    guess = f'did you mean "{close[0]}"? ' if close else ""
+    if not names:
+        return f"{guess}there are none"
+    more = f" and {len(names) - 20} more" if len(names) > 20 else ""
+    return f"{guess}known: {', '.join(names[:20])}{more}"

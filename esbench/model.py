@@ -1,0 +1,163 @@
+"""A track, as frozen dataclasses: what to index and what to ask. No I/O, no behaviour beyond lookups.
+
+Durations are seconds, sizes bytes. Keys of raw `params` are spelled as in the track (`bulk-size`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from esbench.units import Rate
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A value drawn once per request: its `type` and that type's own keys (FORMATS: Variables)."""
+
+    name: str
+    type: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Index:
+    """An index that the track creates; `body` holds its settings and (typeless) mappings."""
+
+    name: str
+    body: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Documents:
+    """One document file of a corpus: a `source_file`, or `generate` (the generator's keys) instead of it.
+
+    `document_count` is the number of documents that the race uses, after --test-mode.
+    """
+
+    document_count: int
+    source_file: str | None = None
+    generate: Mapping[str, Any] | None = None
+    base_url: str | None = None
+    compressed_bytes: int | None = None
+    uncompressed_bytes: int | None = None
+    includes_action_and_meta_data: bool = False
+    target_index: str | None = None
+    target_data_stream: str | None = None
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Corpus:
+    name: str
+    documents: tuple[Documents, ...]
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def document_count(self) -> int:
+        return sum(part.document_count for part in self.documents)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What a task does: a registered `type` with its `params` as the track spells them."""
+
+    name: str
+    type: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    variables: tuple[Variable, ...] = ()
+    include_in_reporting: bool | None = None  # None: as its type says
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A part of an open loop's rate over time: `rate` for `duration_s`."""
+
+    duration_s: float
+    rate: Rate
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """When requests are due. Without a rate and stages the loop is closed."""
+
+    kind: str = "deterministic"
+    rate: Rate | None = None
+    ramp_up_s: float = 0.0
+    stages: tuple[Stage, ...] = ()
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_open(self) -> bool:
+        return self.rate is not None or bool(self.stages)
+
+
+@dataclass(frozen=True)
+class Task:
+    """An operation with clients, a length and a schedule.
+
+    Length: `time_period_s` after `warmup_time_s`; or `requests` in total; or `iterations` (and
+    `warmup_iterations`) per client; or neither: once, or until the operation's corpus is exhausted.
+    """
+
+    name: str
+    operation: Operation
+    clients: int = 1
+    schedule: Schedule = field(default_factory=Schedule)
+    warmup_iterations: int | None = None
+    iterations: int | None = None
+    requests: int | None = None
+    warmup_time_s: float | None = None
+    time_period_s: float | None = None
+    think_time_s: float = 0.0
+    within_ms: tuple[float, ...] = ()
+    tags: tuple[str, ...] = ()
+    ignore_response_error_level: str | None = None
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[str, Any] = field(default_factory=dict)  # further keys of the task
+
+    @property
+    def is_time_based(self) -> bool:
+        return self.warmup_time_s is not None or self.time_period_s is not None
+
+
+@dataclass(frozen=True)
+class Step:
+    """One element of a schedule: a task, or several in parallel."""
+
+    tasks: tuple[Task, ...]
+    clients: int | None = None  # fewer than the tasks' sum: the tasks share them
+    completed_by: str | None = None  # a task's name, or "any"
+
+
+@dataclass(frozen=True)
+class Challenge:
+    name: str
+    steps: tuple[Step, ...]
+    description: str = ""
+    default: bool = False
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        return tuple(task for step in self.steps for task in step.tasks)
+
+
+@dataclass(frozen=True)
+class Track:
+    """A rendered, validated track. `digest` is the sha256 of its source files, unrendered."""
+
+    name: str
+    path: Path
+    description: str
+    digest: str
+    challenges: tuple[Challenge, ...]
+    indices: tuple[Index, ...] = ()
+    corpora: tuple[Corpus, ...] = ()
+    variables: tuple[Variable, ...] = ()
+    params: Mapping[str, Any] = field(default_factory=dict)  # as given by the user
+    requires: tuple[str, ...] = ()  # node features: percolator, painless, language-analyzers
+    meta: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,216 @@
+"""The race record: what a race measured, as frozen dataclasses and as race.json (schema 1).
+
+Times of day are ISO 8601 UTC, durations end in `_s`, measured times are milliseconds. What a race did not
+measure is None, never zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+SCHEMA = 1
+PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99)
+
+
+@dataclass(frozen=True)
+class ErrorKind:
+    """How often a kind of failure happened, with the text of the first one."""
+
+    count: int
+    example: str
+
+
+@dataclass(frozen=True)
+class Check:
+    """A statement about a task's figures. `level`: ok, warning, unusable (figures must not be used)."""
+
+    name: str
+    level: str
+    message: str
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class Throughput:
+    """Units per second over the measurement window; min, median, max of its whole seconds (three at least)."""
+
+    unit: str
+    mean: float | None
+    median: float | None = None
+    min: float | None = None
+    max: float | None = None
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Counts of the warmup phase."""
+
+    requests: int
+    units: float
+    errors: int
+    duration_s: float
+
+
+@dataclass(frozen=True)
+class Window:
+    """The measurement window, in seconds since the step's start."""
+
+    start_s: float
+    end_s: float
+
+
+@dataclass(frozen=True)
+class NamedRequest:
+    """One request of a sequence (`task/name`), or a class of results (created, updated), with its own figures."""
+
+    name: str
+    requests: int
+    errors: int
+    service_time_ms: Mapping[str, float] | None = None
+    histogram: str | None = None
+
+
+@dataclass(frozen=True)
+class TaskResult:
+    """What one task measured. Distributions map mean, min, max, p50 ... p99.99 to milliseconds.
+
+    A percentile that the number of samples does not carry is absent. `histograms` are base64 HdrHistogram V2,
+    in ns: latency, service_time, driver_lag, client_wait, schedule_lag, failed.
+    """
+
+    name: str
+    step: int
+    operation: str
+    operation_type: str
+    loop: str  # open, closed
+    clients: int
+    workers: int
+    schedule: str
+    target_rate_per_s: float | None
+    target_unit: str | None
+    params_digest: str
+    include_in_reporting: bool
+    warmup: Phase
+    window: Window
+    duration_s: float
+    requests: int
+    units: float
+    unit: str
+    errors: int
+    error_kinds: Mapping[str, ErrorKind]
+    error_rate_ratio: float | None
+    due: int | None
+    sent: int
+    unsent: int | None
+    waited_ratio: float | None
+    throughput: Throughput
+    latency_ms: Mapping[str, float] | None = None
+    service_time_ms: Mapping[str, float] | None = None
+    client_wait_ms: Mapping[str, float] | None = None
+    driver_lag_ms: Mapping[str, float] | None = None
+    schedule_lag_ms: Mapping[str, float] | None = None
+    driver_share_ratio: float | None = None
+    within_ms: Mapping[str, float] = field(default_factory=dict)
+    histograms: Mapping[str, str] = field(default_factory=dict)
+    requests_by_name: tuple[NamedRequest, ...] = ()
+    checks: tuple[Check, ...] = ()
+    telemetry: Mapping[str, Any] = field(default_factory=dict)
+    cluster: str = "default"
+    tags: tuple[str, ...] = ()
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CorpusFacts:
+    name: str
+    digest: str
+    documents: int
+    synthetic: bool = False
+
+
+@dataclass(frozen=True)
+class TrackFacts:
+    name: str
+    path: str
+    digest: str
+
+
+@dataclass(frozen=True)
+class NodeFacts:
+    """One node as the cluster reports it."""
+
+    name: str
+    version: str
+    roles: tuple[str, ...] = ()
+    host: str = ""
+    heap_max_bytes: int | None = None
+    processors: int | None = None
+    jvm: str = ""
+    plugins: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ClusterFacts:
+    """A raced cluster. `statistics` maps names of the summary (`indexing_time_ms`) to what the race added;
+    `indices` maps an index to its settings, shards, documents and store size at the end of the race."""
+
+    pipeline: str
+    hosts: tuple[str, ...]
+    distribution: str
+    version: str
+    build_hash: str = ""
+    name: str = ""
+    nodes: tuple[NodeFacts, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)  # the engine's: heap, java, plugins
+    indices: Mapping[str, Any] = field(default_factory=dict)
+    statistics: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class DriverFacts:
+    """A load worker: where it ran, the CPU seconds it used."""
+
+    host: str
+    worker: int
+    cpu_s: float
+    clock_uncertainty_ms: float = 0.0
+    loop: str = ""  # uvloop, asyncio
+
+
+@dataclass(frozen=True)
+class Session:
+    id: str
+    kind: str  # rounds, duel
+    side: str = ""
+    round: int = 0
+    pair: int = 0
+    position: int = 0
+
+
+@dataclass(frozen=True)
+class RaceRecord:
+    """race.json. `status`: running, complete, cancelled, failed; `failure` says why it failed."""
+
+    race_id: str
+    status: str
+    started_at: str
+    track: TrackFacts
+    challenge: str
+    schema: int = SCHEMA
+    finished_at: str | None = None
+    esbench: Mapping[str, str] = field(default_factory=dict)  # version, revision
+    track_params: Mapping[str, Any] = field(default_factory=dict)
+    corpora: tuple[CorpusFacts, ...] = ()
+    user_tags: Mapping[str, str] = field(default_factory=dict)
+    seed: int = 1
+    test_mode: bool = False
+    session: Session | None = None
+    host_class: str = ""
+    drivers: tuple[DriverFacts, ...] = ()
+    clusters: Mapping[str, ClusterFacts] = field(default_factory=dict)
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    tasks: tuple[TaskResult, ...] = ()
+    warnings: tuple[str, ...] = ()
+    failure: str | None = None

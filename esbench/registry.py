@@ -1,0 +1,46 @@
+"""Plugins by name: one shape of registry for operations, variables, schedules, devices, engines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.metadata import entry_points
+from typing import Generic, TypeVar
+
+from esbench.errors import UsageError, did_you_mean
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """Name -> plugin. Built by a function and passed in; never a module's global state."""
+
+    def __init__(self, kind: str) -> None:
+        """`kind` is what the plugins are called in errors, in the singular ("operation type")."""
+        self.kind = kind
+        self._plugins: dict[str, T] = {}
+
+    def add(self, name: str, plugin: T) -> None:
+        """Register a plugin; a name that is taken is a ValueError: nothing is overridden silently."""
+        if name in self._plugins:
+            raise ValueError(f'{self.kind} "{name}" is registered twice')
+        self._plugins[name] = plugin
+
+    def add_entry_points(self, group: str) -> None:
+        """Add what installed packages offer under an entry-point group (say `esbench.operations`)."""
+        for point in entry_points(group=group):
+            self.add(point.name, point.load())
+
+    def get(self, name: str, where: str = "") -> T:
+        """The plugin of that name, or a UsageError with a did-you-mean."""
+        try:
+            return self._plugins[name]
+        except KeyError:
+            raise UsageError(
+                f'unknown {self.kind} "{name}"', where=where, hint=did_you_mean(name, self._plugins)
+            ) from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._plugins
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._plugins))

@@ -1,0 +1,115 @@
+"""Durations, rates and sizes: parsed from what users write, formatted for what they read.
+
+Nobody else parses or formats a number with a unit.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from esbench.errors import UsageError
+
+_NUMBER_UNIT = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)\s*([^\s0-9].*?)?\s*")
+_SECONDS = {
+    "ns": 1e-9,
+    "us": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "sec": 1.0,
+    "m": 60.0,
+    "min": 60.0,
+    "h": 3600.0,
+    "d": 86400.0,
+}
+_BYTES = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A target rate: `value` units per second, shared by all clients of a task."""
+
+    value: float
+    unit: str  # ops, docs, pages, MB
+
+    def __str__(self) -> str:
+        return f"{self.value:g} {self.unit}/s"
+
+
+def parse_duration(value: object, where: str = "") -> float:
+    """Seconds from a number of seconds or text with a unit: 90, "90", "500ms", "5m", "1h"."""
+    number, unit = _split(value, where, "a duration", 'say 30, "500ms" or "5m"')
+    if unit and unit not in _SECONDS:
+        raise UsageError(
+            f'"{value}" has no known unit of time', where=where, hint=f"units: {', '.join(_SECONDS)}"
+        )
+    return number * _SECONDS[unit or "s"]
+
+
+def parse_rate(value: object, where: str = "") -> Rate:
+    """A rate from a number (ops/s) or text: 1000, "1000", "1000 docs/s", "1000/s"."""
+    number, unit = _split(value, where, "a rate", 'say 1000 or "1000 docs/s"')
+    unit = unit.strip()
+    if unit and not unit.endswith("/s"):
+        raise UsageError(f'"{value}" is not a rate per second', where=where, hint='say "1000 docs/s"')
+    if number <= 0:
+        raise UsageError(f'a rate must be above zero, not "{value}"', where=where)
+    return Rate(number, unit.removesuffix("/s").strip() or "ops")
+
+
+def parse_size(value: object, where: str = "") -> int:
+    """Bytes from a number or text: 1048576, "512m", "1g", "1.5 GB" (powers of 1,024)."""
+    number, unit = _split(value, where, "a size", 'say "512m" or "1g"')
+    key = unit.lower().removesuffix("ib").removesuffix("b") if unit.lower() != "b" else "b"
+    if key and key not in _BYTES:
+        raise UsageError(f'"{value}" has no known unit of size', where=where, hint="units: b, k, m, g, t")
+    return int(number * _BYTES[key or "b"])
+
+
+def _split(value: object, where: str, what: str, hint: str) -> tuple[float, str]:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise UsageError(f"{value!r} is not {what}", where=where, hint=hint)
+    if isinstance(value, int | float):
+        if value < 0:
+            raise UsageError(f"{what} cannot be negative: {value!r}", where=where, hint=hint)
+        return float(value), ""
+    match = _NUMBER_UNIT.fullmatch(value)
+    if match is None:
+        raise UsageError(f'"{value}" is not {what}', where=where, hint=hint)
+    return float(match[1]), match[2] or ""
+
+
+def format_duration(seconds: float) -> str:
+    """A duration for people: 0.42 -> "420 ms", 75 -> "1 min 15 s"."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s".replace(".0 s", " s")
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+def format_bytes(count: float) -> str:
+    """A size for people: 1536 -> "1.5 KB" (powers of 1,024)."""
+    for unit in ("B", "KB", "MB", "GB"):
+        if abs(count) < 1024:
+            return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} TB"
+
+
+def format_number(value: float) -> str:
+    """A measured number for a table: about four significant digits, none invented for counts."""
+    if isinstance(value, int) or (value == round(value) and abs(value) >= 1000):
+        return f"{value:.0f}"
+    magnitude = abs(value)
+    if magnitude >= 1000:
+        return f"{value:.0f}"
+    if magnitude >= 100:
+        return f"{value:.1f}"
+    if magnitude >= 10:
+        return f"{value:.2f}"
+    return f"{value:.3f}"
