@@ -1,0 +1,246 @@
+"""What an operation type is: its parameters, and how it compiles to what a client sends and judges.
+
+An operation compiles before the clock starts. While the clock runs, a client draws (values of variables, the next
+slice of a corpus), renders bytes, and judges the reply by looking only at what it must.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from esbench.dialect import Dialect
+from esbench.errors import TrackError, did_you_mean
+from esbench.model import Corpus, Index, Task, Variable
+
+if TYPE_CHECKING:
+    from esbench.track.corpus import PreparedDocuments
+
+Body = bytes | bytearray | memoryview
+RequestBytes = Sequence[Body]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a reply was worth: acknowledged `units`, and the `error` kind of a failure with the reply's own words.
+
+    `label` counts good replies of different results apart (created, updated).
+    """
+
+    units: float = 1
+    error: str | None = None
+    example: str = ""
+    label: str | None = None
+
+
+GOOD = Verdict()
+
+
+class Exhausted(Exception):  # noqa: N818 - an end, not an error
+    """A client's corpus has no more documents."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One HTTP request of an operation: rendered from a draw at the moment of sending, judged by its reply.
+
+    `name` is the row under `task/name` when the operation is a sequence of several; empty otherwise.
+    """
+
+    name: str
+    render: Callable[[Any], RequestBytes]
+    judge: Callable[[int, bytes, Any], Verdict]  # status, body, the draw
+
+
+class ClientProgram(Protocol):
+    """What one client executes again and again: draw once, then each exchange in turn on its connection."""
+
+    exchanges: Sequence[Exchange]
+
+    def draw(self) -> Any:
+        """The values of the next request; raises Exhausted at the end of a corpus."""
+        ...
+
+
+class Reply(Protocol):
+    """A reply as an administrative operation sees it."""
+
+    status: int
+    body: bytes
+
+    def json(self) -> Any: ...
+
+
+class Session(Protocol):
+    """A client of administrative operations: one connection, one request at a time."""
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        timeout_s: float | None = None,
+    ) -> Reply: ...
+
+
+class Script(Protocol):
+    """An operation that decides from replies what to do next; run once per iteration."""
+
+    async def run(self, session: Session) -> Verdict: ...
+
+
+class Program(Protocol):
+    """An operation compiled for the client slots of one worker."""
+
+    finite: bool  # its clients end by themselves (Exhausted)
+
+    def client(self, slot: int, headers: bytes) -> ClientProgram | Script:
+        """The program of one client slot; `headers` are the header lines of its connection."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@dataclass
+class Ledger:
+    """What a race's writes have done so far, kept by the coordinator and handed on from step to step.
+
+    `acknowledged`: documents per index; `emptied`: indices deleted or created in this step;
+    `next_values`: the first value of a sequence that nobody has drawn yet.
+    """
+
+    acknowledged: dict[str, int] = field(default_factory=dict)
+    emptied: set[str] = field(default_factory=set)
+    next_values: dict[str, int] = field(default_factory=dict)
+
+    def acknowledge(self, index: str, documents: int) -> None:
+        self.acknowledged[index] = self.acknowledged.get(index, 0) + documents
+
+    def empty(self, index: str) -> None:
+        self.emptied.add(index)
+        self.acknowledged.pop(index, None)
+
+
+@dataclass(frozen=True)
+class TaskContext:
+    """Everything that an operation may know when it compiles for one worker.
+
+    `slots` are the worker's client slots out of 0..task.clients-1; `stripe` of `stripes` is the worker's place
+    among the workers of the task. `before` is the ledger at the step's start; what this task adds goes into
+    `ledger`.
+    """
+
+    task: Task
+    dialect: Dialect
+    indices: tuple[Index, ...]
+    corpora: tuple[Corpus, ...]
+    documents: tuple[PreparedDocuments, ...]
+    variables: tuple[Variable, ...]
+    seed: int
+    race_id: str
+    slots: tuple[int, ...]
+    stripe: int
+    stripes: int
+    before: Ledger
+    ledger: Ledger
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        return self.task.operation.params
+
+    @property
+    def where(self) -> str:
+        return f'task "{self.task.name}"'
+
+    def default_index(self) -> str:
+        """The `index` parameter, or the track's only index."""
+        if index := self.params.get("index"):
+            return str(index)
+        if len(self.indices) == 1:
+            return self.indices[0].name
+        names = [index.name for index in self.indices]
+        raise TrackError(
+            'the operation needs "index"',
+            where=self.where,
+            hint=f"the track has {len(names)} indices: {', '.join(names)}"
+            if names
+            else "the track has no index",
+        )
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of an operation type. `kinds` are the Python types that its value may have."""
+
+    doc: str
+    kinds: tuple[type, ...] = (str,)
+    default: Any = None
+    required: bool = False
+    choices: tuple[str, ...] = ()
+
+
+# Parameters that every operation takes, whatever its type.
+COMMON = {
+    "request-timeout": Parameter("seconds until a request counts as timed out (60)", (int, float, str)),
+    "headers": Parameter("further HTTP headers", (dict,)),
+    "opaque-id": Parameter("the X-Opaque-Id header", (str,)),
+    "assertions": Parameter("conditions on the reply", (list,)),
+    "retries": Parameter("how often a failure is tried again", (int,), 0),
+    "retry-until-success": Parameter("try again until it succeeds", (bool, str), False),
+    "retry-wait-period": Parameter("seconds between tries", (int, float, str), 0.5),
+    "retry-on-timeout": Parameter("a timeout is tried again too", (bool, str), True),
+    "retry-on-error": Parameter("a refused request is tried again too", (bool, str), False),
+}
+
+
+class OperationType:
+    """A kind of operation by its name in tracks; subclasses say how it compiles."""
+
+    name: str
+    doc: str
+    unit = "ops"
+    admin = False  # hidden from the summary unless it failed
+    parameters: Mapping[str, Parameter] = {}
+
+    def check(self, params: Mapping[str, Any], where: str) -> None:
+        """Refuse a missing or mistyped parameter (TrackError); unknown ones are tolerated, as Rally does."""
+        for name, parameter in {**COMMON, **self.parameters}.items():
+            if name not in params:
+                if parameter.required:
+                    close = [key for key in params if key not in self.parameters and key not in COMMON]
+                    raise TrackError(
+                        f'operation type "{self.name}" needs "{name}": {parameter.doc}',
+                        where=where,
+                        hint=did_you_mean(name, close) if close else "",
+                    )
+                continue
+            value = params[name]
+            kinds = (*parameter.kinds, int) if float in parameter.kinds else parameter.kinds
+            wrong_bool = isinstance(value, bool) and bool not in kinds
+            if value is not None and (wrong_bool or not isinstance(value, kinds)):
+                expected = " or ".join(kind.__name__ for kind in parameter.kinds)
+                raise TrackError(f'"{name}" must be {expected}, not {value!r}', where=where)
+            if parameter.choices and value not in parameter.choices:
+                raise TrackError(
+                    f'"{name}" cannot be {value!r}',
+                    where=where,
+                    hint=did_you_mean(str(value), parameter.choices),
+                )
+
+    def units_per_request(self, params: Mapping[str, Any]) -> float:
+        """How many units one request stands for, for target rates in the operation's own unit."""
+        return 1.0
+
+    def compile(self, context: TaskContext) -> Program:
+        raise NotImplementedError
+
+
+def flag(value: object, default: bool = False) -> bool:
+    """A boolean parameter, which tracks also spell "true" and "false"."""
+    if value is None:
+        return default
+    return value if isinstance(value, bool) else str(value).lower() == "true"
