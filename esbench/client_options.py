@@ -1,0 +1,303 @@
+"""How to reach a cluster: its hosts, and the connection options that every client of a race shares.
+
+Standard library only, and light: load workers import it. It must not open a connection.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import ssl
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from esbench.errors import UsageError, did_you_mean
+from esbench.units import parse_duration
+
+DEFAULT_PORT = 9200
+WHERE = "--client-options"
+
+_OPTIONS = (
+    "timeout",
+    "use_ssl",
+    "verify_certs",
+    "ssl_assert_hostname",
+    "ca_certs",
+    "client_cert",
+    "client_key",
+    "basic_auth_user",
+    "basic_auth_password",
+    "api_key",
+    "http_compress",
+    "max_connections",
+)
+# Options of other clients that change nothing here, with the reason that the user is told.
+_WITHOUT_EFFECT = {
+    "enable_cleanup_closed": "esbench closes its connections itself",
+    "max_retries": "esbench never repeats a measured request",
+    "retry_on_timeout": "esbench never repeats a measured request",
+    "ssl_show_warn": "esbench does not warn about certificates",
+}
+_REFUSED = {
+    "create_api_key_per_client": "give one api_key for all clients",
+    "static_responses": "race against a server that answers at once instead",
+}
+
+
+@dataclass(frozen=True)
+class Host:
+    """One HTTP address of a cluster; `host` is a name or an address, an IPv6 address without brackets."""
+
+    host: str
+    port: int = DEFAULT_PORT
+    scheme: str = "http"
+
+    @property
+    def url(self) -> str:
+        """`http://10.0.0.1:9200`, with brackets around an IPv6 address."""
+        return f"{self.scheme}://{self}"
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True)
+class ClientOptions:
+    """Connection options, the same for every client of a race. Secrets stay out of its repr.
+
+    `timeout_s` is how long one request may take; `max_connections` bounds connections per worker (None: one
+    per client). `warnings` are sentences about given options that have no effect.
+    """
+
+    timeout_s: float = 60.0
+    use_ssl: bool = False
+    verify_certs: bool = True
+    ssl_assert_hostname: bool = True
+    ca_certs: str | None = None
+    client_cert: str | None = None
+    client_key: str | None = None
+    basic_auth_user: str | None = None
+    basic_auth_password: str | None = field(default=None, repr=False)
+    api_key: str | None = field(default=None, repr=False)
+    http_compress: bool = False
+    max_connections: int | None = None
+    warnings: tuple[str, ...] = ()
+
+    @classmethod
+    def from_mapping(cls, options: Mapping[str, Any], where: str = WHERE) -> ClientOptions:
+        """Options from what `--client-options` parses to (Rally's names); a UsageError says what is wrong."""
+        reader = _Reader(options, where)
+        reader.check_names()
+        user, password, api_key = (
+            reader.text("basic_auth_user"),
+            reader.text("basic_auth_password"),
+            reader.api_key(),
+        )
+        if (user is None) != (password is None):
+            missing = "basic_auth_password" if password is None else "basic_auth_user"
+            raise UsageError(f"{missing} is missing", where=where, hint="user and password go together")
+        if user is not None and api_key is not None:
+            raise UsageError("both a password and an api_key", where=where, hint="give one of them")
+        client_cert, client_key = reader.file("client_cert"), reader.file("client_key")
+        if client_key is not None and client_cert is None:
+            raise UsageError("client_key without client_cert", where=where, hint="give both")
+        return cls(
+            timeout_s=reader.timeout_s(),
+            use_ssl=reader.flag("use_ssl", default=False),
+            verify_certs=reader.flag("verify_certs", default=True),
+            ssl_assert_hostname=reader.flag("ssl_assert_hostname", default=True),
+            ca_certs=reader.file("ca_certs"),
+            client_cert=client_cert,
+            client_key=client_key,
+            basic_auth_user=user,
+            basic_auth_password=password,
+            api_key=api_key,
+            http_compress=reader.flag("http_compress", default=False),
+            max_connections=reader.count("max_connections"),
+            warnings=reader.warnings(),
+        )
+
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        """The headers that each request carries for these options: Authorization, or none."""
+        if self.api_key is not None:
+            return (("Authorization", f"ApiKey {self.api_key}"),)
+        if self.basic_auth_user is not None:
+            pair = f"{self.basic_auth_user}:{self.basic_auth_password}"
+            return (("Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}"),)
+        return ()
+
+    def ssl_context(self) -> ssl.SSLContext | None:
+        """A TLS context with these certificates, or None without TLS; a UsageError for a bad certificate."""
+        if not self.use_ssl:
+            return None
+        try:
+            context = ssl.create_default_context(cafile=self.ca_certs)
+        except (OSError, ssl.SSLError) as error:
+            raise UsageError(f"{self.ca_certs} holds no certificate", where=f"{WHERE} ca_certs") from error
+        if self.ca_certs is None:
+            _add_public_authorities(context)
+        if not self.verify_certs:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        elif not self.ssl_assert_hostname:
+            context.check_hostname = False
+        if self.client_cert is not None:
+            try:
+                # An empty password: a key that needs one must not ask on the terminal.
+                context.load_cert_chain(self.client_cert, self.client_key, password="")
+            except (OSError, ssl.SSLError) as error:
+                raise UsageError(
+                    f"{self.client_cert} and its key cannot be used: {error}",
+                    where=f"{WHERE} client_cert",
+                    hint="PEM files; the key without a password",
+                ) from error
+        return context
+
+
+def _add_public_authorities(context: ssl.SSLContext) -> None:
+    # certifi comes with elasticsearch-py, which trusts its authorities too: all clients must agree.
+    try:
+        import certifi
+    except ImportError:
+        return
+    context.load_verify_locations(certifi.where())
+
+
+def parse_hosts(
+    value: str | Iterable[str], options: ClientOptions | None = None, where: str = "--target-hosts"
+) -> tuple[tuple[Host, ...], ClientOptions]:
+    """Hosts from `10.0.0.1:9200,https://user:secret@x:9243,[::1]`, and the options that they imply.
+
+    The port is 9200, as in elasticsearch-py 443 after `https://`. User and password of a URL move into the
+    options; `use_ssl` makes hosts without a scheme https, and an https host sets it.
+    """
+    options = options or ClientOptions()
+    parts = value.split(",") if isinstance(value, str) else list(value)
+    hosts: list[Host] = []
+    for part in parts:
+        if not isinstance(part, str):
+            raise UsageError(f"{part!r} is not a host", where=where, hint="say 10.0.0.1:9200")
+        if part.strip():
+            host, options = _parse_host(part.strip(), options, where)
+            hosts.append(host)
+    if not hosts:
+        raise UsageError("no host given", where=where, hint="say 10.0.0.1:9200,10.0.0.2:9200")
+    if any(host.scheme == "https" for host in hosts):
+        options = replace(options, use_ssl=True)
+    return tuple(dict.fromkeys(hosts)), options
+
+
+def _parse_host(text: str, options: ClientOptions, where: str) -> tuple[Host, ClientOptions]:
+    scheme, separator, rest = text.partition("://")
+    shown = f"{scheme}://{_without_user(rest)}" if separator else _without_user(text)
+    hint = "say 10.0.0.1:9200, https://host:9243 or [::1]:9200"
+    if not separator:
+        scheme, rest = ("https" if options.use_ssl else "http"), text
+    scheme = scheme.lower()
+    if scheme not in ("http", "https"):
+        raise UsageError(f'"{shown}" has the scheme "{scheme}"', where=where, hint="http or https")
+    if scheme == "http" and options.use_ssl and separator:
+        raise UsageError(f'"{shown}" says http, but use_ssl is set', where=where, hint="drop one of them")
+    if rest.count(":") > 1 and "[" not in rest and "@" not in rest and re.fullmatch(r"[0-9a-fA-F:.]+", rest):
+        raise UsageError(f'"{shown}" is an IPv6 address without brackets', where=where, hint=f"[{rest}]:9200")
+    try:
+        url = urlsplit(f"//{rest}")
+        name, port = url.hostname, url.port
+    except ValueError as error:
+        raise UsageError(f'"{shown}" is not a host: {error}', where=where, hint=hint) from None
+    if not name or port == 0 or (re.search(r"[\s:]", name) and "[" not in rest):
+        raise UsageError(f'"{shown}" is not a host', where=where, hint=hint)
+    if url.path.strip("/") or url.query or url.fragment:
+        raise UsageError(f'"{shown}" has a path', where=where, hint="a host is named by name and port only")
+    if url.username is not None:
+        options = _with_user(options, unquote(url.username), url.password, shown, where)
+    default_port = 443 if separator and scheme == "https" else DEFAULT_PORT
+    return Host(name, port or default_port, scheme), options
+
+
+def _without_user(authority: str) -> str:
+    return authority.rpartition("@")[2]
+
+
+def _with_user(options: ClientOptions, user: str, quoted_password: str | None, shown: str, where: str) -> ClientOptions:
+    if quoted_password is None:
+        raise UsageError(f'"{shown}" has a user without a password', where=where, hint="user:password@host")
+    password = unquote(quoted_password)
+    given = (options.basic_auth_user, options.basic_auth_password)
+    if options.api_key is not None or given not in ((None, None), (user, password)):
+        raise UsageError(
+            f'the user of "{shown}" differs from other credentials', where=where, hint="give one user for all"
+        )
+    return replace(options, basic_auth_user=user, basic_auth_password=password)
+
+
+class _Reader:
+    """Reads options one by one, each with a clear error; never repeats a secret in one."""
+
+    def __init__(self, options: Mapping[str, Any], where: str) -> None:
+        self.options = options
+        self.where = where
+
+    def check_names(self) -> None:
+        for name in self.options:
+            if name in _REFUSED:
+                raise UsageError(f'"{name}" is not supported', where=self.where, hint=_REFUSED[name])
+            if name not in _OPTIONS and name not in _WITHOUT_EFFECT:
+                raise UsageError(
+                    f'unknown client option "{name}"', where=self.where, hint=did_you_mean(str(name), _OPTIONS)
+                )
+
+    def warnings(self) -> tuple[str, ...]:
+        return tuple(
+            f"client option {name} has no effect: {_WITHOUT_EFFECT[name]}"
+            for name in self.options
+            if name in _WITHOUT_EFFECT
+        )
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        value = self.options.get(name, default)
+        if isinstance(value, str) and value.lower() in ("true", "false"):
+            return value.lower() == "true"
+        if not isinstance(value, bool):
+            raise UsageError(f"{name} must be true or false, not {value!r}", where=self.where)
+        return value
+
+    def text(self, name: str) -> str | None:
+        value = self.options.get(name)
+        if value is not None and not isinstance(value, str):
+            # A number lost its leading zeros on the way: nobody would find out why the password is wrong.
+            raise UsageError(f"{name} must be text", where=self.where, hint=f"quote it: {name}:'...'")
+        return value
+
+    def api_key(self) -> str | None:
+        """As the header wants it: base64 of `id:key`; `id:key` itself and [id, key] are encoded."""
+        value = self.options.get("api_key")
+        if isinstance(value, list | tuple) and len(value) == 2 and all(isinstance(v, str) for v in value):
+            value = ":".join(value)
+        elif (value := self.text("api_key")) is None:
+            return None
+        return base64.b64encode(value.encode()).decode() if ":" in value else value
+
+    def file(self, name: str) -> str | None:
+        value = self.text(name)
+        if value is None:
+            return None
+        path = Path(value).expanduser()
+        if not path.is_file():
+            raise UsageError(f"{name}: no file {value}", where=self.where, hint="a PEM file")
+        return str(path.absolute())
+
+    def timeout_s(self) -> float:
+        timeout_s = parse_duration(self.options.get("timeout", 60), f"{self.where} timeout")
+        if timeout_s <= 0:
+            raise UsageError("timeout must be above zero", where=self.where)
+        return timeout_s
+
+    def count(self, name: str) -> int | None:
+        value = self.options.get(name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+            raise UsageError(f"{name} must be a whole number above zero, not {value!r}", where=self.where)
+        return value

@@ -1,0 +1,289 @@
+"""The one door to elasticsearch-py: administrative requests of the parent process, synchronous and never measured.
+
+Built on its connection layer (elastic_transport) alone: no product check and plain JSON media types, so that
+Elasticsearch 5 to 9 and OpenSearch 1 to 3 answer. Requests of the measured kind do not belong here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import threading
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode, urlsplit
+
+from esbench import __version__
+from esbench.client_options import ClientOptions
+from esbench.connection_failure import (
+    explain_connection_failure,
+    explain_http_error,
+    host_speaks_tls,
+    speaks_tls,
+)
+from esbench.errors import ClusterError
+from esbench.record import NodeFacts
+
+if TYPE_CHECKING:
+    from elastic_transport import BaseNode
+
+_SAFE_TO_REPEAT = ("GET", "HEAD")
+# What Elasticsearch itself writes into an index's settings: differs between any two indices.
+_SETTINGS_OF_ITS_OWN = ("index.creation_date", "index.uuid", "index.version.", "index.provided_name")
+
+
+@dataclass(frozen=True)
+class ClusterInfo:
+    """What a cluster says it is; `distribution` is elasticsearch or opensearch."""
+
+    distribution: str
+    version: str
+    build_hash: str = ""
+    build_flavor: str = ""
+    name: str = ""
+    uuid: str = ""
+
+    @property
+    def version_tuple(self) -> tuple[int, ...]:
+        """`8.19.4-SNAPSHOT` as (8, 19, 4), to be compared."""
+        return tuple(int(number) for number in re.findall(r"\d+", self.version.partition("-")[0]))
+
+
+class Cluster:
+    """A cluster behind one or more URLs (`http://host:9200`); safe to use from several threads.
+
+    A request goes to the first host that takes connections; what might have reached a cluster is repeated on
+    another host only when it is safe to repeat.
+    """
+
+    def __init__(self, urls: Iterable[str], options: ClientOptions | None = None) -> None:
+        self.urls = tuple(urls)
+        if not self.urls:
+            raise ValueError("a cluster needs a URL")
+        self.options = options or ClientOptions()
+        self._first = 0
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections."""
+        if "_nodes" in self.__dict__:
+            for node in self._nodes:
+                node.close()
+
+    @cached_property
+    def _nodes(self) -> tuple[BaseNode, ...]:
+        import logging
+
+        from elastic_transport import NodeConfig, Urllib3HttpNode
+
+        # Its log would reach the terminal through logging's last resort; our errors say it in one line.
+        logging.getLogger("elastic_transport").addHandler(logging.NullHandler())
+        headers = {"user-agent": f"esbench/{__version__}", **dict(self.options.headers())}
+        context = self.options.ssl_context()
+        nodes: list[BaseNode] = []
+        for url in self.urls:
+            parts = urlsplit(url)
+            config = NodeConfig(
+                scheme=parts.scheme,
+                host=parts.hostname or "",
+                port=parts.port or 9200,
+                headers=headers,
+                request_timeout=self.options.timeout_s,
+                http_compress=self.options.http_compress,
+            )
+            if parts.scheme == "https":
+                # urllib3 sets the context's verification again from these, so they must say the same.
+                config = config.replace(
+                    ssl_context=context,
+                    verify_certs=self.options.verify_certs,
+                    ssl_assert_hostname=None if self.options.ssl_assert_hostname else False,
+                    ca_certs=self.options.ca_certs,
+                    client_cert=self.options.client_cert,
+                    client_key=self.options.client_key,
+                    ssl_show_warn=False,
+                )
+            nodes.append(Urllib3HttpNode(config))
+        return tuple(nodes)
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        body: Any = None,
+        timeout_s: float | None = None,
+        ignore: Collection[int] = (),
+    ) -> Any:
+        """The reply's JSON (text where it is none, None where it is empty), or a ClusterError in one line.
+
+        `path` is percent-encoded already and starts with a slash; `params` hold text, numbers, booleans or
+        lists; `body` is JSON, or text or bytes that are sent as they are. HTTP errors in `ignore` are replies.
+        """
+        target = path + _query(params)
+        data = _encode(body)
+        headers = {"accept": "application/json"}
+        if data is not None:
+            headers["content-type"] = "application/json"
+        limit_s = self.options.timeout_s if timeout_s is None else timeout_s
+        status, content, url = self._send(method, target, data, headers, limit_s)
+        reply = _decode(content)
+        if status >= 400 and status not in ignore:
+            if status == 400 and isinstance(reply, str) and url.startswith("http:") and speaks_tls(url):
+                raise host_speaks_tls(url)
+            raise explain_http_error(f"{method} {path}", status, reply, self.options)
+        return reply
+
+    def _send(
+        self, method: str, target: str, data: bytes | None, headers: Mapping[str, str], limit_s: float
+    ) -> tuple[int, bytes, str]:
+        from elastic_transport import ConnectionTimeout, HttpHeaders, TransportError
+        from urllib3.exceptions import NewConnectionError
+
+        nodes, first = self._nodes, self._first
+        order = range(first, first + len(nodes))
+        for place in order:
+            node = nodes[place % len(nodes)]
+            try:
+                meta, content = node.perform_request(
+                    method, target, body=data, headers=HttpHeaders(headers), request_timeout=limit_s
+                )
+            except TransportError as error:
+                never_sent = isinstance(error.__cause__, NewConnectionError)
+                repeatable = method in _SAFE_TO_REPEAT and not isinstance(error, ConnectionTimeout)
+                if place == order[-1] or not (never_sent or repeatable):
+                    raise explain_connection_failure(error, node.base_url, limit_s) from error
+            else:
+                with self._lock:
+                    self._first = place % len(nodes)
+                return meta.status, content, node.base_url
+        raise AssertionError("unreachable: the last host either answers or raises")
+
+    def info(self) -> ClusterInfo:
+        """Who the cluster is; where `/` is not served (405, some 8.x builds) its local node says it."""
+        reply = self.request("GET", "/", ignore=(405,))
+        if isinstance(reply, Mapping) and "error" in reply:
+            return self._info_of_local_node()
+        version = reply.get("version") if isinstance(reply, Mapping) else None
+        if not isinstance(version, Mapping) or "number" not in version:
+            raise ClusterError(
+                "this is neither Elasticsearch nor OpenSearch", where=self.urls[self._first], hint="check the port"
+            )
+        return ClusterInfo(
+            distribution=str(version.get("distribution", "elasticsearch")),
+            version=str(version["number"]),
+            build_hash=str(version.get("build_hash", "")),
+            build_flavor=str(version.get("build_flavor", "")),
+            name=str(reply.get("cluster_name", "")),
+            uuid=str(reply.get("cluster_uuid", "")),
+        )
+
+    def _info_of_local_node(self) -> ClusterInfo:
+        reply = self.request("GET", "/_nodes/_local/http")
+        node = next(iter(reply["nodes"].values()))
+        state = self.request("GET", "/_cluster/state/version", params={"filter_path": "cluster_uuid"})
+        return ClusterInfo(
+            distribution="elasticsearch",
+            version=node["version"],
+            build_hash=node.get("build_hash", ""),
+            build_flavor=node.get("build_flavor", ""),
+            name=reply["cluster_name"],
+            uuid=state.get("cluster_uuid", ""),
+        )
+
+    def health(self, *, level: str = "cluster", timeout_s: float | None = None) -> Mapping[str, Any]:
+        """The cluster's health as it is now; `level` "indices" adds that of each index."""
+        params: dict[str, Any] = {"level": level}
+        if timeout_s is not None:
+            params["master_timeout"] = f"{max(1, int(timeout_s * 1000))}ms"
+        reply: Mapping[str, Any] = self.request("GET", "/_cluster/health", params=params, timeout_s=timeout_s)
+        return reply
+
+    def nodes(self) -> tuple[NodeFacts, ...]:
+        """Its nodes, by name."""
+        reply = self.request("GET", "/_nodes/os,jvm,plugins")
+        return tuple(sorted((_node_facts(node) for node in reply["nodes"].values()), key=lambda n: n.name))
+
+    def indices_facts(self, names: Iterable[str] = ("*",)) -> dict[str, dict[str, Any]]:
+        """Index -> primary_shards, replicas, docs, store_bytes, settings, mappings_digest.
+
+        `names` are indices, data streams, aliases or patterns; those that do not exist are left out, and
+        indices that start with a dot unless they are named. `docs` are of primaries, `store_bytes` of all copies.
+        """
+        expression = ",".join(quote(name, safe="*") for name in names)
+        if not expression:
+            return {}
+        lenient = {"ignore_unavailable": True, "allow_no_indices": True}
+        settings = self.request("GET", f"/{expression}/_settings", params={**lenient, "flat_settings": True})
+        mappings = self.request("GET", f"/{expression}/_mapping", params=lenient)
+        stats = self.request("GET", f"/{expression}/_stats/docs,store", params=lenient)["indices"]
+        facts = {}
+        for index in sorted(settings):
+            if expression == "*" and index.startswith(".") and not index.startswith(".ds-"):
+                continue
+            own = settings[index]["settings"]
+            counted = stats.get(index, {})  # a closed index has no statistics
+            facts[index] = {
+                "primary_shards": int(own["index.number_of_shards"]),
+                "replicas": int(own["index.number_of_replicas"]),
+                "docs": counted.get("primaries", {}).get("docs", {}).get("count"),
+                "store_bytes": counted.get("total", {}).get("store", {}).get("size_in_bytes"),
+                "settings": {k: v for k, v in own.items() if not k.startswith(_SETTINGS_OF_ITS_OWN)},
+                "mappings_digest": _digest(mappings.get(index, {}).get("mappings", {})),
+            }
+        return facts
+
+
+def _node_facts(node: Mapping[str, Any]) -> NodeFacts:
+    jvm, system = node.get("jvm", {}), node.get("os", {})
+    return NodeFacts(
+        name=node["name"],
+        version=node["version"],
+        roles=tuple(node.get("roles", ())),
+        host=node.get("host", ""),
+        heap_max_bytes=jvm.get("mem", {}).get("heap_max_in_bytes"),
+        processors=system.get("allocated_processors"),
+        jvm=f"{jvm.get('vm_name', '')} {jvm.get('version', '')}".strip(),
+        plugins=tuple(sorted(plugin["name"] for plugin in node.get("plugins", ()))),
+    )
+
+
+def _query(params: Mapping[str, Any] | None) -> str:
+    given = {name: _text(value) for name, value in (params or {}).items() if value is not None}
+    return f"?{urlencode(given, quote_via=quote, safe=',*')}" if given else ""
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple):
+        return ",".join(_text(part) for part in value)
+    return str(value)
+
+
+def _encode(body: Any) -> bytes | None:
+    if body is None or isinstance(body, bytes):
+        return body
+    return (body if isinstance(body, str) else json.dumps(body)).encode()
+
+
+def _decode(content: bytes) -> Any:
+    if not content:
+        return None
+    try:
+        return json.loads(content)
+    except ValueError:
+        return content.decode(errors="replace")
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]

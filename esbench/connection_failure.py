@@ -1,0 +1,164 @@
+"""Why a cluster could not be talked to, as the one line that helps: cause, host, remedy.
+
+Reads exceptions and replies only; the one connection it may open asks a host whether it speaks TLS.
+"""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from esbench.client_options import ClientOptions
+from esbench.errors import ClusterError
+from esbench.units import format_duration
+
+_LONGEST_REASON = 400
+_PLAIN_REPLY = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "UNEXPECTED_EOF_WHILE_READING")
+_HOSTNAME_MISMATCH = (62, 64)  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
+_EXPIRED = 10  # X509_V_ERR_CERT_HAS_EXPIRED
+_UNREACHABLE = (
+    (socket.gaierror, "this name cannot be resolved", "check --target-hosts"),
+    (ConnectionRefusedError, "connection refused", "is the cluster running? check --target-hosts"),
+)
+
+
+def explain_connection_failure(error: BaseException, url: str, limit_s: float) -> ClusterError:
+    """A ClusterError for a request to `url` that got no reply within `limit_s`, from the causes of `error`."""
+    where = urlsplit(url).netloc
+    for cause in _causes(error):
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return _certificate_failure(cause, where)
+        if isinstance(cause, ssl.SSLError):
+            return _tls_failure(cause, where)
+        if isinstance(cause, TimeoutError):
+            what, hint = f"no answer within {format_duration(limit_s)}", "check host, port and firewall"
+            return ClusterError(what, where=where, hint=hint)
+        if isinstance(cause, ConnectionResetError | BrokenPipeError | http.client.BadStatusLine):
+            return _closed_connection(url, where)
+        for kind, what, hint in _UNREACHABLE:
+            if isinstance(cause, kind):
+                return ClusterError(what, where=where, hint=hint)
+    return ClusterError(f"cannot be reached: {error}", where=where)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The innermost cause first: libraries wrap what the socket said."""
+    chain: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in chain:
+        chain.append(cause)
+        cause = cause.__cause__ or cause.__context__
+    return reversed(chain)
+
+
+def _closed_connection(url: str, where: str) -> ClusterError:
+    if url.startswith("http:") and speaks_tls(url):
+        return host_speaks_tls(url)
+    return ClusterError("the host closed the connection without an answer", where=where)
+
+
+def host_speaks_tls(url: str) -> ClusterError:
+    """The error of plain HTTP against a TLS port."""
+    return ClusterError(
+        "the host speaks TLS, not plain HTTP",
+        where=urlsplit(url).netloc,
+        hint="set use_ssl:true in --client-options, or say https://",
+    )
+
+
+def _certificate_failure(cause: ssl.SSLCertVerificationError, where: str) -> ClusterError:
+    trust = "verify_certs:false in --client-options trusts it all the same"
+    if cause.verify_code in _HOSTNAME_MISMATCH:
+        return ClusterError(
+            "its certificate is for another name", where=where, hint=f"ssl_assert_hostname:false, or {trust}"
+        )
+    if cause.verify_code == _EXPIRED:
+        return ClusterError("its certificate has expired", where=where, hint=trust)
+    return ClusterError(
+        f"its certificate is not trusted: {cause.verify_message}",
+        where=where,
+        hint=f"ca_certs:'/path/ca.pem' names its authority, {trust}",
+    )
+
+
+def _tls_failure(cause: ssl.SSLError, where: str) -> ClusterError:
+    reason = cause.reason or ""
+    if reason in _PLAIN_REPLY:
+        return ClusterError("the host speaks plain HTTP, not TLS", where=where, hint="drop use_ssl or https://")
+    if "CERTIFICATE_REQUIRED" in reason or "HANDSHAKE_FAILURE" in reason:
+        return ClusterError(
+            "the host wants a client certificate",
+            where=where,
+            hint="client_cert:'/path/cert.pem',client_key:'/path/key.pem' in --client-options",
+        )
+    return ClusterError(f"TLS failed: {reason or cause}", where=where)
+
+
+def speaks_tls(url: str, limit_s: float = 1.0) -> bool:
+    """Whether the host behind an http URL answers a TLS handshake."""
+    parts = urlsplit(url)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    try:
+        with (
+            socket.create_connection((parts.hostname, parts.port), timeout=limit_s) as plain,
+            context.wrap_socket(plain, server_hostname=parts.hostname),
+        ):
+            return True
+    except ssl.SSLError as error:
+        return "ALERT" in (error.reason or "")
+    except OSError:
+        return False
+
+
+def explain_http_error(request: str, status: int, reply: Any, options: ClientOptions) -> ClusterError:
+    """A ClusterError for an HTTP error, with the reason from Elasticsearch's JSON `reply`."""
+    kind, reason = _kind_and_reason(reply)
+    if status == 401:
+        return _wrong_credentials(request, options)
+    if status == 403 and kind in ("", "security_exception"):
+        return ClusterError(f"missing rights: {reason}", where=request, hint="the user or API key needs another role")
+    hint = ""
+    if "read-only-allow-delete" in reason or "read-only / allow delete" in reason:
+        hint = "the cluster's disk is nearly full"
+    text = f"{kind}: {reason}" if kind and reason else kind or reason
+    return ClusterError(f"HTTP {status} {text}".rstrip(), where=request, hint=hint)
+
+
+def _wrong_credentials(request: str, options: ClientOptions) -> ClusterError:
+    if options.api_key is not None:
+        return ClusterError("wrong API key", where=request, hint="check api_key in --client-options")
+    if options.basic_auth_user is not None:
+        return ClusterError(
+            f"wrong user or password (user {options.basic_auth_user})",
+            where=request,
+            hint="check basic_auth_user and basic_auth_password in --client-options",
+        )
+    return ClusterError(
+        "the cluster asks for a user and password",
+        where=request,
+        hint="--client-options=\"basic_auth_user:'elastic',basic_auth_password:'...'\"",
+    )
+
+
+def _kind_and_reason(reply: Any) -> tuple[str, str]:
+    error = reply.get("error", reply.get("message", "")) if isinstance(reply, Mapping) else reply
+    if not isinstance(error, Mapping):
+        return "", _shortened(str(error or ""))
+    cause = error
+    while isinstance(cause.get("caused_by"), Mapping):
+        cause = cause["caused_by"]
+    reason, innermost = str(error.get("reason", "")), str(cause.get("reason", ""))
+    if innermost and innermost not in reason:
+        reason = f"{reason}: {innermost}"
+    return str(error.get("type", "")), _shortened(reason)
+
+
+def _shortened(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_REASON else f"{line[:_LONGEST_REASON]} ..."
