@@ -41,6 +41,15 @@ class Exhausted(Exception):  # noqa: N818 - an end, not an error
     """A client's corpus has no more documents."""
 
 
+class RequestFailed(Exception):  # noqa: N818 - it failed; the error is data
+    """A request without a reply: the kind of failure, and its detail."""
+
+    def __init__(self, kind: str, detail: str) -> None:
+        super().__init__(f"{kind}: {detail}")
+        self.kind = kind
+        self.detail = detail
+
+
 @dataclass(frozen=True, slots=True)
 class Exchange:
     """One HTTP request of an operation: rendered from a draw at the moment of sending, judged by its reply.
@@ -166,9 +175,7 @@ class TaskContext:
         raise TrackError(
             'the operation needs "index"',
             where=self.where,
-            hint=f"the track has {len(names)} indices: {', '.join(names)}"
-            if names
-            else "the track has no index",
+            hint=f"the track has {len(names)} indices: {', '.join(names)}" if names else "the track has no index",
         )
 
 

@@ -1,0 +1,279 @@
+"""A simulated client: one connection, one request in flight. It sends when its loop says so and reports back.
+
+A `TemplateClient` runs compiled exchanges by callbacks, since it is the hot path; a `ScriptClient` runs a coroutine
+that decides from replies what to do next. Neither knows when requests are due, nor counts anything itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+from urllib.parse import urlencode
+
+from esbench.client_options import ClientOptions, Host
+from esbench.load.recorder import TIMEOUT, Recorder
+from esbench.load.transport import Connection, clock_ns, connect, header_lines
+from esbench.operations.base import ClientProgram, Exhausted, RequestFailed, Script, Verdict
+
+NS = 1_000_000_000
+_RECONNECT_PAUSE_S = 0.1  # doubled up to 1 s, so that a dead server is not hammered
+_CONNECT_TIMEOUT_S = 5.0
+
+
+class Loop(Protocol):
+    """What decides when a client sends, and hears what came of it."""
+
+    recorder: Recorder
+
+    def freed(self, client: Client, verdict: Verdict) -> None: ...
+
+
+class Client:
+    """What both kinds of client share: a connection that is renewed when it was lost."""
+
+    def __init__(self, slot: int, host: Host, options: ClientOptions, timeout_s: float) -> None:
+        self.slot = slot
+        self.free_ns = 0
+        self.loop: Loop
+        self._host = host
+        self._options = options
+        self._timeout_ns = int(timeout_s * NS)
+        self._connection: Connection
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def connect(self) -> None:
+        """Open the connection; OSError or TimeoutError when the host does not answer."""
+        self._connection = await connect(self, self._host, self._options, _CONNECT_TIMEOUT_S)
+
+    def sweep(self, now_ns: int) -> None:
+        """Fail the request in flight when its time is over."""
+        connection = self._connection
+        if connection.in_flight and now_ns >= connection.deadline_ns:
+            connection.fail(TIMEOUT, f"no reply from {self._host} within {self._timeout_ns / NS:g} s")
+
+    def give_up(self, kind: str, detail: str) -> None:
+        """Fail what is in flight now."""
+        if self._connection.in_flight:
+            self._connection.fail(kind, detail)
+        for task in self._tasks:
+            task.cancel()
+
+    def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        if hasattr(self, "_connection"):
+            self._connection.close()
+
+    def draw(self) -> bool:
+        """Get the next request ready; False when there is none left."""
+        raise NotImplementedError
+
+    def begin(self, due_ns: int, warmup: bool) -> None:
+        """Send what was drawn; the loop's `freed` is called when it is over."""
+        raise NotImplementedError
+
+    def on_reply(self, status: int, body: bytes, received_ns: int) -> None:
+        raise NotImplementedError
+
+    def on_failure(self, kind: str, detail: str) -> None:
+        raise NotImplementedError
+
+    def on_idle_loss(self) -> None:
+        """The next request opens a new connection."""
+
+    async def _reconnect(self) -> None:
+        try:
+            await self.connect()
+        except (OSError, TimeoutError) as error:
+            reason = str(error) or type(error).__name__
+            raise RequestFailed("connection refused", f"{self._host}: {reason}") from error
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(_raise_unexpected)
+
+
+def _raise_unexpected(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        task.get_loop().call_exception_handler({"message": "a client failed", "exception": error})
+
+
+class TemplateClient(Client):
+    """Runs the exchanges of a compiled operation, one after the other, on its connection."""
+
+    def __init__(self, slot: int, host: Host, options: ClientOptions, timeout_s: float, program: ClientProgram) -> None:
+        super().__init__(slot, host, options, timeout_s)
+        self._program = program
+        self._exchanges = program.exchanges
+        self._drawn: Any = None
+        self._position = 0
+        self._due_ns = 0
+        self._begun_ns = 0
+        self._sent_ns = 0
+        self._warmup = False
+        self._pause_s = _RECONNECT_PAUSE_S
+
+    def draw(self) -> bool:
+        try:
+            self._drawn = self._program.draw()
+        except Exhausted:
+            return False
+        return True
+
+    def begin(self, due_ns: int, warmup: bool) -> None:
+        self._due_ns = due_ns
+        self._warmup = warmup
+        self._position = 0
+        if self._connection.usable:
+            self._send()
+        else:
+            self._begun_ns = clock_ns()
+            self._spawn(self._reconnect_and_send())
+
+    def _send(self) -> None:
+        connection = self._connection
+        connection.send(self._exchanges[self._position].render(self._drawn), self._timeout_ns)
+        if self._position == 0:
+            self._sent_ns = connection.sent_ns
+            self.loop.recorder.sent(connection.sent_ns, self._warmup)
+
+    def on_reply(self, status: int, body: bytes, received_ns: int) -> None:
+        exchange = self._exchanges[self._position]
+        verdict = exchange.judge(status, body, self._drawn)
+        if exchange.name:
+            self.loop.recorder.part(
+                exchange.name, self._connection.sent_ns, received_ns, self._warmup, verdict.error is not None
+            )
+        if verdict.error is None and self._position + 1 < len(self._exchanges):
+            self._position += 1
+            if self._connection.usable:
+                self._send()
+            else:
+                self._spawn(self._reconnect_and_send())
+            return
+        self._finish(received_ns, verdict)
+
+    def on_failure(self, kind: str, detail: str) -> None:
+        now_ns = clock_ns()
+        if name := self._exchanges[self._position].name:
+            self.loop.recorder.part(name, self._connection.sent_ns, now_ns, self._warmup, failed=True)
+        self._finish(now_ns, Verdict(0, kind, detail))
+
+    def _finish(self, received_ns: int, verdict: Verdict) -> None:
+        self.loop.recorder.completed(self._due_ns, self.free_ns, self._sent_ns, received_ns, self._warmup, verdict)
+        self.free_ns = received_ns
+        self.loop.freed(self, verdict)
+
+    async def _reconnect_and_send(self) -> None:
+        try:
+            await self._reconnect()
+        except RequestFailed as failure:
+            now_ns = clock_ns()
+            if self._position == 0:
+                self._sent_ns = self._begun_ns
+                self.loop.recorder.sent(self._begun_ns, self._warmup)
+            await asyncio.sleep(self._pause_s)
+            self._pause_s = min(1.0, self._pause_s * 2)
+            self._finish(now_ns, Verdict(0, failure.kind, failure.detail))
+        else:
+            self._pause_s = _RECONNECT_PAUSE_S
+            self._send()
+
+
+@dataclass(frozen=True)
+class SessionReply:
+    """A reply to an administrative request."""
+
+    status: int
+    body: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.body) if self.body else None
+
+
+class ScriptClient(Client):
+    """Runs a script once per turn; it is the script's session, too. Its service time spans all its requests."""
+
+    def __init__(self, slot: int, host: Host, options: ClientOptions, timeout_s: float, script: Script) -> None:
+        super().__init__(slot, host, options, timeout_s)
+        self._script = script
+        self._headers = header_lines(host, options)
+        self._reply: asyncio.Future[SessionReply] | None = None
+        self._first_sent_ns = 0
+        self._last_received_ns = 0
+
+    def draw(self) -> bool:
+        return True
+
+    def begin(self, due_ns: int, warmup: bool) -> None:
+        self._spawn(self._run(due_ns, warmup))
+
+    async def _run(self, due_ns: int, warmup: bool) -> None:
+        self._first_sent_ns = 0
+        begun_ns = clock_ns()
+        try:
+            verdict = await self._script.run(self)
+        except RequestFailed as failure:
+            verdict = Verdict(0, failure.kind, failure.detail)
+        except asyncio.CancelledError:
+            verdict = Verdict(0, "cancelled", "the race was stopped")
+        sent_ns = self._first_sent_ns or begun_ns
+        received_ns = max(self._last_received_ns, sent_ns) if self._first_sent_ns else clock_ns()
+        self.loop.recorder.sent(sent_ns, warmup)
+        self.loop.recorder.completed(due_ns, self.free_ns, sent_ns, received_ns, warmup, verdict)
+        self.free_ns = received_ns
+        self.loop.freed(self, verdict)
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        timeout_s: float | None = None,
+    ) -> SessionReply:
+        """Send one request and wait for its reply, whatever its status; RequestFailed when there is none."""
+        if not self._connection.usable:
+            await self._reconnect()
+        timeout_ns = int(timeout_s * NS) if timeout_s else self._timeout_ns
+        self._reply = asyncio.get_running_loop().create_future()
+        self._connection.send([self._compose(method, path, params, body, headers or {})], timeout_ns)
+        if not self._first_sent_ns:
+            self._first_sent_ns = self._connection.sent_ns
+        return await self._reply
+
+    def _compose(
+        self, method: str, path: str, params: Mapping[str, Any] | None, body: Any, headers: Mapping[str, str]
+    ) -> bytes:
+        query = f"?{urlencode({key: _text(value) for key, value in params.items()})}" if params else ""
+        lines = [f"{method} {path}{query} HTTP/1.1\r\n".encode(), self._headers]
+        lines += [f"{name}: {value}\r\n".encode("latin-1") for name, value in headers.items()]
+        data = b""
+        if body is not None:
+            data = body if isinstance(body, bytes) else json.dumps(body).encode()
+            if "content-type" not in {name.lower() for name in headers}:
+                lines.append(b"Content-Type: application/json\r\n")
+        if data or method in ("POST", "PUT"):
+            lines.append(b"Content-Length: %d\r\n" % len(data))
+        return b"".join([*lines, b"\r\n", data])
+
+    def on_reply(self, status: int, body: bytes, received_ns: int) -> None:
+        self._last_received_ns = received_ns
+        if self._reply is not None and not self._reply.done():
+            self._reply.set_result(SessionReply(status, body))
+
+    def on_failure(self, kind: str, detail: str) -> None:
+        self._last_received_ns = clock_ns()
+        if self._reply is not None and not self._reply.done():
+            self._reply.set_exception(RequestFailed(kind, detail))
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

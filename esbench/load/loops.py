@@ -1,0 +1,304 @@
+"""When the clients of a task send: a closed loop (again as soon as answered) or an open loop (as the schedule says).
+
+One loop is one task's share in one worker. It ends when its time or its numbers are over, or its corpora are
+exhausted, or it is stopped; what is in flight then is awaited.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from esbench.load.client import Client
+from esbench.load.pacer import Alarm
+from esbench.load.recorder import Recorder
+from esbench.load.transport import clock_ns
+from esbench.operations.base import Verdict
+
+NS = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Length:
+    """How long a loop lasts: until `end_ns`, or `requests` of them of which `warmup_requests` come first.
+
+    Both None: until its clients' corpora are exhausted. Requests due before `warmup_end_ns` are warmup.
+    """
+
+    warmup_end_ns: int = 0
+    end_ns: int | None = None
+    requests: int | None = None
+    warmup_requests: int = 0
+
+
+class TaskLoop:
+    """What both kinds of loop share: who is busy, and the end.
+
+    `ended` is called once, when nothing is in flight any more; `failed` for each failed request.
+    """
+
+    def __init__(
+        self,
+        clients: Sequence[Client],
+        recorder: Recorder,
+        length: Length,
+        *,
+        ended: Callable[[], None],
+        failed: Callable[[Verdict], None],
+    ) -> None:
+        self.recorder = recorder
+        self.clients = clients
+        self.end_ns = 0
+        self._length = length
+        self._ended = ended
+        self._failed = failed
+        self._busy = 0
+        self._begun = 0
+        self._stopping = False
+        self._over = False
+        self._end_timer: asyncio.TimerHandle | None = None
+        for client in clients:
+            client.loop = self
+
+    @property
+    def unsent(self) -> int:
+        """Arrivals that were due and were never sent."""
+        return 0
+
+    @property
+    def backlog(self) -> int:
+        """Arrivals that are due and wait for a free client."""
+        return 0
+
+    def start(self, start_ns: int) -> None:
+        """Begin at `start_ns`; every client is connected."""
+        for client in self.clients:
+            client.free_ns = start_ns
+        if self._length.end_ns is not None:
+            delay_s = max(0, self._length.end_ns - clock_ns()) / NS
+            self._end_timer = asyncio.get_running_loop().call_later(delay_s, self.stop)
+
+    def freed(self, client: Client, verdict: Verdict) -> None:
+        """A client's request is over."""
+        self._busy -= 1
+        if verdict.error is not None:
+            self._failed(verdict)
+
+    def stop(self) -> None:
+        """Take no further arrival."""
+        self._stopping = True
+        self._end_if_idle()
+
+    def give_up(self, kind: str, detail: str) -> None:
+        """Fail what is still in flight."""
+        for client in self.clients:
+            client.give_up(kind, detail)
+
+    def sweep(self, now_ns: int) -> None:
+        """Fail requests that have timed out."""
+        for client in self.clients:
+            client.sweep(now_ns)
+
+    def close(self) -> None:
+        if self._end_timer is not None:
+            self._end_timer.cancel()
+        for client in self.clients:
+            client.close()
+
+    def _is_warmup(self, at_ns: int) -> bool:
+        if self._length.requests is not None:
+            return self._begun < self._length.warmup_requests
+        return at_ns < self._length.warmup_end_ns
+
+    def _begin(self, client: Client, due_ns: int, warmup: bool) -> None:
+        self._busy += 1
+        client.begin(due_ns, warmup)
+
+    def _end_if_idle(self) -> None:
+        if self._stopping and not self._busy and not self._over:
+            self._over = True
+            self.end_ns = clock_ns()
+            if self._end_timer is not None:
+                self._end_timer.cancel()
+            self._ended()
+
+
+class ClosedLoop(TaskLoop):
+    """Every client sends again as soon as it is answered, after its think time.
+
+    Numbers are one shared total: no client waits for a slower one. With `ramp_up_s`, client i of n begins
+    i/n of it late.
+    """
+
+    def __init__(
+        self,
+        clients: Sequence[Client],
+        recorder: Recorder,
+        length: Length,
+        *,
+        ended: Callable[[], None],
+        failed: Callable[[Verdict], None],
+        think_time_s: float = 0.0,
+        ramp_up_s: float = 0.0,
+    ) -> None:
+        super().__init__(clients, recorder, length, ended=ended, failed=failed)
+        self._think_time_s = think_time_s
+        self._ramp_up_s = ramp_up_s
+        self._waiting: dict[Client, asyncio.TimerHandle] = {}
+        self._exhausted = 0
+
+    def start(self, start_ns: int) -> None:
+        super().start(start_ns)
+        for number, client in enumerate(self.clients):
+            if self._ramp_up_s:
+                self._later(client, self._ramp_up_s * number / len(self.clients))
+            else:
+                self._next(client, start_ns)
+
+    def freed(self, client: Client, verdict: Verdict) -> None:
+        super().freed(client, verdict)
+        if self._think_time_s and not self._stopping:
+            self._later(client, self._think_time_s)
+        else:
+            self._next(client, client.free_ns)
+
+    def stop(self) -> None:
+        for handle in self._waiting.values():
+            handle.cancel()
+        self._waiting.clear()
+        super().stop()
+
+    def _later(self, client: Client, delay_s: float) -> None:
+        def turn() -> None:
+            del self._waiting[client]
+            client.free_ns = clock_ns()
+            self._next(client, client.free_ns)
+
+        self._waiting[client] = asyncio.get_running_loop().call_later(delay_s, turn)
+
+    def _next(self, client: Client, now_ns: int) -> None:
+        length = self._length
+        if length.end_ns is not None and now_ns >= length.end_ns:
+            self._stopping = True
+        if length.requests is not None and self._begun >= length.requests:
+            self._stopping = True
+        if self._stopping:
+            self._end_if_idle()
+            return
+        if not client.draw():
+            self._exhausted += 1
+            if self._exhausted == len(self.clients):
+                self._stopping = True
+            self._end_if_idle()
+            return
+        warmup = self._is_warmup(now_ns)
+        self._begun += 1
+        self._begin(client, 0, warmup)
+
+
+class OpenLoop(TaskLoop):
+    """Arrivals at their due times, handed to free clients; late ones wait in line and are never dropped."""
+
+    def __init__(
+        self,
+        clients: Sequence[Client],
+        recorder: Recorder,
+        length: Length,
+        *,
+        ended: Callable[[], None],
+        failed: Callable[[Verdict], None],
+        arrivals: Iterator[int],
+    ) -> None:
+        super().__init__(clients, recorder, length, ended=ended, failed=failed)
+        self._arrivals = arrivals
+        self._free: deque[Client] = deque()
+        self._line: deque[tuple[int, bool]] = deque()
+        self._arrived_all = False
+        self._unsent = 0
+        self._next_due_ns = 0
+        self._start_ns = 0
+        self._alarm: Alarm | None = None
+
+    @property
+    def unsent(self) -> int:
+        return self._unsent
+
+    @property
+    def backlog(self) -> int:
+        return len(self._line)
+
+    def start(self, start_ns: int) -> None:
+        super().start(start_ns)
+        self._start_ns = start_ns
+        for client in self.clients:
+            self._set_free(client)
+        self._alarm = Alarm(asyncio.get_running_loop(), self._dispatch)
+        if self._advance():
+            self._alarm.set(self._next_due_ns)
+
+    def freed(self, client: Client, verdict: Verdict) -> None:
+        super().freed(client, verdict)
+        if self._stopping:
+            self._end_if_idle()
+            return
+        self._set_free(client)
+        if self._line and self._free:
+            due_ns, warmup = self._line.popleft()
+            self._begin(self._free.popleft(), due_ns, warmup)
+        self._end_if_served()
+
+    def stop(self) -> None:
+        self._unsent += len(self._line)
+        self._line.clear()
+        self._arrived_all = True
+        super().stop()
+
+    def close(self) -> None:
+        if self._alarm is not None:
+            self._alarm.close()
+        super().close()
+
+    def _dispatch(self) -> None:
+        """Hand every due arrival to a free client, or put it in line."""
+        while not self._arrived_all and self._next_due_ns <= clock_ns():
+            due_ns = self._next_due_ns
+            warmup = self._is_warmup(due_ns)
+            self._begun += 1
+            waits = not self._free
+            self.recorder.arrived(due_ns, warmup, waits)
+            if waits:
+                self._line.append((due_ns, warmup))
+            else:
+                self._begin(self._free.popleft(), due_ns, warmup)
+            if not self._advance():
+                return
+        if not self._arrived_all and self._alarm is not None:
+            self._alarm.set(self._next_due_ns)
+
+    def _advance(self) -> bool:
+        """Move to the next arrival; False after the last one."""
+        length = self._length
+        offset_ns = next(self._arrivals, None)
+        at_ns = None if offset_ns is None else self._start_ns + offset_ns
+        if length.requests is not None and self._begun >= length.requests:
+            at_ns = None
+        if at_ns is None or (length.end_ns is not None and at_ns >= length.end_ns):
+            self._arrived_all = True
+            self._end_if_served()
+            return False
+        self._next_due_ns = at_ns
+        return True
+
+    def _set_free(self, client: Client) -> None:
+        if client.draw():
+            self._free.append(client)
+        elif not self._busy and not self._free:
+            self.stop()  # every client's corpus is exhausted
+
+    def _end_if_served(self) -> None:
+        """A loop that ends by numbers is over when all arrivals were served; one with an end waits for it."""
+        if self._arrived_all and self._length.end_ns is None and not self._line:
+            self._stopping = True
+            self._end_if_idle()

@@ -1,0 +1,224 @@
+"""What one worker counts of one task: per second and phase, while the clock runs. Memory does not grow with requests.
+
+A request is counted in the second (from the step's start) in which it completed, under the phase in which it was due
+(closed loop: sent). Nothing here talks to anybody: the worker collects closed seconds.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from esbench.load.histogram import Counts
+from esbench.operations.base import Verdict
+
+NS = 1_000_000_000
+
+
+@dataclass(slots=True)
+class Part:
+    """One request of a sequence, or one class of results, under its own name."""
+
+    requests: int = 0
+    errors: int = 0
+    service_time: Counts = field(default_factory=Counts)
+
+    def merge(self, other: Part) -> None:
+        self.requests += other.requests
+        self.errors += other.errors
+        self.service_time.merge(other.service_time)
+
+
+@dataclass(slots=True)
+class Errors:
+    """Failures by kind, with the text of the first of each."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    examples: dict[str, str] = field(default_factory=dict)
+
+    def add(self, kind: str, example: str, count: int = 1) -> None:
+        self.counts[kind] = self.counts.get(kind, 0) + count
+        self.examples.setdefault(kind, example)
+
+    def merge(self, other: Errors) -> None:
+        for kind, count in other.counts.items():
+            self.add(kind, other.examples[kind], count)
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of one task in one second and phase, or summed over several.
+
+    `requests` are completed ones, good and failed; `units` what the server acknowledged; `in_window_units` of these
+    what completed inside the measurement window, whatever its due time. `waited` arrivals found no free client.
+    `timed_out` failures rank as longer than every duration.
+    """
+
+    due: int = 0
+    sent: int = 0
+    requests: int = 0
+    units: float = 0
+    in_window_units: float = 0
+    waited: int = 0
+    timed_out: int = 0
+    errors: Errors = field(default_factory=Errors)
+    latency: Counts = field(default_factory=Counts)
+    service_time: Counts = field(default_factory=Counts)
+    client_wait: Counts = field(default_factory=Counts)
+    driver_lag: Counts = field(default_factory=Counts)
+    schedule_lag: Counts = field(default_factory=Counts)
+    failed: Counts = field(default_factory=Counts)
+    within: list[int] = field(default_factory=list)
+    parts: dict[str, Part] = field(default_factory=dict)
+
+    def part(self, name: str) -> Part:
+        if name not in self.parts:
+            self.parts[name] = Part()
+        return self.parts[name]
+
+    def merge(self, other: Tally) -> None:
+        self.due += other.due
+        self.sent += other.sent
+        self.requests += other.requests
+        self.units += other.units
+        self.in_window_units += other.in_window_units
+        self.waited += other.waited
+        self.timed_out += other.timed_out
+        self.errors.merge(other.errors)
+        for measure in MEASURES:
+            getattr(self, measure).merge(getattr(other, measure))
+        if other.within:
+            mine = self.within or [0] * len(other.within)
+            self.within = [a + b for a, b in zip(mine, other.within, strict=True)]
+        for name, part in other.parts.items():
+            self.part(name).merge(part)
+
+
+MEASURES = ("latency", "service_time", "client_wait", "driver_lag", "schedule_lag", "failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Second:
+    """A closed second of a task: what completed in [second, second + 1) since the step's start."""
+
+    second: int
+    warmup: bool
+    tally: Tally
+
+
+TIMEOUT = "timeout"
+
+
+class Recorder:
+    """Counts the requests of one task in one worker. All times are ns of one monotonic clock.
+
+    `window_ns` is the measurement window [start, end) of a time-based task, None for one that ends by numbers.
+    `within_ns` are sorted thresholds, counted exactly over good replies of the measurement phase.
+    """
+
+    def __init__(
+        self, start_ns: int, *, is_open: bool, window_ns: tuple[int, int] | None = None, within_ns: tuple[int, ...] = ()
+    ) -> None:
+        self.start_ns = start_ns
+        self.first_measured_sent_ns: int | None = None
+        self.last_measured_received_ns: int | None = None
+        self._is_open = is_open
+        self._window_start_ns, self._window_end_ns = window_ns or (0, 1 << 62)
+        self._has_window = window_ns is not None
+        self._within_ns = within_ns
+        self._tallies: dict[tuple[int, bool], Tally] = {}
+        self._current = Tally()
+        self._current_from_ns = 0
+        self._current_until_ns = 0
+        self._current_warmup = False
+
+    def arrived(self, due_ns: int, warmup: bool, waits: bool) -> None:
+        """Count an arrival of an open loop; `waits` when it found no free client."""
+        tally = self._tally(due_ns, warmup)
+        tally.due += 1
+        if waits:
+            tally.waited += 1
+
+    def sent(self, sent_ns: int, warmup: bool) -> None:
+        """Count a request at its first byte."""
+        if self.first_measured_sent_ns is None and not warmup:
+            self.first_measured_sent_ns = sent_ns
+        self._tally(sent_ns, warmup).sent += 1
+
+    def completed(
+        self, due_ns: int, free_ns: int, sent_ns: int, received_ns: int, warmup: bool, verdict: Verdict
+    ) -> None:
+        """Count a request at its last byte, or at its failure. `due_ns` and `free_ns` matter to open loops only."""
+        tally = self._tally(received_ns, warmup)
+        tally.requests += 1
+        units = verdict.units
+        if units:
+            tally.units += units
+            if self._window_start_ns <= received_ns < self._window_end_ns and (self._has_window or not warmup):
+                tally.in_window_units += units
+        if not warmup:
+            self.last_measured_received_ns = received_ns
+        service_ns = received_ns - sent_ns
+        if verdict.error is None:
+            tally.service_time.add(service_ns)
+            charged_ns = service_ns
+            if self._is_open:
+                charged_ns = received_ns - due_ns
+                tally.latency.add(charged_ns)
+            if self._within_ns and not warmup:
+                self._count_within(tally, charged_ns)
+            if verdict.label is not None:
+                part = tally.part(verdict.label)
+                part.requests += 1
+                part.service_time.add(service_ns)
+        else:
+            tally.errors.add(verdict.error, verdict.example)
+            tally.failed.add(service_ns)
+            if verdict.error == TIMEOUT:
+                tally.timed_out += 1
+        if self._is_open:
+            ready_ns = due_ns if due_ns > free_ns else free_ns
+            tally.client_wait.add(ready_ns - due_ns)
+            tally.driver_lag.add(sent_ns - ready_ns)
+            tally.schedule_lag.add(sent_ns - due_ns)
+
+    def part(self, name: str, sent_ns: int, received_ns: int, warmup: bool, failed: bool) -> None:
+        """Count one request of a sequence under its own name."""
+        part = self._tally(received_ns, warmup).part(name)
+        part.requests += 1
+        if failed:
+            part.errors += 1
+        else:
+            part.service_time.add(received_ns - sent_ns)
+
+    def closed_seconds(self, now_ns: int) -> Iterator[Second]:
+        """Hand over, in order, the seconds before the one that `now_ns` lies in; they are forgotten here."""
+        current = (now_ns - self.start_ns) // NS
+        for second, warmup in sorted(key for key in self._tallies if key[0] < current):
+            yield Second(second, warmup, self._tallies.pop((second, warmup)))
+        self._current_until_ns = 0  # the next request looks its tally up again
+
+    def _count_within(self, tally: Tally, ns: int) -> None:
+        if not tally.within:
+            tally.within = [0] * len(self._within_ns)
+        position = bisect_left(self._within_ns, ns)
+        if position < len(tally.within):
+            tally.within[position] += 1
+
+    def _tally(self, at_ns: int, warmup: bool) -> Tally:
+        if self._current_from_ns <= at_ns < self._current_until_ns and warmup is self._current_warmup:
+            return self._current
+        second = max(0, (at_ns - self.start_ns) // NS)
+        key = (second, warmup)
+        if key not in self._tallies:
+            self._tallies[key] = Tally()
+        self._current = self._tallies[key]
+        self._current_from_ns = self.start_ns + second * NS
+        self._current_until_ns = self._current_from_ns + NS
+        self._current_warmup = warmup
+        return self._current

@@ -1,0 +1,147 @@
+"""When requests are due: pure functions of a task's schedule. No I/O, no clock, no event loop.
+
+The rate of an open loop is a function of time (ramp-up, stages); arrival n is due when the integral of the rate
+reaches n (deterministic) or the sum of n unit exponential gaps (poisson, seeded). Times are ns since the start.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from esbench.errors import TrackError
+from esbench.model import Schedule
+from esbench.registry import Registry
+
+NS = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A stretch of time in which the rate runs linearly from `rate_start` to `rate_end` (arrivals per second)."""
+
+    start_s: float
+    end_s: float  # may be math.inf
+    rate_start: float
+    rate_end: float
+
+    @property
+    def arrivals(self) -> float:
+        """The integral of the rate over the segment."""
+        if math.isinf(self.end_s):
+            return math.inf
+        return (self.rate_start + self.rate_end) / 2 * (self.end_s - self.start_s)
+
+    def offset_s(self, count: float) -> float:
+        """Seconds after `start_s` at which the integral reaches `count`; 0 <= count <= arrivals."""
+        slope = 0.0 if math.isinf(self.end_s) else (self.rate_end - self.rate_start) / (self.end_s - self.start_s)
+        if slope == 0.0:
+            return count / self.rate_start
+        # slope/2 t^2 + rate_start t - count = 0, in the form that does not cancel for small slopes
+        return 2 * count / (self.rate_start + math.sqrt(self.rate_start**2 + 2 * slope * count))
+
+
+def rate_segments(schedule: Schedule, units_per_request: float = 1.0) -> tuple[Segment, ...]:
+    """The rate of an open loop over time, in requests per second; a rate in units is divided by units per request.
+
+    After the last stage the rate is zero. Worked: 100/s with a ramp-up of 10 s has 500 arrivals in the ramp.
+    """
+    if schedule.stages:
+        segments: list[Segment] = []
+        start_s = 0.0
+        for stage in schedule.stages:
+            rate = stage.rate.value / units_per_request
+            segments.append(Segment(start_s, start_s + stage.duration_s, rate, rate))
+            start_s += stage.duration_s
+        return tuple(segments)
+    if schedule.rate is None:
+        raise ValueError("a closed loop has no rate")
+    rate = schedule.rate.value / units_per_request
+    if schedule.ramp_up_s > 0:
+        return (
+            Segment(0.0, schedule.ramp_up_s, 0.0, rate),
+            Segment(schedule.ramp_up_s, math.inf, rate, rate),
+        )
+    return (Segment(0.0, math.inf, rate, rate),)
+
+
+def due_times(segments: tuple[Segment, ...], cumulative: Iterator[float]) -> Iterator[int]:
+    """Due times in ns of arrivals at the given values of the rate's integral (rising)."""
+    position = 0
+    before = 0.0
+    for count in cumulative:
+        while count - before >= segments[position].arrivals:
+            before += segments[position].arrivals
+            position += 1
+            if position == len(segments):
+                return
+        segment = segments[position]
+        yield int((segment.start_s + segment.offset_s(count - before)) * NS)
+
+
+def deterministic(seed: int) -> Iterator[float]:
+    """0, 1, 2 ...: evenly spaced arrivals, the first one at the start."""
+    count = 0
+    while True:
+        yield float(count)
+        count += 1
+
+
+def poisson(seed: int) -> Iterator[float]:
+    """Sums of unit exponential gaps: a Poisson process, the same for the same seed."""
+    gap = random.Random(seed).expovariate
+    total = 0.0
+    while True:
+        total += gap(1.0)
+        yield total
+
+
+ArrivalProcess = Callable[[int], Iterator[float]]
+
+
+def builtin_schedules() -> Registry[ArrivalProcess]:
+    """Arrival processes by the name that a task's `schedule` gives."""
+    registry: Registry[ArrivalProcess] = Registry("schedule")
+    registry.add("deterministic", deterministic)
+    registry.add("poisson", poisson)
+    return registry
+
+
+def arrivals(
+    schedule: Schedule,
+    *,
+    seed: int,
+    clients: int,
+    slots: tuple[int, ...],
+    units_per_request: float = 1.0,
+    processes: Registry[ArrivalProcess] | None = None,
+) -> Iterator[int]:
+    """Due times (ns since the start) of the arrivals that belong to a worker's client slots.
+
+    Arrival n belongs to the worker that holds slot n mod `clients`; every worker walks the whole sequence, so
+    that the union over workers is the same for any number of them.
+    """
+    registry = builtin_schedules() if processes is None else processes
+    process = registry.get(schedule.kind)
+    due = due_times(rate_segments(schedule, units_per_request), process(seed))
+    if len(slots) == clients:
+        return due
+    mine = frozenset(slots)
+    return (time_ns for number, time_ns in enumerate(due) if number % clients in mine)
+
+
+def stages_duration_s(schedule: Schedule) -> float:
+    """How long the stages of a schedule last together; 0 without stages."""
+    return sum(stage.duration_s for stage in schedule.stages)
+
+
+def check_unit(schedule: Schedule, unit: str, where: str) -> None:
+    """A target rate must be in the operation's unit or in requests (`ops`); anything else is a TrackError."""
+    rates = [stage.rate for stage in schedule.stages] or ([schedule.rate] if schedule.rate else [])
+    for rate in rates:
+        if rate.unit not in ("ops", unit):
+            raise TrackError(
+                f"the target rate is in {rate.unit}/s, the operation counts {unit}", where=where, hint=f"say {unit}/s"
+            )
