@@ -1,17 +1,41 @@
 """The race record: what a race measured, as frozen dataclasses and as race.json (schema 1).
 
 Times of day are ISO 8601 UTC, durations end in `_s`, measured times are milliseconds. What a race did not
-measure is None, never zero.
+measure is None, never zero. A percentile that falls among unsent and timed-out requests is `math.inf`
+("inf" in race.json): longer than everything that was measured, whose maximum is `max`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 SCHEMA = 1
 PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99)
+HIDDEN = "<hidden>"
+_SECRET = re.compile(r"^secret_|password|api_?key")
+
+
+def redact(params: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of `params` in which the value of every secret (secret_*, *password*, *api_key*) is hidden.
+
+    Letter case does not matter, nor whether words are joined by `_` or `-`; nested mappings and lists are
+    searched too.
+    """
+    return {
+        name: HIDDEN if _SECRET.search(str(name).lower().replace("-", "_")) else _redact_nested(value)
+        for name, value in params.items()
+    }
+
+
+def _redact_nested(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return redact(value)
+    if isinstance(value, list | tuple):
+        return [_redact_nested(item) for item in value]
+    return value
 
 
 @dataclass(frozen=True)

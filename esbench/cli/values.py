@@ -1,0 +1,211 @@
+"""Values of the command line as users write them: `k:v,k2:v2`, inline JSON, or the path of a .json file.
+
+The rules are Rally's (`'x'` is text, then integer, float, true/false, None, else text), and two more:
+numbers joined by `/` are a list, and a .json file is also looked for in `folders` (say the track's).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from esbench.errors import UsageError
+
+_INT = re.compile(r"[+-]?[0-9]+")
+_FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_IPV6 = re.compile(r"\[[0-9a-fA-F]*:")  # [::1]:9200 is no JSON array
+_WORDS = {"true": True, "True": True, "false": False, "False": False, "None": None}
+_QUOTES = "'\""
+DEFAULT_PORT = 9200
+
+
+def parse_mapping(value: str, where: str, folders: Sequence[Path] = ()) -> dict[str, Any]:
+    """A mapping from text. `where` is the option, for errors ("--track-params")."""
+    text = value.strip()
+    document = _json(text, where, folders, opening="{")
+    if document is None:
+        return {name: _typed(item) for name, item in _pairs(text, where)}
+    if not isinstance(document, dict):
+        raise UsageError(f"expected a JSON object, not {_kind(document)}", where=where)
+    return document
+
+
+def parse_tags(value: str, where: str = "--user-tags") -> dict[str, str]:
+    """User tags: as `parse_mapping`, but every value stays the text that was written ("version:7.10")."""
+    text = value.strip()
+    document = _json(text, where, (), opening="{")
+    if document is None:
+        return {name: _unquoted(item) for name, item in _pairs(text, where)}
+    if not isinstance(document, dict):
+        raise UsageError(f"expected a JSON object, not {_kind(document)}", where=where)
+    return {name: item if isinstance(item, str) else json.dumps(item) for name, item in document.items()}
+
+
+def parse_list(value: str, where: str, folders: Sequence[Path] = ()) -> tuple[str, ...]:
+    """A list of names from `a,b`, a JSON array or a .json file; an empty text is an empty list."""
+    text = value.strip()
+    document = _json(text, where, folders, opening="[")
+    if document is None:
+        return tuple(_unquoted(item) for item in _split(text, ",", where) if item)
+    if not isinstance(document, list) or not all(isinstance(item, str) for item in document):
+        raise UsageError("expected a JSON array of strings", where=where)
+    return tuple(document)
+
+
+def parse_hosts(value: str, where: str = "--target-hosts") -> dict[str, tuple[str, ...]]:
+    """Hosts by cluster from `a:9200,b:9200` (cluster "default"), a JSON array, or a JSON object of arrays.
+
+    A host comes out as HOST:PORT, or SCHEME://HOST:PORT when a scheme was given; the port is 9200 unless
+    said otherwise.
+    """
+    text = value.strip()
+    document = _json(text, where, (), opening="[{")
+    if document is None:
+        document = [_unquoted(item) for item in _split(text, ",", where) if item]
+    clusters = document if isinstance(document, dict) else {"default": document}
+    hosts = {name: _hosts(items, where) for name, items in clusters.items()}
+    if not hosts or not all(hosts.values()):
+        raise UsageError("names no host", where=where, hint="say 10.0.0.1:9200,10.0.0.2:9200")
+    return hosts
+
+
+def _hosts(items: object, where: str) -> tuple[str, ...]:
+    if isinstance(items, str):
+        items = items.split(",")
+    if not isinstance(items, list):
+        raise UsageError(f"expected an array of hosts, not {_kind(items)}", where=where)
+    return tuple(_host(item, where) for item in items)
+
+
+def _host(item: object, where: str) -> str:
+    if isinstance(item, Mapping) and set(item) <= {"host", "port", "scheme"} and "host" in item:
+        scheme = f"{item['scheme']}://" if "scheme" in item else ""
+        item = f"{scheme}{item['host']}:{item.get('port', DEFAULT_PORT)}"
+    if not isinstance(item, str):
+        raise UsageError(f"{item!r} is not a host", where=where, hint='say "10.0.0.1:9200"')
+    text = item.strip()
+    scheme, divider, rest = text.rpartition("://")
+    parts = urlsplit(f"//{rest}")
+    try:
+        port = parts.port
+    except ValueError:
+        raise UsageError(f'"{text}" has no valid port', where=where, hint='say "10.0.0.1:9200"') from None
+    if scheme not in ("", "http", "https") or not parts.hostname or re.search(r"\s", text):
+        raise UsageError(f'"{text}" is not a host', where=where, hint='say "10.0.0.1:9200"')
+    if parts.username is not None:
+        raise UsageError(
+            "a host must not carry a user or password",
+            where=where,
+            hint="say --client-options=\"basic_auth_user:'u',basic_auth_password:'p'\"",
+        )
+    if parts.path not in ("", "/") or parts.query:
+        raise UsageError(f'"{text}" has a path', where=where, hint="a host is an address and a port")
+    name = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{scheme}{divider}{name}:{port or DEFAULT_PORT}"
+
+
+def _json(text: str, where: str, folders: Sequence[Path], *, opening: str) -> Any:
+    """The JSON document that `text` is or names; None when it is neither."""
+    source = where
+    if text.endswith(".json") and not text.startswith(tuple("[{")):
+        path = _find(text, folders)
+        if path is None:
+            if ":" in text:  # a pair whose value happens to end so
+                return None
+            looked = ", ".join(str(folder) for folder in (Path.cwd(), *folders))
+            raise UsageError(f"there is no file {text}", where=where, hint=f"looked in {looked}")
+        source = f"{where}={text}"
+        try:
+            text = path.read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"cannot be read: {error}", where=source) from error
+    elif not text.startswith(tuple(opening)) or _IPV6.match(text):
+        return None
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise UsageError(
+            f"is not valid JSON: {error.msg}", where=source, hint=f"line {error.lineno}, column {error.colno}"
+        ) from error
+
+
+def _find(name: str, folders: Sequence[Path]) -> Path | None:
+    paths = (Path(name).expanduser(), *(folder / name for folder in folders))
+    return next((path for path in paths if path.is_file()), None)
+
+
+def _pairs(text: str, where: str) -> list[tuple[str, str]]:
+    pairs: dict[str, str] = {}
+    for part in _split(text, ",", where):
+        name, *values = _split(part, ":", where)
+        if not part:
+            continue
+        name = _unquoted(name)
+        if not name or not values:
+            raise UsageError(f'"{part}" is not NAME:VALUE', where=where, hint=_pair_hint(part, bool(pairs)))
+        if name in pairs:
+            raise UsageError(f'"{name}" is given twice', where=where)
+        pairs[name] = ":".join(values)
+    return list(pairs.items())
+
+
+def _pair_hint(part: str, follows: bool) -> str:
+    if "=" in part:
+        return f'say "{part.replace("=", ":", 1)}"'
+    if follows:
+        return "put quotes around a value that has a comma: \"name:'a,b'\""
+    return 'say "name:value,name2:value2", a JSON object, or the path of a .json file'
+
+
+def _split(text: str, separator: str, where: str) -> list[str]:
+    """`text` split at every separator outside quotes; a quote opens only where a value starts."""
+    parts, current, quote = [], "", ""
+    for character in text:
+        if quote:
+            quote = "" if character == quote else quote
+        elif character == separator:
+            parts.append(current.strip())
+            current = ""
+            continue
+        elif character in _QUOTES and (not current.strip() or current.rstrip().endswith(":")):
+            quote = character
+        current += character
+    if quote:
+        raise UsageError(f"a quote ({quote}) is not closed: {text}", where=where)
+    return [*parts, current.strip()]
+
+
+def _unquoted(text: str) -> str:
+    text = text.strip()
+    if len(text) > 1 and text[0] in _QUOTES and text[-1] == text[0]:
+        return text[1:-1]
+    return text
+
+
+def _typed(text: str) -> Any:
+    text = text.strip()
+    if _unquoted(text) != text:
+        return _unquoted(text)
+    number = _number(text)
+    if number is not None:
+        return number
+    if "/" in text:
+        numbers = [_number(part.strip()) for part in text.split("/")]
+        if None not in numbers:
+            return numbers
+    return _WORDS.get(text, text)
+
+
+def _number(text: str) -> int | float | None:
+    if _INT.fullmatch(text):
+        return int(text)
+    return float(text) if _FLOAT.fullmatch(text) else None
+
+
+def _kind(document: object) -> str:
+    names = {dict: "an object", list: "an array", str: "a string", bool: "true or false", type(None): "null"}
+    return names.get(type(document), "a number")

@@ -1,0 +1,166 @@
+"""Which races run now: a locked file per race, so that a race can be found and ended by what it holds.
+
+The kernel drops a lock with its process, so a file whose lock can be taken belongs to nobody. A process is
+signalled only while its lock is held, never because of its name.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from esbench.errors import RaceError, RecordError, UsageError
+
+_POLL_S = 0.02
+_TAKE_S = 1.0  # another esbench that looks whether we run holds the lock for microseconds
+_KILL_S = 5.0
+
+
+@dataclass(frozen=True)
+class RunningRace:
+    race_id: str
+    pid: int
+
+
+class RaceLock:
+    """`with RaceLock(home, race_id):` marks this process as running that race."""
+
+    def __init__(self, home: Path, race_id: str) -> None:
+        self.path = _folder(home) / f"{race_id}.lock"
+        self._descriptor = -1
+
+    def __enter__(self) -> RaceLock:
+        deadline = time.monotonic() + _TAKE_S
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            while not self._take():
+                if time.monotonic() > deadline:
+                    raise UsageError(f'race "{self.path.stem}" is running already', where=str(self.path))
+                time.sleep(_POLL_S)
+            os.truncate(self._descriptor, 0)
+            os.write(self._descriptor, f"{os.getpid()}\n".encode())
+        except OSError as error:
+            raise RecordError(f"cannot be written: {error.strerror}", where=str(self.path)) from error
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.path.unlink(missing_ok=True)
+        os.close(self._descriptor)
+
+    def _take(self) -> bool:
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+        if _lock(descriptor) and _is_named(descriptor, self.path):
+            self._descriptor = descriptor
+            return True
+        os.close(descriptor)
+        return False
+
+
+def is_running(home: Path, race_id: str) -> bool:
+    """Whether a process holds the lock of that race."""
+    return _is_held(_folder(home) / f"{race_id}.lock")
+
+
+def other_races(home: Path, own: str = "") -> tuple[RunningRace, ...]:
+    """The races that run now under this home, except `own`; files that nobody holds are removed."""
+    return tuple(
+        RunningRace(path.stem, _pid(path))
+        for path in sorted(_folder(home).glob("*.lock"))
+        if path.stem != own and _is_held(path)
+    )
+
+
+def end_other_races(home: Path, own: str = "", *, grace_s: float = 10.0) -> tuple[RunningRace, ...]:
+    """End every other race: SIGTERM, and SIGKILL for those that still hold their lock after `grace_s`.
+
+    Returns the races that were ended. Raises RaceError when one belongs to another user or does not end.
+    """
+    races = other_races(home, own)
+    _signal(home, races, signal.SIGTERM)
+    left = _wait(home, races, grace_s)
+    _signal(home, left, signal.SIGKILL)
+    for race in _wait(home, left, _KILL_S):
+        raise RaceError(f'race "{race.race_id}" (pid {race.pid}) does not end')
+    return races
+
+
+def _signal(home: Path, races: Sequence[RunningRace], number: signal.Signals) -> None:
+    for race in races:
+        if race.pid <= 0 or not is_running(home, race.race_id):
+            continue
+        try:
+            os.kill(race.pid, number)
+        except ProcessLookupError:
+            pass
+        except PermissionError as error:
+            raise RaceError(
+                f'race "{race.race_id}" (pid {race.pid}) cannot be ended: it belongs to another user'
+            ) from error
+
+
+def _wait(home: Path, races: Sequence[RunningRace], limit_s: float) -> list[RunningRace]:
+    deadline = time.monotonic() + limit_s
+    left = [race for race in races if is_running(home, race.race_id)]
+    while left and time.monotonic() < deadline:
+        time.sleep(_POLL_S)
+        left = [race for race in left if is_running(home, race.race_id)]
+    return left
+
+
+def _folder(home: Path) -> Path:
+    return home / "running"
+
+
+def _lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_named(descriptor: int, path: Path) -> bool:
+    """Whether `path` still names the locked file: one who looked may have removed it in between."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _is_held(path: Path) -> bool:
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:  # gone meanwhile, or another user's: not ours to judge
+        return False
+    try:
+        if not _lock(descriptor):
+            return True
+        if _is_named(descriptor, path):
+            with suppress(PermissionError):
+                path.unlink(missing_ok=True)
+        return False
+    finally:
+        os.close(descriptor)
+
+
+def _pid(path: Path) -> int:
+    """The pid in a held lock file; it is written right after the lock is taken. 0 when it never comes."""
+    deadline = time.monotonic() + _TAKE_S
+    while True:
+        try:
+            return int(path.read_text())
+        except FileNotFoundError:
+            return 0
+        except ValueError:
+            if time.monotonic() > deadline:
+                return 0
+        time.sleep(_POLL_S)

@@ -1,0 +1,80 @@
+"""A document in one of the four formats; CSV and JSON are written here, text and Markdown in report.text."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from esbench.errors import UsageError, did_you_mean
+from esbench.report.tables import Above, Cell, Document, Table
+from esbench.report.text import pairs_text, render_markdown, render_text
+
+FORMATS = ("text", "json", "csv", "markdown")
+_SUFFIXES = {".md": "markdown", ".markdown": "markdown", ".csv": "csv", ".json": "json", ".txt": "text"}
+
+
+def render(document: Document, form: str, *, colour: bool = False) -> str:
+    """The document as text, json, csv or markdown; it ends with a line break. Colours are for text alone."""
+    match form:
+        case "text":
+            return render_text(document, colour=colour)
+        case "markdown":
+            return render_markdown(document)
+        case "csv":
+            return render_csv(document.table)
+        case "json":
+            return render_json(document)
+    raise UsageError(f'unknown format "{form}"', hint=did_you_mean(form, FORMATS))
+
+
+def format_of_suffix(suffix: str) -> str | None:
+    """The format that a file's suffix stands for; no suffix is Markdown, an unknown one None."""
+    return _SUFFIXES.get(suffix.lower() or ".md")
+
+
+def render_csv(table: Table) -> str:
+    """The table alone: a line of keys, then numbers with all their digits; what was not measured is empty."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(column.key for column in table.columns)
+    for row in table.rows:
+        writer.writerow(_flat(cell) for cell in row)
+    return out.getvalue()
+
+
+def render_json(document: Document) -> str:
+    """An array of rows for a bare table, else an object of header facts, rows and warnings."""
+    rows = [
+        {column.key: _plain(cell) for column, cell in zip(document.table.columns, row, strict=True)}
+        for row in document.table.rows
+    ]
+    payload: Any = rows
+    if document.header is not None:
+        warnings = [{"text": notice.text, "unusable": notice.unusable} for notice in document.notices]
+        payload = {**_facts(document.header), "rows": rows, "warnings": warnings}
+    return msgspec.json.format(msgspec.json.encode(payload), indent=2).decode() + "\n"
+
+
+def _facts(header: Table) -> dict[str, Any]:
+    keys = [column.key for column in header.columns[1:]]
+    facts: dict[str, Any] = {}
+    for name, *values in header.rows:
+        plain = [_plain(value) for value in values]
+        key = re.sub(r"[^a-z0-9]+", "_", str(name).lower()).strip("_")
+        facts[key] = plain[0] if len(plain) == 1 else dict(zip(keys, plain, strict=True))
+    return facts
+
+
+def _plain(cell: Cell) -> Any:
+    return str(cell) if isinstance(cell, Above) else cell
+
+
+def _flat(cell: Cell) -> Any:
+    if isinstance(cell, Mapping):
+        return pairs_text(cell)
+    return _plain(cell)

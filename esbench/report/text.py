@@ -1,0 +1,92 @@
+"""Tables for people: plain text with optional colours, and Markdown. The only module that knows tabulate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from esbench.report.tables import GAIN, LOSS, Above, Cell, Column, Document, Table
+from esbench.summary import Notice
+from esbench.units import format_number
+
+_COLOURS = {GAIN: "\x1b[32m", LOSS: "\x1b[31m"}
+MARKDOWN = "github"
+_RESET = "\x1b[0m"
+
+
+def render_text(document: Document, *, colour: bool = False) -> str:
+    """The header, the table and the notices as plain text; gains and losses green and red with `colour`."""
+    parts = []
+    if document.header:
+        parts.append(_tabulate(document.header, "plain"))
+    if document.table.rows:
+        parts.append(_tabulate(document.table, "simple", colour=colour))
+    if document.notices:
+        parts.append("\n".join(notice_line(notice) for notice in document.notices))
+    return "\n\n".join(parts) + "\n"
+
+
+def render_markdown(document: Document) -> str:
+    """The same as Markdown: two pipe tables and a list."""
+    parts = []
+    if document.header:
+        parts.append(_tabulate(document.header, MARKDOWN))
+    if document.table.rows:
+        parts.append(_tabulate(document.table, MARKDOWN))
+    if document.notices:
+        parts.append("\n".join(f"- {notice_line(notice)}" for notice in document.notices))
+    return "\n\n".join(parts) + "\n"
+
+
+def notice_line(notice: Notice) -> str:
+    """A notice as one line: `!` before what must not be used, `warning:` before the rest."""
+    return f"! {notice.text}" if notice.unusable else f"warning: {notice.text}"
+
+
+def cell_text(cell: Cell, column: Column) -> str:
+    """A cell as people read it: numbers to about four digits, mappings as k:v pairs, nothing as "-"."""
+    if cell is None:
+        return "-"
+    if isinstance(cell, str | Above):
+        return str(cell)
+    if isinstance(cell, int | float):
+        sign = "+" if column.signed and cell > 0 else ""
+        return f"{sign}{cell:.1f}%" if column.percent else f"{sign}{format_number(cell)}"
+    if isinstance(cell, Mapping):
+        return pairs_text(cell)
+    return ", ".join(cell)
+
+
+def pairs_text(mapping: Mapping[str, Any]) -> str:
+    """A mapping as it could be typed on the command line: a:1,b:x,rates:1000/5000."""
+    return ",".join(f"{name}:{_value(value)}" for name, value in mapping.items())
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return "/".join(str(item) for item in value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _tabulate(table: Table, style: str, *, colour: bool = False) -> str:
+    from tabulate import tabulate
+
+    rows = []
+    for index, row in enumerate(table.rows):
+        tone = table.tones[index] if colour and table.tones else ""
+        cells = zip(row, table.columns, strict=True)
+        rows.append([_styled(cell_text(cell, column), column, tone, style) for cell, column in cells])
+    titles = [column.title for column in table.columns]
+    return tabulate(
+        rows,
+        headers=titles if any(titles) or style == MARKDOWN else (),
+        tablefmt=style,
+        colalign=["right" if column.numeric else "left" for column in table.columns],
+        disable_numparse=True,
+    )
+
+
+def _styled(text: str, column: Column, tone: str, style: str) -> str:
+    if style == MARKDOWN:
+        return text.replace("|", "\\|").replace("\n", " ")
+    return f"{_COLOURS[tone]}{text}{_RESET}" if tone and column.toned else text

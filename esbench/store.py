@@ -1,0 +1,299 @@
+"""Race records on disk: one folder per race, saved atomically, found by id, unique prefix or `last`.
+
+    $ESBENCH_HOME/races/RACE-ID/race.json       everything but the series
+                                seconds.jsonl   one line per task and second
+                                logs/
+
+Nothing here measures or prints; what is wrong with a file is a RecordError or is returned beside the rest.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from math import isfinite
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from esbench.errors import RecordError, UsageError, did_you_mean
+from esbench.record import SCHEMA, RaceRecord, Session, TrackFacts, redact
+
+T = TypeVar("T")
+_RACE_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
+LAST = "last"
+
+
+def new_race_id(now: datetime | None = None) -> str:
+    """An id that sorts by time of day (UTC) and is short enough to type: 20261121t101530-4f2a."""
+    return f"{now or datetime.now(UTC):%Y%m%dt%H%M%S}-{secrets.token_hex(2)}"
+
+
+def check_race_id(race_id: str) -> str:
+    """`race_id` itself if it can name a folder, else a UsageError."""
+    if race_id == LAST:
+        raise UsageError('a race cannot be called "last"', hint="that word stands for the latest race")
+    if not _RACE_ID.fullmatch(race_id):
+        fixed = re.sub(r"[^a-z0-9._-]+", "-", race_id.lower()).strip("-._")
+        raise UsageError(
+            f'"{race_id}" cannot be a race id',
+            hint="lower case letters, digits, . _ and -, at most 100" + (f'; say "{fixed}"' if fixed else ""),
+        )
+    return race_id
+
+
+@dataclass(frozen=True)
+class ClusterEntry:
+    distribution: str
+    version: str
+
+
+@dataclass(frozen=True)
+class RaceEntry:
+    """The part of a race record that lists show: read without building the rest."""
+
+    race_id: str
+    status: str
+    started_at: str
+    track: TrackFacts
+    challenge: str
+    schema: int
+    finished_at: str | None = None
+    track_params: Mapping[str, Any] = field(default_factory=dict)
+    user_tags: Mapping[str, str] = field(default_factory=dict)
+    session: Session | None = None
+    test_mode: bool = False
+    clusters: Mapping[str, ClusterEntry] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class DamagedRace:
+    """A race folder whose race.json cannot be read; `saved_at` is when that file was last written."""
+
+    race_id: str
+    reason: str
+    saved_at: str
+
+
+class RaceFolder:
+    """The folder of one race. `save` may be called from a thread; the last call wins."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.logs = path / "logs"
+        self._saving = threading.Lock()
+
+    @property
+    def race_id(self) -> str:
+        return self.path.name
+
+    @property
+    def record_file(self) -> Path:
+        return self.path / "race.json"
+
+    @property
+    def seconds_file(self) -> Path:
+        return self.path / "seconds.jsonl"
+
+    def save(self, record: RaceRecord) -> None:
+        """Write race.json whole or not at all; secrets among its parameters and settings are hidden.
+
+        Raises RecordError when the disk is full or the folder cannot be written: the earlier file stays.
+        """
+        payload = encode_record(record)
+        part = self.path / "race.json.part"
+        with self._saving, _writing(part):
+            try:
+                with part.open("wb") as file:
+                    file.write(payload)
+                    file.flush()
+                    os.fsync(file.fileno())
+                part.replace(self.record_file)
+            except OSError:
+                part.unlink(missing_ok=True)
+                raise
+            _sync_folder(self.path)
+
+    def append_seconds(self, lines: bytes | Iterable[Mapping[str, Any]]) -> None:
+        """Append to seconds.jsonl: mappings, one JSON line each, or lines that are encoded already.
+
+        All of one call goes out in a single write, so that a crash leaves whole seconds.
+        """
+        if not isinstance(lines, bytes):
+            lines = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+        with _writing(self.seconds_file), self.seconds_file.open("ab", buffering=0) as file:
+            file.write(lines)
+
+
+class RaceStore:
+    """The races under an esbench home; folders are made when the first race is created."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.races_folder = home / "races"
+
+    def create(self, race_id: str) -> RaceFolder:
+        """A new race's folder with its `logs`; an id that is taken is a UsageError."""
+        folder = RaceFolder(self.races_folder / check_race_id(race_id))
+        with _writing(folder.path):
+            self.races_folder.mkdir(parents=True, exist_ok=True)
+            try:
+                folder.path.mkdir()
+            except FileExistsError:
+                raise UsageError(
+                    f'there is a race "{race_id}" already', hint="leave --race-id out or choose another"
+                ) from None
+            folder.logs.mkdir()
+        return folder
+
+    def folder(self, race: str) -> RaceFolder:
+        """The folder of an existing race, named as in `resolve`."""
+        return RaceFolder(self.races_folder / self.resolve(race))
+
+    def load(self, race: str) -> RaceRecord:
+        """The record of a race, named as in `resolve`; RecordError when its race.json cannot be read."""
+        return _read(self.folder(race).record_file, RaceRecord)
+
+    def resolve(self, race: str) -> str:
+        """The id that `race` means: an id, a unique prefix, or `last` (the race that started last).
+
+        Raises UsageError with the candidates when there is none or more than one.
+        """
+        if race == LAST:
+            return self._last()
+        ids = self._ids()
+        if race in ids:
+            return race
+        matches = [race_id for race_id in ids if race and race_id.startswith(race.lower())]
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            newest = ", ".join(reversed(matches[-5:]))
+            raise UsageError(
+                f'"{race}" is the beginning of {len(matches)} races',
+                hint=newest if len(matches) <= 5 else f"{newest} and {len(matches) - 5} more",
+            )
+        raise UsageError(f'there is no race "{race}"', where=str(self.races_folder), hint=self._known(race, ids))
+
+    def entries(
+        self, *, track: str | None = None, challenge: str | None = None, limit: int | None = None
+    ) -> tuple[list[RaceEntry], list[DamagedRace]]:
+        """The races (of a track, of a challenge), newest first, at most `limit`; and those that are damaged."""
+        entries: list[RaceEntry] = []
+        damaged: list[DamagedRace] = []
+        for race_id in self._ids():
+            file = self.races_folder / race_id / "race.json"
+            try:
+                entry = _read(file, RaceEntry)
+            except RecordError as error:
+                damaged.append(DamagedRace(race_id, str(error), _modified_at(file)))
+                continue
+            if track in (None, entry.track.name) and challenge in (None, entry.challenge):
+                entries.append(entry)
+        entries.sort(key=lambda entry: (entry.started_at, entry.race_id), reverse=True)
+        return entries[:limit], damaged
+
+    def _ids(self) -> list[str]:
+        try:
+            return sorted(path.name for path in self.races_folder.iterdir() if path.is_dir())
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise RecordError(f"cannot be read: {error.strerror}", where=str(self.races_folder)) from error
+
+    def _last(self) -> str:
+        entries, damaged = self.entries()
+        races = [(entry.started_at, entry.race_id) for entry in entries]
+        races += [(race.saved_at, race.race_id) for race in damaged]
+        if not races:
+            raise UsageError(f"there are no races in {self.races_folder}", hint="esbench race --track=orders")
+        return max(races)[1]
+
+    @staticmethod
+    def _known(race: str, ids: list[str]) -> str:
+        if len(ids) > 5:
+            close = did_you_mean(race, ids).split("known:")[0]
+            return f"{close}esbench list races shows all {len(ids)}"
+        return did_you_mean(race, ids)
+
+
+def encode_record(record: RaceRecord) -> bytes:
+    """race.json: indented, infinite values as text, secrets hidden."""
+    hidden = replace(
+        record,
+        track_params=redact(record.track_params),
+        clusters={name: replace(facts, settings=redact(facts.settings)) for name, facts in record.clusters.items()},
+    )
+    return msgspec.json.format(msgspec.json.encode(_finite(msgspec.to_builtins(hidden))), indent=2) + b"\n"
+
+
+def decode_record(payload: bytes) -> RaceRecord:
+    """What `encode_record` wrote; ValueError when it is not a record of this schema or an earlier one."""
+    return _decode(payload, RaceRecord)
+
+
+def _decode(payload: bytes, kind: type[T]) -> T:
+    schema = msgspec.json.decode(payload, type=_SchemaOnly).schema
+    if schema > SCHEMA:
+        raise ValueError(f"written by a newer esbench: schema {schema}, this one reads up to {SCHEMA}")
+    # Not strict, because JSON has no infinity and "inf" has to become a number again.
+    return msgspec.json.decode(payload, type=kind, strict=False)
+
+
+@dataclass(frozen=True)
+class _SchemaOnly:
+    schema: int
+
+
+def _read(file: Path, kind: type[T]) -> T:
+    try:
+        return _decode(file.read_bytes(), kind)
+    except OSError as error:
+        raise RecordError(f"cannot be read: {error.strerror}", where=str(file)) from error
+    except ValueError as error:  # msgspec's errors are ValueErrors, and so is a newer schema
+        raise RecordError(str(error), where=str(file)) from error
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if isfinite(value) else str(value)
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value
+
+
+def _modified_at(file: Path) -> str:
+    try:
+        seconds = file.stat().st_mtime
+    except OSError:
+        seconds = 0.0
+    return datetime.fromtimestamp(seconds, UTC).isoformat()
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise RecordError(
+            f"cannot be written: {error.strerror}",
+            where=str(error.filename or path),
+            hint="ESBENCH_HOME names the folder that holds the races",
+        ) from error
+
+
+def _sync_folder(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,147 @@
+"""The figures of a race record by name: what the summary prints and what two races are compared by.
+
+One list for both, so that a row that is printed can be compared. Nothing is computed here that the record
+does not hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import isinf
+
+from esbench.record import PERCENTILES, Check, RaceRecord, TaskResult
+
+HIGHER, LOWER, NEITHER = "higher", "lower", ""
+_SUMMARY_PERCENTILES = tuple(f"p{value:g}" for value in PERCENTILES if value != 95)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One number of a race. `better` says which direction is a gain: higher, lower, or neither.
+
+    With `exceeded`, the number lies among unsent and timed-out requests: it is known to be above `value`.
+    """
+
+    metric: str
+    task: str
+    value: float
+    unit: str
+    better: str = NEITHER
+    exceeded: bool = False
+
+
+@dataclass(frozen=True)
+class Notice:
+    """A sentence about a race or a task; `unusable`: the figures that it names must not be used."""
+
+    text: str
+    unusable: bool = False
+
+
+def figures(record: RaceRecord) -> tuple[Figure, ...]:
+    """Every figure in the order of the summary: the clusters' statistics, then task by task."""
+    found: list[Figure] = []
+    for name, cluster in record.clusters.items():
+        label = name if len(record.clusters) > 1 else ""
+        for statistic, fact in cluster.statistics.items():
+            if isinstance(fact, Mapping) and fact.get("value") is not None:
+                metric = str(fact.get("label", statistic))
+                found.append(Figure(metric, label, float(fact["value"]), str(fact.get("unit", "")), LOWER))
+    for task in reported_tasks(record):
+        found.extend(_task_figures(task, task_label(record, task)))
+    return tuple(found)
+
+
+def reported_tasks(record: RaceRecord) -> tuple[TaskResult, ...]:
+    """The tasks that tables show: administrative ones only when something went wrong in them."""
+    return tuple(task for task in record.tasks if task.include_in_reporting or task.errors)
+
+
+def task_label(record: RaceRecord, task: TaskResult) -> str:
+    """A task's name, with its cluster where a race has several."""
+    return f"{task.name} [{task.cluster}]" if len(record.clusters) > 1 else task.name
+
+
+def notices(record: RaceRecord) -> tuple[Notice, ...]:
+    """What a reader must know beside the figures, the race's first, then task by task."""
+    found = []
+    if record.status == "failed":
+        found.append(Notice(f"the race failed: {record.failure or 'no reason was kept'}", unusable=True))
+    elif record.status != "complete":
+        found.append(Notice(f"the race is {record.status}: the figures are those of its finished tasks"))
+    if record.test_mode:
+        found.append(Notice("test mode: the race was too small and too short for its figures to mean anything"))
+    found.extend(Notice(text) for text in record.warnings)
+    for task in record.tasks:
+        found.extend(_task_notices(task, task_label(record, task)))
+    return tuple(found)
+
+
+def is_healthy(task: TaskResult) -> bool:
+    """Whether no check says that the task's figures must not be used."""
+    return all(check.level != "unusable" for check in task.checks)
+
+
+def _task_figures(task: TaskResult, label: str) -> Iterator[Figure]:
+    # An open loop's throughput is set by its schedule: more of it is no gain.
+    better = HIGHER if task.loop == "closed" else NEITHER
+    throughput = task.throughput
+    if task.target_rate_per_s is not None:
+        yield Figure("Target rate", label, task.target_rate_per_s, _per_second(task.target_unit or task.unit))
+    for name, value in (
+        ("Min", throughput.min),
+        ("Mean", throughput.mean),
+        ("Median", throughput.median),
+        ("Max", throughput.max),
+    ):
+        if value is not None:
+            yield Figure(f"{name} throughput", label, value, _per_second(throughput.unit), better)
+    yield from _distribution("latency", label, task.latency_ms)
+    yield from _distribution("service time", label, task.service_time_ms)
+    measure = "latency" if task.loop == "open" else "service time"
+    for threshold, percent in task.within_ms.items():
+        yield Figure(f"{measure} within {threshold} ms", label, percent, "%", HIGHER)
+    for name in ("p50", "p99"):
+        if task.driver_lag_ms and name in task.driver_lag_ms:
+            yield Figure(f"{name} driver lag", label, task.driver_lag_ms[name], "ms")
+    if task.unsent:
+        yield Figure("unsent requests", label, task.unsent, "", LOWER)
+    if task.error_rate_ratio is not None:
+        yield Figure("error rate", label, 100 * task.error_rate_ratio, "%", LOWER)
+    for part in task.requests_by_name:
+        name = f"{label}/{part.name}"
+        yield Figure("requests", name, part.requests, "")
+        yield from _distribution("service time", name, part.service_time_ms)
+        if part.errors:
+            yield Figure("error rate", name, 100 * part.errors / part.requests, "%", LOWER)
+
+
+def _distribution(measure: str, label: str, values: Mapping[str, float] | None) -> Iterator[Figure]:
+    if not values:
+        return
+    longest = values.get("max", 0.0)
+    for name in (*_SUMMARY_PERCENTILES, "max"):
+        if name not in values:
+            continue
+        exceeded = isinf(values[name])
+        yield Figure(f"{name} {measure}", label, longest if exceeded else values[name], "ms", LOWER, exceeded)
+
+
+def _task_notices(task: TaskResult, label: str) -> Iterator[Notice]:
+    if task.include_in_reporting and task.throughput.mean is None:
+        yield Notice(f"{label}: nothing was completed in its measurement window, so it has no throughput")
+    for check in task.checks:
+        if check.level != "ok":
+            yield Notice(f"{label}: {_sentence(check)}", check.level == "unusable")
+    for kind, errors in task.error_kinds.items():
+        example = " ".join(errors.example.split())
+        yield Notice(f"{label}: {errors.count} x {kind}, the first: {example[:200]}")
+
+
+def _sentence(check: Check) -> str:
+    return f"{check.message} ({check.hint})" if check.hint else check.message
+
+
+def _per_second(unit: str) -> str:
+    return unit if unit.endswith("/s") else f"{unit}/s"
