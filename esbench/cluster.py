@@ -200,12 +200,10 @@ class Cluster:
             uuid=state.get("cluster_uuid", ""),
         )
 
-    def health(self, *, level: str = "cluster", timeout_s: float | None = None) -> Mapping[str, Any]:
+    def health(self, *, level: str = "cluster") -> Mapping[str, Any]:
         """The cluster's health as it is now; `level` "indices" adds that of each index."""
-        params: dict[str, Any] = {"level": level}
-        if timeout_s is not None:
-            params["master_timeout"] = f"{max(1, int(timeout_s * 1000))}ms"
-        reply: Mapping[str, Any] = self.request("GET", "/_cluster/health", params=params, timeout_s=timeout_s)
+        params = {"level": level, "master_timeout": "1s"}  # says soon when there is no master
+        reply: Mapping[str, Any] = self.request("GET", "/_cluster/health", params=params)
         return reply
 
     def nodes(self) -> tuple[NodeFacts, ...]:
@@ -238,7 +236,7 @@ class Cluster:
                 "docs": counted.get("primaries", {}).get("docs", {}).get("count"),
                 "store_bytes": counted.get("total", {}).get("store", {}).get("size_in_bytes"),
                 "settings": {k: v for k, v in own.items() if not k.startswith(_SETTINGS_OF_ITS_OWN)},
-                "mappings_digest": _digest(mappings.get(index, {}).get("mappings", {})),
+                "mappings_digest": _digest(_typeless(mappings.get(index, {}).get("mappings", {}))),
             }
         return facts
 
@@ -283,6 +281,15 @@ def _decode(content: bytes) -> Any:
         return json.loads(content)
     except ValueError:
         return content.decode(errors="replace")
+
+
+def _typeless(mappings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The mapping without the type's name around it, which 5.x and 6.x have."""
+    names = list(mappings)
+    if len(names) == 1 and names[0] in ("doc", "_doc"):
+        inner: Mapping[str, Any] = mappings[names[0]]
+        return inner
+    return mappings
 
 
 def _digest(value: Any) -> str:

@@ -58,7 +58,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 def _closed_connection(url: str, where: str) -> ClusterError:
     if url.startswith("http:") and speaks_tls(url):
         return host_speaks_tls(url)
-    return ClusterError("the host closed the connection without an answer", where=where)
+    return ClusterError("the host closed the connection without an answer", where=where, hint="check the port")
 
 
 def host_speaks_tls(url: str) -> ClusterError:

@@ -1,0 +1,108 @@
+"""A cluster that somebody else runs: `--target-hosts`. Checked before the race; never started, changed or stopped."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from esbench.client_options import ClientOptions, Host
+from esbench.cluster import Cluster, ClusterInfo
+from esbench.engine.base import Endpoint
+from esbench.errors import ClusterError, EsbenchError
+from esbench.units import format_duration
+
+REQUEST_LIMIT_S = 2.0
+CHECK_LIMIT_S = 2.8  # all hosts at once; an unreachable host is told within 3 s
+_NAMED_INDICES = 5
+_NO_UUID = ("", "_na_")  # of a cluster that has not formed yet
+
+
+class ExternalEngine:
+    """The pipeline benchmark-only: hosts that already serve a cluster."""
+
+    pipeline = "benchmark-only"
+
+    def __init__(self, hosts: Sequence[Host], options: ClientOptions) -> None:
+        self._hosts = tuple(hosts)
+        self._options = options
+
+    def start(self) -> Endpoint:
+        """Check within 3 s that every host answers, for one cluster that is not red; else a ClusterError."""
+        infos = self._ask_all_hosts()
+        self._check_same_cluster(infos)
+        urls = tuple(host.url for host in self._hosts)
+        if infos[0].build_flavor != "serverless":  # where no health can be asked for
+            with Cluster(urls, replace(self._options, timeout_s=REQUEST_LIMIT_S)) as cluster:
+                _check_not_red(cluster)
+        return Endpoint(urls)
+
+    def stop(self) -> None:
+        """Nothing: the cluster is not ours."""
+
+    def _ask_all_hosts(self) -> list[ClusterInfo]:
+        self._options.ssl_context()  # a bad certificate is one error, not one of each host
+        checks = [_HostCheck(host, self._options) for host in self._hosts]
+        deadline = time.monotonic() + CHECK_LIMIT_S
+        for check in checks:
+            check.join(max(0.0, deadline - time.monotonic()))
+        return [check.result() for check in checks]
+
+    def _check_same_cluster(self, infos: Sequence[ClusterInfo]) -> None:
+        first = infos[0]
+        for host, info in zip(self._hosts, infos, strict=True):
+            if info.uuid != first.uuid and not {info.uuid, first.uuid} & set(_NO_UUID):
+                raise ClusterError(
+                    f'belongs to another cluster ("{info.name}") than {self._hosts[0]} ("{first.name}")',
+                    where=str(host),
+                    hint="--target-hosts are the nodes of one cluster",
+                )
+
+
+class _HostCheck(threading.Thread):
+    """Asks one host who it is. A daemon: resolving a name cannot be cut short, and must not hold the exit."""
+
+    def __init__(self, host: Host, options: ClientOptions) -> None:
+        super().__init__(daemon=True)
+        self._host = host
+        self._options = replace(options, timeout_s=REQUEST_LIMIT_S)
+        self._info: ClusterInfo | None = None
+        self._error: BaseException | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            with Cluster([self._host.url], self._options) as cluster:
+                self._info = cluster.info()
+        except BaseException as error:  # noqa: BLE001 - raised again by result(), in the caller's thread
+            self._error = error
+
+    def result(self) -> ClusterInfo:
+        """What the host said; raises what went wrong, with the host's name."""
+        if isinstance(self._error, EsbenchError) and str(self._host) not in self._error.where:
+            raise type(self._error)(
+                f"{self._error.where}: {self._error.what}", where=str(self._host), hint=self._error.hint
+            ) from self._error
+        if self._error is not None:
+            raise self._error
+        if self._info is None:
+            raise ClusterError(
+                f"no answer within {format_duration(CHECK_LIMIT_S)}",
+                where=str(self._host),
+                hint="check host, port and firewall",
+            )
+        return self._info
+
+
+def _check_not_red(cluster: Cluster) -> None:
+    health = cluster.health(level="indices")
+    if health["status"] != "red":
+        return
+    red = sorted(name for name, index in health.get("indices", {}).items() if index["status"] == "red")
+    more = f" and {len(red) - _NAMED_INDICES} more" if len(red) > _NAMED_INDICES else ""
+    raise ClusterError(
+        f"the cluster is red{': ' if red else ''}{', '.join(red[:_NAMED_INDICES])}{more}",
+        where=cluster.urls[0],
+        hint="shards are missing: wait until it has recovered, or delete these indices",
+    )
