@@ -1,0 +1,67 @@
+"""Fields made of other fields: objects and lists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from esbench.track.generate.columns import Matrix
+from esbench.track.generate.field import Compiler, Field, Row, json_parts, object_parts
+from esbench.track.generate.hashing import U64, below, draw
+from esbench.track.generate.spec import SpecReader
+
+
+class ObjectField(Field):
+    """An object of named fields."""
+
+    plain = False
+
+    def __init__(self, spec: SpecReader, compiler: Compiler, path: str) -> None:
+        self._fields = compiler.fields(spec.take("fields"), path)
+        self._row = Row(object_parts(self._fields))
+        self.width = self._row.width
+
+    def write(self, index: U64, out: Matrix) -> None:
+        self._row.write(index, out)
+
+    def values(self, index: U64) -> list[Any]:
+        columns = [field.values(index) for field in self._fields.values()]
+        if not columns:
+            return [{} for _ in range(len(index))]
+        return [dict(zip(self._fields, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+class ListField(Field):
+    """`count` elements of another type; each place in the list has a stream of its own."""
+
+    plain = False
+
+    def __init__(self, spec: SpecReader, compiler: Compiler, path: str) -> None:
+        self._least, most = spec.span("count")
+        element = spec.take("of")
+        self._fields = [compiler.field(element, f"{path}/{place}") for place in range(most)]
+        self._rows = [Row([b"," if place else b"", *json_parts(field)]) for place, field in enumerate(self._fields)]
+        self._key = compiler.key(f"{path}/count")
+        self.width = 2 + sum(row.width for row in self._rows)
+
+    def _counts(self, index: U64) -> U64:
+        size = len(self._fields) - self._least + 1
+        return below(draw(self._key, index), size) + np.uint64(self._least)
+
+    def write(self, index: U64, out: Matrix) -> None:
+        counts = self._counts(index)
+        out[:, 0], out[:, -1] = ord("["), ord("]")
+        start = 1
+        for place, row in enumerate(self._rows):
+            end = start + row.width
+            element = out[:, start:end]
+            row.write(index, element)
+            if place >= self._least:
+                element *= (counts > np.uint64(place))[:, None]
+            start = end
+
+    def values(self, index: U64) -> list[Any]:
+        columns = [field.values(index) for field in self._fields]
+        counts = self._counts(index).tolist()
+        return [[column[row] for column in columns[:count]] for row, count in enumerate(counts)]

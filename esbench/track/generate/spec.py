@@ -1,0 +1,106 @@
+"""The generator's keys as a track spells them: read with types, defaults and one-line errors. No numpy."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from esbench.errors import TrackError, did_you_mean
+
+ALGORITHM = 1  # raised whenever the same spec would give other documents
+
+_REQUIRED = object()
+
+
+def plain_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The spec as JSON can carry it: dates of YAML become ISO text, keys become text in their order."""
+    plain: dict[str, Any] = json.loads(json.dumps(spec, default=_date_text))
+    return plain
+
+
+def spec_digest(spec: Mapping[str, Any]) -> str:
+    """sha256 (hex) of what decides the documents: the spec, in its order of fields, and the algorithm."""
+    text = json.dumps([ALGORITHM, plain_spec(spec)], separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _date_text(value: object) -> str:
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    raise TrackError(f"{value!r} cannot be written as JSON", where="generate")
+
+
+class SpecReader:
+    """Takes the keys of one mapping and refuses what is left over."""
+
+    def __init__(self, spec: object, where: str) -> None:
+        self.where = where
+        if not isinstance(spec, Mapping):
+            raise self.error(f"expected a mapping, not {spec!r}")
+        self._left = {str(key): value for key, value in spec.items()}
+        self._known: list[str] = []
+
+    def error(self, what: str, hint: str = "") -> TrackError:
+        return TrackError(what, where=self.where, hint=hint)
+
+    def take(self, key: str, default: Any = _REQUIRED) -> Any:
+        self._known.append(key)
+        if key in self._left:
+            return self._left.pop(key)
+        if default is _REQUIRED:
+            near = did_you_mean(key, self._left) if self._left else ""
+            raise self.error(f'"{key}" is missing', hint=near if near.startswith("did") else "")
+        return default
+
+    def has(self, key: str) -> bool:
+        return key in self._left
+
+    def integer(self, key: str, default: Any = _REQUIRED, *, minimum: int | None = None) -> int:
+        value = self.take(key, default)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise self.error(f'"{key}" must be a whole number, not {value!r}')
+        if minimum is not None and value < minimum:
+            raise self.error(f'"{key}" must be at least {minimum}, not {value}')
+        if abs(value) >= 1 << 62:
+            raise self.error(f'"{key}" must lie below 2^62, not {value}')
+        return value
+
+    def number(self, key: str, default: Any = _REQUIRED, *, minimum: float | None = None) -> float:
+        value = self.take(key, default)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e300:
+            raise self.error(f'"{key}" must be a number, not {value!r}')
+        if minimum is not None and value < minimum:
+            raise self.error(f'"{key}" must be at least {minimum:g}, not {value!r}')
+        return float(value)
+
+    def text(self, key: str, default: Any = _REQUIRED) -> str:
+        value = self.take(key, default)
+        if not isinstance(value, str) or not value:
+            raise self.error(f'"{key}" must be text, not {value!r}')
+        return value
+
+    def flag(self, key: str, default: bool) -> bool:
+        value = self.take(key, default)
+        if not isinstance(value, bool):
+            raise self.error(f'"{key}" must be true or false, not {value!r}')
+        return value
+
+    def span(self, key: str) -> tuple[int, int]:
+        """A count: one whole number, or [least, most]."""
+        value = self.take(key)
+        pair = [value, value] if isinstance(value, int) else value
+        if (
+            not isinstance(pair, list)
+            or len(pair) != 2
+            or any(isinstance(end, bool) or not isinstance(end, int) for end in pair)
+            or not 0 <= pair[0] <= pair[1]
+        ):
+            raise self.error(f'"{key}" must be a whole number or [least, most], not {value!r}')
+        return pair[0], pair[1]
+
+    def finish(self) -> None:
+        for key in self._left:
+            raise self.error(f'unknown key "{key}"', hint=did_you_mean(key, self._known))

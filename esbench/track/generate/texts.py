@@ -1,0 +1,246 @@
+"""Fields of text: permuted ids, choices, words, prefixes; and constants."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from esbench.track.generate.columns import Matrix, row_texts, table, write_digits
+from esbench.track.generate.field import Compiler, Field, json_text
+from esbench.track.generate.hashing import U64, Permutation, Zipf, below, draw
+from esbench.track.generate.spec import SpecReader
+from esbench.track.generate.words import WORDS
+
+_TOKEN = re.compile(r"(\[[^\]]+\]|\\d|[^\[\]{}\\\"()*+?|.^$])(?:\{([0-9]{1,2})\})?")
+_DIGITS = "0123456789"
+
+
+class PermutedField(Field):
+    """The i-th value of a seeded permutation of all texts of a pattern: unique, random to look at.
+
+    Patterns are literals, [classes], \\d and {counts}: "[0-9]{18}", "ORD-[A-Z]{2}[0-9]{10}".
+    """
+
+    quoted = True
+
+    def __init__(self, spec: SpecReader, compiler: Compiler, path: str) -> None:
+        self._pattern = _parse_pattern(spec, spec.text("of"))
+        size = 1
+        for alphabet, count in self._pattern:
+            size *= len(alphabet) ** count
+        if size >= 1 << 62:
+            raise spec.error(f"the pattern has {size} values; at most 2^62", hint='such as "[0-9]{18}"')
+        self.size = size
+        self.width = sum(count for _, count in self._pattern)
+        self._permutation = Permutation(size, compiler.key(path))
+
+    def write(self, index: U64, out: Matrix) -> None:
+        rest = self._permutation.forward(index)
+        end = self.width
+        for alphabet, count in reversed(self._pattern):
+            start = end - count
+            if len(alphabet) == 1:
+                out[:, start:end] = ord(alphabet)
+            elif alphabet == _DIGITS:
+                higher = rest // np.uint64(10**count)
+                write_digits(rest - higher * np.uint64(10**count), out[:, start:end], count)
+                rest = higher
+            else:
+                letters = np.frombuffer(alphabet.encode(), np.uint8)
+                for column in range(end - 1, start - 1, -1):
+                    higher = rest // np.uint64(len(alphabet))
+                    out[:, column] = letters[rest - higher * np.uint64(len(alphabet))]
+                    rest = higher
+            end = start
+
+    def values(self, index: U64) -> list[Any]:
+        out = np.empty((len(index), self.width), np.uint8)
+        self.write(index, out)
+        return row_texts(out)
+
+    def index_of(self, text: str) -> int:
+        """The index of the document that has this value; ValueError where it is no value of the pattern."""
+        number, position = 0, 0
+        if len(text) != self.width:
+            raise ValueError(f'"{text}" does not have {self.width} characters')
+        for alphabet, count in self._pattern:
+            for letter in text[position : position + count]:
+                number = number * len(alphabet) + alphabet.index(letter)
+            position += count
+        return int(self._permutation.inverse(np.array([number], np.uint64))[0])
+
+
+def _parse_pattern(spec: SpecReader, pattern: str) -> list[tuple[str, int]]:
+    """(alphabet, count) of each token."""
+    parts: list[tuple[str, int]] = []
+    position = 0
+    while position < len(pattern):
+        match = _TOKEN.match(pattern, position)
+        if match is None or not pattern.isascii() or not pattern.isprintable():
+            raise spec.error(
+                f'the pattern "{pattern}" cannot be read at "{pattern[position:]}"',
+                hint='it may hold literals, [classes], \\d and {counts}: "ORD-[A-Z]{2}[0-9]{10}"',
+            )
+        parts.append((_alphabet(spec, match[1]), int(match[2] or 1)))
+        position = match.end()
+    return parts
+
+
+def _alphabet(spec: SpecReader, token: str) -> str:
+    if token == "\\d":
+        return _DIGITS
+    if len(token) == 1:
+        return token
+    letters: list[str] = []
+    body = token[1:-1]
+    position = 0
+    while position < len(body):
+        first = last = body[position]
+        if body[position + 1 : position + 2] == "-" and position + 2 < len(body):
+            last = body[position + 2]
+            position += 2
+        letters.extend(chr(code) for code in range(ord(first), ord(last) + 1))
+        position += 1
+    if len(set(letters)) != len(letters) or not letters or body[0] == "^" or set(letters) & {'"', "\\"}:
+        raise spec.error(f'the class "{token}" cannot be used', hint="say [a-z0-9]: each character once")
+    return "".join(letters)
+
+
+class ChoiceField(Field):
+    """One of the values: equally often (a list), or by weight (a mapping of value to weight)."""
+
+    def __init__(self, spec: SpecReader, compiler: Compiler, path: str) -> None:
+        options = spec.take("values")
+        if isinstance(options, list):
+            options = [(option, 1) for option in options]
+        elif isinstance(options, dict):
+            options = list(options.items())
+        if not isinstance(options, list) or not options:
+            raise spec.error('"values" must be a list, or a mapping of value to weight')
+        for option, weight in options:
+            if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < 1e15:
+                raise spec.error(f'the weight of "{option}" must be a number above zero, not {weight!r}')
+        self._values = np.empty(len(options), object)
+        self._values[:] = [option for option, _ in options]
+        texts = [json_text(option) for option, _ in options]
+        self.quoted = all(isinstance(option, str) for option, _ in options)
+        if self.quoted:
+            texts = [text[1:-1] for text in texts]
+        self.plain = self.quoted and all(
+            text == str(option).encode() for text, (option, _) in zip(texts, options, strict=True)
+        )
+        self._texts = table(texts)
+        self.width = self._texts.shape[1]
+        self._key = compiler.key(path)
+        sums = list(accumulate(Fraction(weight) for _, weight in options))
+        self._ends = np.array([int(total / sums[-1] * 2**64) for total in sums[:-1]], np.uint64)
+
+    def _choices(self, index: U64) -> Any:
+        return np.searchsorted(self._ends, draw(self._key, index), side="right")
+
+    def write(self, index: U64, out: Matrix) -> None:
+        out[:] = self._texts[self._choices(index)]
+
+    def values(self, index: U64) -> list[Any]:
+        return list(self._values[self._choices(index)])
+
+
+class WordsField(Field):
+    """`count` words of a vocabulary (English by default), the n-th of them with probability ~ 1 / n."""
+
+    quoted = True
+    _STEPS = 1 << 16
+
+    def __init__(self, spec: SpecReader, compiler: Compiler, path: str) -> None:
+        self._least, self._most = spec.span("count")
+        vocabulary = spec.take("vocabulary", list(WORDS))
+        if (
+            not isinstance(vocabulary, list)
+            or not all(isinstance(word, str) and word for word in vocabulary)
+            or not vocabulary
+        ):
+            raise spec.error('"vocabulary" must be a list of words')
+        if len(vocabulary) > self._STEPS:
+            raise spec.error(f"a vocabulary may have {self._STEPS} words, not {len(vocabulary)}")
+        self._words = np.array(vocabulary, object)
+        texts = [json_text(word)[1:-1] for word in vocabulary]
+        self.plain = False
+        self._texts = table([b" " + text for text in texts])
+        self._slot = self._texts.shape[1]
+        self.width = self._slot * self._most
+        # A draw of 16 bits is looked up: the word of each step of the inverted distribution.
+        steps = (np.arange(self._STEPS) + 0.5) / self._STEPS
+        self._word_of = Zipf(len(vocabulary), 1.0).ranks(steps) - 1
+        self._count_key = compiler.key(f"{path}/count")
+        self._keys = [compiler.key(f"{path}/{block}") for block in range(-(-self._most // 4))]
+
+    def _draws(self, index: U64) -> tuple[Any, Any]:
+        """(word numbers, (documents, most)), (counts of words, (documents,))"""
+        bits = np.empty((len(index), len(self._keys)), np.uint64)
+        for block, key in enumerate(self._keys):
+            bits[:, block] = draw(key, index)
+        words = self._word_of[bits.view(np.uint16)[:, : self._most]]
+        counts = below(draw(self._count_key, index), self._most - self._least + 1) + np.uint64(self._least)
+        return words, counts
+
+    def write(self, index: U64, out: Matrix) -> None:
+        words, counts = self._draws(index)
+        for slot in range(self._most):
+            text = self._texts[words[:, slot]]
+            if slot == 0:
+                text[:, 0] = 0
+            if slot >= self._least:
+                text *= (counts > np.uint64(slot))[:, None]
+            out[:, slot * self._slot : (slot + 1) * self._slot] = text
+
+    def values(self, index: U64) -> list[Any]:
+        words, counts = self._draws(index)
+        rows = self._words[words].tolist()
+        return [" ".join(row[:count]) for row, count in zip(rows, counts.tolist(), strict=True)]
+
+
+class PrefixField(Field):
+    """The first `length` characters of a text field above it."""
+
+    quoted = True
+
+    def __init__(self, spec: SpecReader, compiler: Compiler, path: str) -> None:
+        name = spec.text("of")
+        self._base = compiler.earlier(name, spec)
+        if not (self._base.quoted and self._base.plain):
+            raise spec.error(f'"{name}" is no field of plain text')
+        self._length = spec.integer("length", minimum=1)
+        self.size = self._base.size
+        # A character of plain text takes up to four bytes.
+        self.width = min(self._base.width, 4 * self._length)
+
+    def write(self, index: U64, out: Matrix) -> None:
+        out[:] = (
+            np.array([value.encode() for value in self.values(index)], f"S{self.width}")
+            .view(np.uint8)
+            .reshape(out.shape)
+        )
+
+    def values(self, index: U64) -> list[Any]:
+        return [value[: self._length] for value in self._base.values(index)]
+
+
+class ConstantField(Field):
+    """The same value, of any JSON type, in every document."""
+
+    plain = False
+
+    def __init__(self, spec: SpecReader, compiler: Compiler, path: str) -> None:
+        self._value = spec.take("value")
+        self._text = np.frombuffer(json_text(self._value), np.uint8)
+        self.width = len(self._text)
+
+    def write(self, index: U64, out: Matrix) -> None:
+        out[:] = self._text
+
+    def values(self, index: U64) -> list[Any]:
+        return [self._value] * len(index)

@@ -1,0 +1,118 @@
+"""Fields of points in time, in UTC and whole seconds."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import numpy as np
+
+from esbench.track.generate.columns import Matrix, row_texts, table, write_digits
+from esbench.track.generate.field import Compiler, Field
+from esbench.track.generate.hashing import I64, U64, below, draw
+from esbench.track.generate.spec import SpecReader
+
+_DAY_S = 86_400
+_FORMATS = ("iso", "date", "epoch_second", "epoch_millis")
+
+
+class TimestampField(Field):
+    """Uniform seconds from .. to, both included; or `within` seconds after another timestamp field.
+
+    A `to` without a time of day means the end of that day. Formats: iso (2024-01-31T23:59:59Z), date,
+    epoch_second, epoch_millis.
+    """
+
+    def __init__(self, spec: SpecReader, compiler: Compiler, path: str) -> None:
+        self._key = compiler.key(path)
+        self._base: TimestampField | None = None
+        self.first: int
+        self.last: int
+        if spec.has("after"):
+            self._base = _base(spec, compiler)
+            least, most = spec.span("within")
+            self._from, self._size = least, most - least + 1
+            self.first, self.last = self._base.first + least, self._base.last + most
+        else:
+            self.first, self.last = _seconds(spec, "from"), _seconds(spec, "to")
+            if self.first > self.last:
+                raise spec.error('"from" lies after "to"')
+            self._from, self._size = self.first, self.last - self.first + 1
+        if self.last >= 253_402_300_800:
+            raise spec.error("times after the year 9999 cannot be written")
+        self._format = spec.text("format", "iso")
+        if self._format not in _FORMATS:
+            raise spec.error(f'unknown format "{self._format}" of a time', hint=f"known: {', '.join(_FORMATS)}")
+        self.quoted = self._format in {"iso", "date"}
+        self._first_day = self.first // _DAY_S
+        if self._format == "iso":
+            self._clock = _clock_table()
+        if self.quoted:
+            self._days = _day_table(self._first_day, self.last // _DAY_S)
+        self.width = {"iso": 20, "date": 10, "epoch_second": 12, "epoch_millis": 15}[self._format]
+
+    def seconds(self, index: U64) -> I64:
+        """Each document's time in seconds since 1970."""
+        offsets = below(draw(self._key, index), self._size).view(np.int64) + self._from
+        return offsets if self._base is None else offsets + self._base.seconds(index)
+
+    def write(self, index: U64, out: Matrix) -> None:
+        seconds = self.seconds(index)
+        if not self.quoted:
+            write_digits(self._numbers(seconds).view(np.uint64), out)
+            return
+        days = seconds // _DAY_S
+        out[:, :10] = self._days[days - self._first_day]
+        if self._format == "iso":
+            out[:, 10:] = self._clock[seconds - days * _DAY_S]
+
+    def values(self, index: U64) -> list[Any]:
+        if not self.quoted:
+            return list(self._numbers(self.seconds(index)).tolist())
+        out = np.empty((len(index), self.width), np.uint8)
+        self.write(index, out)
+        return row_texts(out)
+
+    def _numbers(self, seconds: I64) -> I64:
+        return seconds * 1000 if self._format == "epoch_millis" else seconds
+
+
+def _base(spec: SpecReader, compiler: Compiler) -> TimestampField:
+    name = spec.text("after")
+    base = compiler.earlier(name, spec)
+    if not isinstance(base, TimestampField):
+        raise spec.error(f'"after" names "{name}", which is no timestamp')
+    return base
+
+
+def _seconds(spec: SpecReader, key: str) -> int:
+    value = spec.take(key)
+    if isinstance(value, datetime.date):
+        value = value.isoformat()
+    try:
+        time = datetime.datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise spec.error(
+            f'"{key}" is no date or time: {value!r}', hint="say 2024-01-31 or 2024-01-31T23:59:59Z"
+        ) from None
+    if time.tzinfo is None:
+        time = time.replace(tzinfo=datetime.UTC)
+    seconds = int(time.timestamp())
+    if seconds < 0:
+        raise spec.error(f'"{key}" lies before 1970: {value}')
+    return seconds + _DAY_S - 1 if key == "to" and len(value) == len("2024-01-31") else seconds
+
+
+def _day_table(first: int, last: int) -> Matrix:
+    days = np.datetime_as_string(np.arange(first, last + 1).astype("datetime64[D]"))
+    return table([day.encode() for day in days.tolist()])
+
+
+def _clock_table() -> Matrix:
+    """THH:MM:SSZ of each second of a day, (86400, 10)."""
+    second = np.arange(_DAY_S, dtype=np.uint64)
+    clock = np.empty((_DAY_S, 10), np.uint8)
+    clock[:] = np.frombuffer(b"T00:00:00Z", np.uint8)
+    for column, part in ((1, second // 3600), (4, second // 60 % 60), (7, second % 60)):
+        write_digits(part, clock[:, column : column + 2], 2)
+    return clock
