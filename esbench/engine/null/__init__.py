@@ -1,0 +1,9 @@
+"""A scripted null Elasticsearch: a server on a real socket that delays, stalls, fails, cuts and hangs on demand.
+
+`script` says what it does; `launch` starts it in a process of its own; docs/reference/null-server.md explains.
+"""
+
+from esbench.engine.null.launch import NullServer
+from esbench.engine.null.script import Script
+
+__all__ = ["NullServer", "Script"]

@@ -1,0 +1,140 @@
+"""A null server as a child process: for tests, and as an engine."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import subprocess
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+from esbench.engine.null.log import Counts, LogLine, parse_log
+from esbench.engine.null.script import Script, parse_script
+from esbench.errors import EngineError
+
+_STOP_WITHIN_S = 5.0
+
+
+class NullServer:
+    """A null server in a process of its own, which ends with this one.
+
+    `script` is a Script or its JSON data. `log` keeps one line for each request. `tls` is (certificate, key).
+    """
+
+    def __init__(
+        self,
+        script: Script | Mapping[str, Any] | None = None,
+        *,
+        log: bool = False,
+        tls: tuple[Path, Path] | None = None,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        loop: str = "uvloop",
+    ) -> None:
+        self._script = _script(script)
+        self._log = log
+        self._tls = tls
+        self._arguments = ["--host", host, "--port", str(port), "--loop", loop, "--until-stdin-closes"]
+        self._process: subprocess.Popen[bytes] | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self.url = ""
+        self.pid = 0
+
+    def start(self) -> Self:
+        """Ready to answer when this returns; EngineError with the server's own words otherwise."""
+        self._folder = tempfile.TemporaryDirectory(prefix="esbench-null-")
+        folder = Path(self._folder.name)
+        (folder / "script.json").write_bytes(msgspec.json.encode(self._script))
+        arguments = [*self._arguments, "--script", str(folder / "script.json")]
+        if self._log:
+            arguments += ["--log", str(folder / "requests.ndjson")]
+        if self._tls:
+            arguments += ["--tls-cert", str(self._tls[0]), "--tls-key", str(self._tls[1])]
+        with (folder / "stderr").open("wb") as stderr:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "esbench.engine.null", *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                start_new_session=True,  # the terminal's Ctrl-C is not for the server
+            )
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            words = (folder / "stderr").read_text(errors="replace").strip()
+            self.stop()
+            raise EngineError(f"the null server did not start: {words.splitlines()[-1] if words else 'no output'}")
+        ready = json.loads(line)
+        self.url, self.pid = ready["url"], ready["pid"]
+        return self
+
+    def stop(self) -> None:
+        """End the server; does nothing where it has ended."""
+        process, self._process = self._process, None
+        if process is not None:
+            if process.stdin is not None:
+                process.stdin.close()
+            try:
+                process.wait(_STOP_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rpartition(":")[2])
+
+    def counts(self) -> Counts:
+        """What was received since the start or the last reset."""
+        return msgspec.json.decode(self._control("GET", "counts"), type=Counts)
+
+    def log(self) -> list[LogLine]:
+        """The requests that were answered, or whose connection ended, in that order."""
+        return parse_log(self._control("GET", "log"))
+
+    def reset(self) -> None:
+        """Counts, log, rules and the script's clock begin anew; indices and documents stay."""
+        self._control("POST", "reset")
+
+    def use(self, script: Script | Mapping[str, Any]) -> None:
+        """Another script from now on, as after a reset."""
+        self._script = _script(script)
+        self._control("PUT", "script", msgspec.json.encode(self._script))
+
+    def _control(self, method: str, name: str, body: bytes | None = None) -> bytes:
+        request = urllib.request.Request(f"{self.url}/__null/{name}", data=body, method=method)
+        context = ssl._create_unverified_context() if self._tls else None
+        try:
+            with urllib.request.urlopen(request, timeout=30, context=context) as reply:
+                return bytes(reply.read())
+        except urllib.error.HTTPError as error:
+            with error:
+                reason = json.loads(error.read())["error"]["reason"]
+            raise EngineError(reason, where=f"null server, {name}") from None
+
+
+def _script(script: Script | Mapping[str, Any] | None) -> Script:
+    if isinstance(script, Script):
+        return script
+    return parse_script(script or {})

@@ -1,0 +1,63 @@
+"""What a null server tells about itself: its counts, and its log with one JSON line for each request."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """What a null server received since its start or the last reset; control requests are not counted.
+
+    `documents` are acknowledged writes; `per_second` counts requests from the first second on.
+    """
+
+    requests: int
+    documents: int
+    connections: int
+    malformed: int
+    by_class: dict[str, int]
+    per_second: list[int]
+
+
+class LogLine(msgspec.Struct, frozen=True):
+    """One request. Times are CLOCK_MONOTONIC; `answered_ns`: the last byte was handed to the kernel, or never.
+
+    `delay_ms` is what the script added; the difference of the times is what really passed.
+    """
+
+    received_ns: int
+    answered_ns: int | None
+    method: str
+    path: str
+    opaque_id: str
+    status: int
+    delay_ms: float
+
+
+class RequestLog:
+    """Appends to a file; a buffer keeps the writes away from the requests."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = path.open("wb", buffering=1 << 18)
+
+    def write(self, line: LogLine) -> None:
+        self._file.write(msgspec.json.encode(line) + b"\n")
+
+    def read(self) -> bytes:
+        """All lines so far, newline-delimited."""
+        self._file.flush()
+        return self._path.read_bytes()
+
+    def clear(self) -> None:
+        self._file.seek(0)
+        self._file.truncate()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def parse_log(data: bytes) -> list[LogLine]:
+    return [msgspec.json.decode(line, type=LogLine) for line in data.splitlines()]

@@ -1,0 +1,212 @@
+"""What a null server does besides answering at once: the script, as data (docs/reference/null-server.md).
+
+Nothing here runs: `rules` draws and counts, `protocol` acts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from esbench.errors import UsageError, did_you_mean
+
+Fault = Literal[
+    "hang",
+    "cut-before",
+    "reset-before",
+    "cut-inside",
+    "reset-inside",
+    "silence-inside",
+    "length-too-long",
+    "length-too-short",
+    "garbage",
+    "close-after",
+]
+
+
+class Constant(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag_field="type", tag="constant"):
+    ms: float
+
+
+class Bimodal(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag_field="type", tag="bimodal"):
+    """`high_ms` for a share `high_ratio` of the requests, `low_ms` for the rest."""
+
+    low_ms: float
+    high_ms: float
+    high_ratio: float
+
+
+class Exponential(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag_field="type", tag="exponential"
+):
+    mean_ms: float
+
+
+class Listed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag_field="type", tag="list"):
+    """These values in turn, and again from the first."""
+
+    ms: tuple[float, ...]
+
+
+Delay: TypeAlias = Constant | Bimodal | Exponential | Listed
+
+
+class Stall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Nothing is answered from `at_s` for `for_s` seconds, then everything; `every_s` repeats it."""
+
+    at_s: float
+    for_s: float
+    every_s: float | None = None
+
+
+class Queue(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`slots` requests are served at a time, each for a drawn `service` time; the others wait, in order."""
+
+    slots: int
+    service: Delay
+
+
+class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """An answer in place of the real one; the request is not carried out.
+
+    Without a `body` it is the error that Elasticsearch sends with that status.
+    """
+
+    status: int
+    body: Any = None
+    headers: Mapping[str, str] = {}
+
+
+class BulkErrors(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A share of the items of a bulk is refused."""
+
+    share: float
+    status: int = 429
+    type: str = "es_rejected_execution_exception"
+    reason: str = "rejected execution of coordinating operation"
+
+
+class Drip(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The body leaves in pieces of `bytes`, one every `every_ms`."""
+
+    bytes: int
+    every_ms: float
+
+
+class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which requests it is for, and what happens to them; docs/reference/null-server.md has each key."""
+
+    method: str | None = None
+    path: str | None = None  # a regular expression, found anywhere in path and query
+    after_s: float = 0.0
+    until_s: float | None = None
+    since: Literal["start", "first-match"] = "start"
+    first: int = 1
+    last: int | None = None
+    every: int = 1
+    share: float = 1.0
+
+    delay: Delay | None = None
+    queue: Queue | None = None
+    stall: Stall | None = None
+    reply: Reply | None = None
+    bulk_errors: BulkErrors | None = None
+    merge: Mapping[str, Any] | None = None  # merged into a JSON reply
+    pad_to_bytes: int | None = None
+    chunked: bool = False
+    drip: Drip | None = None
+    connection_close: bool = False
+    fault: Fault | None = None
+
+
+class Outage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The listener is closed from `at_s` for `for_s` seconds; `cut` ends the open connections, too."""
+
+    at_s: float
+    for_s: float
+    cut: bool = True
+
+
+class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a null server is and does. Times count from its start, or from when the script was set."""
+
+    version: str = "7.17.29"
+    store: bool = False
+    bulk_items: bool = True
+    seed: int = 1
+    rules: tuple[Rule, ...] = ()
+    refuse: tuple[Outage, ...] = ()
+
+
+def parse_script(data: Mapping[str, Any], where: str = "") -> Script:
+    """A script from JSON data, or a UsageError that says which key is wrong."""
+    try:
+        script = msgspec.convert(data, Script)
+    except msgspec.ValidationError as error:
+        raise UsageError(str(error), where=where, hint=_hint(str(error))) from None
+    _check(script, where)
+    return script
+
+
+def read_script(path: Path) -> Script:
+    """A script from a JSON file."""
+    try:
+        data = msgspec.json.decode(path.read_bytes())
+    except OSError as error:
+        raise UsageError(f"cannot read the script: {error.strerror}", where=str(path)) from None
+    except msgspec.DecodeError as error:
+        raise UsageError(f"the script is not JSON: {error}", where=str(path)) from None
+    return parse_script(data, str(path))
+
+
+def _hint(message: str) -> str:
+    """The known keys where an unknown one was given."""
+    unknown = re.search(r"unknown field `([^`]*)`(?: - at `\$\.?([a-z_]*))?", message)
+    if unknown is None:
+        return ""
+    kinds: dict[str | None, type[msgspec.Struct]] = {None: Script, "refuse": Outage}
+    place = re.findall(r"[a-z_]+", message.rpartition("at `")[2])
+    if place and place[-1] != "rules" and place[0] == "rules":
+        return ""
+    kind = Rule if place and place[0] == "rules" else kinds.get(unknown[2], Script)
+    return did_you_mean(unknown[1], kind.__struct_fields__)
+
+
+def _check(script: Script, where: str) -> None:
+    for number, rule in enumerate(script.rules):
+        place = f"{where}: rules[{number}]" if where else f"rules[{number}]"
+        try:
+            re.compile(rule.path or "")
+        except re.error as error:
+            raise UsageError(f'path "{rule.path}" is no regular expression: {error}', where=place) from None
+        problem = _problem(rule)
+        if problem:
+            raise UsageError(problem, where=place)
+
+
+def _problem(rule: Rule) -> str:  # noqa: PLR0911 - one line for each
+    if not 0 <= rule.share <= 1:
+        return f"share is a ratio from 0 to 1, not {rule.share}"
+    if rule.bulk_errors and not 0 <= rule.bulk_errors.share <= 1:
+        return f"bulk_errors.share is a ratio from 0 to 1, not {rule.bulk_errors.share}"
+    if rule.every < 1 or rule.first < 1:
+        return "every and first count from 1"
+    if rule.queue and rule.queue.slots < 1:
+        return f"a queue needs a slot, not {rule.queue.slots}"
+    if rule.drip and rule.drip.bytes < 1:
+        return f"a drip needs a byte, not {rule.drip.bytes}"
+    if rule.stall and rule.stall.every_s is not None and rule.stall.every_s <= rule.stall.for_s:
+        return "a stall must be shorter than every_s"
+    for delay in (rule.delay, rule.queue.service if rule.queue else None):
+        match delay:
+            case Bimodal(high_ratio=ratio) if not 0 <= ratio <= 1:
+                return f"high_ratio is a ratio from 0 to 1, not {ratio}"
+            case Listed(ms=()):
+                return "a list of delays needs a value"
+            case Exponential(mean_ms=mean) if mean <= 0:
+                return f"mean_ms must be above zero, not {mean}"
+    return ""
