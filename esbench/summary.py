@@ -25,7 +25,7 @@ class Figure:
 
     metric: str
     task: str
-    value: float
+    value: float  # a count stays an int
     unit: str
     better: str = NEITHER
     exceeded: bool = False
@@ -47,7 +47,7 @@ def figures(record: RaceRecord) -> tuple[Figure, ...]:
         for statistic, fact in cluster.statistics.items():
             if isinstance(fact, Mapping) and fact.get("value") is not None:
                 metric = str(fact.get("label", statistic))
-                found.append(Figure(metric, label, float(fact["value"]), str(fact.get("unit", "")), LOWER))
+                found.append(Figure(metric, label, fact["value"], str(fact.get("unit", "")), LOWER))
     for task in reported_tasks(record):
         found.extend(_task_figures(task, task_label(record, task)))
     return tuple(found)

@@ -5,11 +5,13 @@ A cell is text, a number, a mapping, `Above` or None (not measured). Building a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
-from esbench.record import RaceRecord
+from esbench.record import RaceRecord, Session
+from esbench.store import DamagedRace, RaceEntry
 from esbench.summary import Notice, figures, notices
 from esbench.units import format_duration, format_number
 
@@ -66,6 +68,17 @@ SUMMARY_COLUMNS = (
     Column("Value", "value", numeric=True),
     Column("Unit", "unit"),
 )
+RACE_COLUMNS = (
+    Column("Race ID", "race_id"),
+    Column("Started", "started"),
+    Column("Status", "status"),
+    Column("Track", "track"),
+    Column("Challenge", "challenge"),
+    Column("Version", "version"),
+    Column("Parameters", "parameters"),
+    Column("Session", "session"),
+    Column("Tags", "tags"),
+)
 
 
 def summary(record: RaceRecord) -> Document:
@@ -81,7 +94,7 @@ def _race_facts(record: RaceRecord) -> Table:
     facts: list[tuple[Cell, ...]] = [
         ("Race ID", record.race_id),
         ("Track", f"{record.track.name} / {record.challenge}"),
-        ("Started", record.started_at),
+        ("Started", to_the_second(record.started_at)),
         ("Status", record.status),
     ]
     for name, cluster in record.clusters.items():
@@ -92,7 +105,48 @@ def _race_facts(record: RaceRecord) -> Table:
         facts.append(("Parameters", record.track_params))
     if record.user_tags:
         facts.append(("Tags", record.user_tags))
-    measured_s = sum(task.duration_s for task in record.tasks)
-    if measured_s:
-        facts.append(("Measured", format_duration(measured_s)))
+    started, finished = _moment(record.started_at), _moment(record.finished_at)
+    if started and finished:
+        facts.append(("Took", format_duration((finished - started).total_seconds())))
     return Table((Column("", "name"), Column("", "value")), tuple(facts))
+
+
+def race_list(entries: Sequence[RaceEntry], damaged: Sequence[DamagedRace], running: Collection[str]) -> Document:
+    """Races as a list; damaged ones are named in notices. `running`: the races whose process is alive."""
+    rows = tuple(
+        (
+            entry.race_id,
+            to_the_second(entry.started_at),
+            "died" if entry.status == "running" and entry.race_id not in running else entry.status,
+            entry.track.name,
+            entry.challenge,
+            " ".join(f"{cluster.distribution} {cluster.version}" for cluster in entry.clusters.values()),
+            entry.track_params,
+            _session_text(entry.session),
+            entry.user_tags,
+        )
+        for entry in entries
+    )
+    texts = tuple(Notice(f"race {race.race_id} is left out: {race.reason}") for race in damaged)
+    return Document(Table(RACE_COLUMNS, rows), notices=texts)
+
+
+def _session_text(session: Session | None) -> str:
+    if session is None:
+        return ""
+    place = [session.side, f"round {session.round}" if session.round else ""]
+    return " ".join([session.id, *filter(None, place)])
+
+
+def _moment(text: str | None) -> datetime | None:
+    """A time of day of a record; None when it has none, or one that somebody has edited out of shape."""
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC) if text else None
+    except ValueError:
+        return None
+
+
+def to_the_second(text: str) -> str:
+    """A record's time of day as 2026-11-21T10:15:30Z."""
+    moment = _moment(text)
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ") if moment else text

@@ -1,0 +1,133 @@
+"""How esbench's commands behave on the command line: lazy loading, short errors, hints for Rally's options."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+
+from esbench.errors import UsageError, did_you_mean
+
+_LEAVE_OUT = "leave it out: "
+RALLY_OPTIONS: Mapping[str, str] = {
+    "--car": "the node is described by --distribution, --heap and --nodes, say --heap=4g",
+    "--car-params": "the node is described by --distribution, --heap and --nodes, say --heap=4g",
+    "--cluster-name": _LEAVE_OUT + "every node of a race has a cluster of its own",
+    "--distribution-repository": "use --distribution=FOLDER or --distribution=ARCHIVE",
+    "--elasticsearch-plugins": "use --distribution=FOLDER of a node that has the plugins, or --target-hosts",
+    "--enable-assertions": "use an assert-count task: it fails the race",
+    "--enable-driver-profiling": _LEAVE_OUT + "the driver's lag, share and CPU are in every record",
+    "--ignore-unused-track-params": "remove the parameters that the track does not know",
+    "--load-driver-hosts": "use --workers=N for more worker processes on this host",
+    "--no-quiet": _LEAVE_OUT + "progress is shown unless --quiet is given",
+    "--offline": _LEAVE_OUT + "what was downloaded once is used without the network",
+    "--plugin-params": "use --distribution=FOLDER of a node that has the plugins, or --target-hosts",
+    "--preserve-install": "use --keep-node",
+    "--report-numbers-align": _LEAVE_OUT + "numbers are aligned to the right",
+    "--revision": "use --distribution=ARCHIVE of a build",
+    "--runtime-jdk": "use --java-home=FOLDER",
+    "--show-in-report": "use --format=json for every digit; race.json holds every task",
+    "--skip-rest-api-check": _LEAVE_OUT + "a node is ready when an index can be created",
+    "--source-build-method": "use --distribution=ARCHIVE of a build",
+    "--team-path": "the node is described by --distribution, --heap and --nodes",
+    "--team-repository": "the node is described by --distribution, --heap and --nodes",
+    "--team-revision": "the node is described by --distribution, --heap and --nodes",
+    "--track-repository": "use --track-path=FOLDER of a track in a checked-out repository",
+    "--track-revision": "use --track-path=FOLDER of a track in a checked-out repository",
+    "--user-tag": "use --user-tags",
+}
+RALLY_COMMANDS: Mapping[str, str] = {
+    "build": "use esbench race --distribution=ARCHIVE of a build",
+    "delete": "delete the race's folder, $ESBENCH_HOME/races/RACE-ID",
+    "download": "esbench race downloads what it needs, once",
+    "info": "use esbench list tracks",
+    "install": "esbench race brings up its own node",
+    "start": "use esbench race --keep-node",
+    "stop": "end the process whose pid esbench race --keep-node printed",
+}
+
+
+class EsbenchCommand(click.Command):
+    """A command whose unknown options get a hint: what replaces Rally's, else the nearest name.
+
+    Use it as `@click.command(cls=EsbenchCommand)`.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            raise _unknown_option(error.option_name, self, ctx) from None
+
+
+class EsbenchGroup(click.Group):
+    """A group of commands; an unknown one gets a did-you-mean."""
+
+    command_class = EsbenchCommand
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            raise _unknown_option(error.option_name, self, ctx) from None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if not name.startswith("-") and name not in self.list_commands(ctx):
+            hint = RALLY_COMMANDS.get(name) or did_you_mean(name, self.list_commands(ctx))
+            raise UsageError(f'unknown command "{ctx.command_path} {name}"', hint=hint)
+        return super().resolve_command(ctx, args)
+
+
+@dataclass(frozen=True)
+class LazyCommand:
+    """Where a command is (`module:attribute`) and its line in the help, so that neither imports it early."""
+
+    location: str
+    help: str
+
+    def load(self) -> click.Command:
+        module, _, attribute = self.location.partition(":")
+        command = getattr(import_module(module), attribute)
+        if not isinstance(command, click.Command):
+            raise TypeError(f"{self.location} is no click command")
+        return command
+
+
+class LazyGroup(EsbenchGroup):
+    """A group whose commands are imported when they are run, not when they are listed."""
+
+    def __init__(self, *, lazy: Mapping[str, LazyCommand], **settings: Any) -> None:
+        super().__init__(**settings)
+        self._lazy = lazy
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self._lazy)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        lazy = self._lazy.get(cmd_name)
+        return lazy.load() if lazy else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, lazy.help) for name, lazy in self._lazy.items()])
+
+
+def esbench_home() -> Path:
+    """The folder that $ESBENCH_HOME names, by default ~/.esbench; it need not exist."""
+    named = os.environ.get("ESBENCH_HOME", "").strip()
+    return Path(named).expanduser().absolute() if named else Path.home() / ".esbench"
+
+
+def _unknown_option(name: str, command: click.Command, ctx: click.Context) -> UsageError:
+    if name in RALLY_OPTIONS:
+        return UsageError(f"{ctx.command_path} has no {name}", hint=RALLY_OPTIONS[name])
+    options = [option for param in command.get_params(ctx) for option in param.opts if option[:2] == "--"]
+    return UsageError(f'unknown option "{name}" of {ctx.command_path}', hint=did_you_mean(name, options))

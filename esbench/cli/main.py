@@ -1,0 +1,80 @@
+"""The `esbench` command: its subcommands, and how errors leave it.
+
+An error that a user can mend is one line on stderr; its traceback is shown with --debug. Subcommands are
+imported when they are run, so that help and lists answer at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import click
+
+from esbench import __version__
+from esbench.cli.command import LazyCommand, LazyGroup
+from esbench.errors import EsbenchError
+
+CANCELLED = 130  # 128 + SIGINT, as shells say it
+COMMANDS = {
+    "race": LazyCommand("esbench.cli.race:race", "Race a track against a cluster and keep the record."),
+    "list": LazyCommand("esbench.cli.list:list_", "List races, tracks or distributions."),
+    "show": LazyCommand("esbench.cli.show:show", "Show the summary of a race."),
+    "compare": LazyCommand("esbench.cli.compare:compare", "Compare two races."),
+}
+
+
+@click.command(cls=LazyGroup, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="esbench %(version)s")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+def esbench(debug: bool) -> None:
+    """Benchmark Elasticsearch and what speaks its API: race a track, keep the record, compare races."""
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit: 0 done, 1 failed, 2 wrong usage, 130 cancelled; commands may say others."""
+    sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def run(arguments: list[str]) -> int:
+    """Run the command line and return its exit code. --debug may stand anywhere."""
+    debug = "--debug" in arguments
+    arguments = [argument for argument in arguments if argument != "--debug"]
+    try:
+        code = esbench.main(arguments, prog_name="esbench", standalone_mode=False)
+        sys.stdout.flush()
+    except EsbenchError as error:
+        return _fail(str(error), error.exit_code, debug=debug)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.ctx.get_help() if error.ctx else str(error))
+        return 2
+    except click.ClickException as error:
+        return _fail(_click_message(error), error.exit_code, debug=debug)
+    except (KeyboardInterrupt, click.Abort):
+        return _fail("cancelled", CANCELLED, debug=debug)
+    except BrokenPipeError:
+        # The reader of our output has gone (`| head`); Python must not try to flush to it again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return code if isinstance(code, int) else 0
+
+
+def _fail(message: str, code: int, *, debug: bool) -> int:
+    if debug:
+        import traceback
+
+        traceback.print_exc()
+    click.echo(f"esbench: {message}", err=True)
+    return code
+
+
+def _click_message(error: click.ClickException) -> str:
+    message = " ".join(error.format_message().split()).rstrip(".")
+    command = getattr(getattr(error, "ctx", None), "command_path", "esbench")
+    return f"{message} ({command} --help says more)"
+
+
+if __name__ == "__main__":
+    main()

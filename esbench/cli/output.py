@@ -1,0 +1,94 @@
+"""Where a command's table goes: stdout in the chosen format, and a file in the format of its suffix."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from esbench.errors import UsageError
+
+if TYPE_CHECKING:
+    from esbench.report.tables import Document
+
+FORMATS = ("text", "json", "csv", "markdown")
+C = TypeVar("C", bound=Callable[..., Any])
+
+format_option = click.option(
+    "--format", "form", type=click.Choice(FORMATS), default="text", help="Format of the printed table."
+)
+
+
+def report_options(command: C) -> C:
+    """--format, --report-file and --report-format: arguments `form`, `report_file`, `report_format`."""
+    report_format = click.option(
+        "--report-format", type=click.Choice(FORMATS), help="Format of the report file, whatever its suffix."
+    )
+    report_file = click.option(
+        "--report-file",
+        type=click.Path(path_type=Path),
+        help="Also write the table to this file; its suffix (.md, .csv, .json, .txt) says how.",
+    )
+    return format_option(report_file(report_format(command)))
+
+
+def check_report_file(report_file: Path | None, report_format: str | None = None) -> None:
+    """Say before a race whether its report could be written after it: UsageError when not."""
+    if report_file is None:
+        return
+    _file_format(report_file, report_format)
+    if report_file.is_dir():
+        raise UsageError("is a folder", where=f"--report-file={report_file}", hint="name a file in it")
+    if not report_file.absolute().parent.is_dir():
+        raise UsageError("its folder does not exist", where=f"--report-file={report_file}")
+
+
+def print_document(
+    document: Document, form: str, report_file: Path | None = None, report_format: str | None = None
+) -> None:
+    """Print the document, and overwrite `report_file` with it.
+
+    Notices go to stderr where the printed format is a bare table, so that a pipe gets figures only. Without a
+    file, `report_format` is the format of the print, as with Rally.
+    """
+    from esbench.report.render import render
+    from esbench.report.text import notice_line
+
+    if report_file is None:
+        form = report_format or form
+    else:
+        check_report_file(report_file, report_format)
+        _write(report_file, render(document, _file_format(report_file, report_format)))
+    click.echo(render(document, form, colour=wants_colour()), nl=False, color=True)
+    if form == "csv" or (form == "json" and document.header is None):
+        for notice in document.notices:
+            click.echo(notice_line(notice), err=True)
+
+
+def wants_colour() -> bool:
+    """Whether stdout is a terminal that shows colours, and the user has not set NO_COLOR."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _file_format(report_file: Path, report_format: str | None) -> str:
+    from esbench.report.render import format_of_suffix
+
+    form = report_format or format_of_suffix(report_file.suffix)
+    if form is None:
+        raise UsageError(
+            f'no format is known for "{report_file.suffix}"',
+            where=f"--report-file={report_file}",
+            hint="end it in .md, .csv, .json or .txt, or add --report-format",
+        )
+    return form
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text)
+    except OSError as error:
+        raise UsageError(f"cannot be written: {error.strerror}", where=f"--report-file={path}") from error

@@ -1,0 +1,22 @@
+"""`esbench show`: the summary of a race that was run before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from esbench.cli.command import EsbenchCommand, esbench_home
+from esbench.cli.output import print_document, report_options
+
+
+@click.command(cls=EsbenchCommand)
+@click.argument("race")
+@report_options
+def show(race: str, form: str, report_file: Path | None, report_format: str | None) -> None:
+    """Show the summary of RACE: its id, the beginning of its id, or 'last'."""
+    from esbench.report.tables import summary
+    from esbench.store import RaceStore
+
+    record = RaceStore(esbench_home()).load(race)
+    print_document(summary(record), form, report_file, report_format)
