@@ -1,0 +1,184 @@
+"""Parses rendered YAML and JSON into plain data whose every value knows the source line it was written on.
+
+The data are what JSON has: mappings with text keys, lists, text, numbers, booleans, null. YAML is read by the rules
+of its version 1.2: dates stay text, and only true and false are booleans.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import yaml
+
+from esbench.errors import EsbenchError, TrackError
+from esbench.track.rendering import Rendered, pointed
+
+JSON_SUFFIXES = (".json",)
+YAML_SUFFIXES = (".yml", ".yaml")
+Path = tuple[str | int, ...]
+
+
+class _Yaml(yaml.CSafeLoader):
+    """YAML 1.2's core schema with text keys; a key that stands twice is an error."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - PyYAML's own class-level table
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.constructor.ConstructorError(None, None, "a key must be text", key.start_mark)
+            if key.value in seen:
+                problem = f'the key "{key.value}" stands here a second time'
+                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+            seen.add(key.value)
+        self.flatten_mapping(node)
+        return {key.value: self.construct_object(value, deep=True) for key, value in node.value}
+
+
+for _tag, _pattern, _first in (
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
+    ("int", r"[-+]?[0-9]+|0x[0-9a-fA-F]+", list("-+0123456789")),
+    ("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", list("-+.0123456789")),
+    ("merge", r"<<", ["<"]),
+):
+    _Yaml.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_pattern})$"), _first)
+
+
+def _integer(loader: _Yaml, node: yaml.ScalarNode) -> int:
+    return int(node.value, 16) if node.value.startswith("0x") else int(node.value)
+
+
+_Yaml.add_constructor("tag:yaml.org,2002:int", _integer)
+_Yaml.add_constructor("tag:yaml.org,2002:float", lambda loader, node: float(node.value))
+_Yaml.add_constructor("tag:yaml.org,2002:map", lambda loader, node: loader.construct_mapping(node, deep=True))
+
+
+@dataclass(frozen=True)
+class Node:
+    """A value of a document, at its path; how the rest of the loader reads, so that it can always say where."""
+
+    value: Any
+    path: Path
+    rendered: Rendered
+
+    def __getitem__(self, key: str | int) -> Node:
+        return Node(self.value[key], (*self.path, key), self.rendered)
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(self.value, dict) and key in self.value
+
+    def __iter__(self) -> Iterator[Node]:
+        """The elements of a list."""
+        return (self[index] for index in range(len(self.value)))
+
+    def find(self, key: str) -> Node | None:
+        """The value of a key that may be missing or null."""
+        return self[key] if key in self and self.value[key] is not None else None
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The plain value of a key that may be missing or null."""
+        node = self.find(key)
+        return default if node is None else node.value
+
+    @property
+    def label(self) -> str:
+        """The path as people write it: challenges[0].schedule[3].clients."""
+        text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in self.path)
+        return text.removeprefix(".") or "the track"
+
+    @property
+    def where(self) -> str:
+        """file:line of this value, or of the nearest one around it that can be found."""
+        line = _line_of(self.rendered.text, self.path)
+        return str(self.rendered.location(*line)) if line else self.rendered.name
+
+    def fail(self, what: str, hint: str = "") -> NoReturn:
+        raise TrackError(what, where=self.where, hint=hint)
+
+    def failed(self, error: EsbenchError) -> TrackError:
+        """Somebody else's error about this value, as one of the track at its place."""
+        return TrackError(error.what, where=self.where, hint=error.hint)
+
+
+def parse(rendered: Rendered) -> Node:
+    """The content of a rendered file, by its suffix; syntax errors show the line and a caret."""
+    if rendered.name.endswith(YAML_SUFFIXES):
+        return Node(_parse_yaml(rendered), (), rendered)
+    return Node(_parse_json(rendered), (), rendered)
+
+
+def _parse_json(rendered: Rendered) -> Any:
+    text = rendered.text
+    try:
+        return json.loads(text, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        what, offset = error.msg, error.pos
+        before = text[:offset].rstrip()
+        if before.endswith(",") and text[offset : offset + 1] in ("}", "]", ""):
+            what, offset = "nothing follows this comma", len(before) - 1
+        elif not text.strip():
+            what = "the file is empty"
+        line = text.count("\n", 0, offset) + 1
+        raise _syntax_error(
+            rendered, f"not valid JSON: {what}", line, offset - text.rfind("\n", 0, offset) - 1
+        ) from None
+    except ValueError as error:
+        raise TrackError(f"not valid JSON: {error}", where=rendered.name) from None
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a number in JSON")
+
+
+def _parse_yaml(rendered: Rendered) -> Any:
+    try:
+        return yaml.load(rendered.text, Loader=_Yaml)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line, column = (mark.line + 1, mark.column) if mark else (1, 0)
+        what = error.problem or str(error)
+        if "\t" in _text_line(rendered.text, line)[: column + 1]:
+            what = "a tab indents this line, where YAML wants spaces"
+        elif error.context:
+            what = f"{what} {error.context}"
+        raise _syntax_error(rendered, f"not valid YAML: {what}", line, column) from None
+    except yaml.reader.ReaderError as error:
+        line = rendered.text.count("\n", 0, error.position) + 1
+        raise _syntax_error(rendered, f"not valid YAML: {error.reason}", line, 0) from None
+
+
+def _syntax_error(rendered: Rendered, what: str, line: int, column: int) -> TrackError:
+    return pointed(what, rendered.location(line, column), column, _text_line(rendered.text, line))
+
+
+def _text_line(text: str, line: int) -> str:
+    lines = text.split("\n")
+    return lines[min(line, len(lines)) - 1]
+
+
+def _line_of(text: str, path: Path) -> tuple[int, int] | None:
+    """Line (from 1) and column (from 0) of the value at a path; JSON is read as the YAML that it nearly is."""
+    try:
+        node = yaml.compose(text.replace("\t", " "), Loader=_Yaml)
+    except yaml.YAMLError:
+        return None
+    if node is None:
+        return None
+    place = node.start_mark
+    for key in path:
+        if isinstance(node, yaml.MappingNode):
+            found = [(name, value) for name, value in node.value if name.value == key]
+        elif isinstance(node, yaml.SequenceNode) and isinstance(key, int) and key < len(node.value):
+            found = [(node.value[key], node.value[key])]
+        else:
+            break
+        if not found:
+            break
+        place, node = found[-1][0].start_mark, found[-1][1]
+    return place.line + 1, place.column

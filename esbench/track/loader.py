@@ -1,0 +1,269 @@
+"""Finds a track and loads it: Jinja -> YAML or JSON -> structure -> model.
+
+Reads files of the track's folder only; corpora are made ready elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from esbench.errors import TrackError, UsageError, did_you_mean
+from esbench.model import Challenge, Corpus, Documents, Index, Track
+from esbench.registry import Registry
+from esbench.track import features, schema, testmode
+from esbench.track.document import JSON_SUFFIXES, YAML_SUFFIXES, Node, parse
+from esbench.track.params import refuse_unknown
+from esbench.track.rendering import RenderContext, TrackRenderer
+from esbench.track.tasks import TaskBuilder, build_variables, refuse_typos
+
+if TYPE_CHECKING:
+    from esbench.operations.base import OperationType
+
+_FILES = ("track.yml", "track.yaml", "track.json")
+_NOT_YET = (
+    "data-streams",
+    "templates",
+    "composable-templates",
+    "component-templates",
+    "dependencies",
+)
+
+
+@dataclass(frozen=True)
+class TrackSummary:
+    """A bundled track, as `list tracks` shows it; the default challenge comes first."""
+
+    name: str
+    description: str
+    challenges: tuple[str, ...]
+
+
+def find_track(name: str | None, path: Path | None) -> Path:
+    """The track file of a bundled track by name, or of a folder or file; a UsageError says what there is."""
+    if path is not None:
+        return _track_file(path, "--track-path")
+    if name is None:
+        raise UsageError("no track was named", hint="say --track=NAME or --track-path=FOLDER")
+    bundled = _bundled()
+    if name in bundled:
+        return bundled[name]
+    if Path(name).exists():
+        raise UsageError(f'"{name}" is a file or folder', where="--track", hint=f"say --track-path={name}")
+    raise UsageError(f'unknown track "{name}"', where="--track", hint=did_you_mean(name, bundled))
+
+
+def list_tracks() -> tuple[TrackSummary, ...]:
+    """The bundled tracks by name, with their parameters' defaults."""
+    context = RenderContext(params={}, distribution="elasticsearch", version="8.0.0", now=0.0)
+    summaries = []
+    for name, path in sorted(_bundled().items()):
+        node = parse(TrackRenderer(path.parent, context).render(path.name))
+        schema.validate(node)
+        challenges = sorted(_challenge_nodes(node), key=lambda found: not found.get("default", False))
+        names = tuple(challenge.get("name", "default") for challenge in challenges)
+        summaries.append(TrackSummary(name, node.get("description", ""), names))
+    return tuple(summaries)
+
+
+def load_track(
+    path: Path,
+    context: RenderContext,
+    operation_types: Registry[OperationType],
+    *,
+    test_mode: bool = False,
+) -> Track:
+    """Render, check and build the track of a file (or of the folder that holds it).
+
+    Raises a TrackError with file:line for whatever is wrong in it, a UsageError for an unknown track parameter.
+    """
+    path = _track_file(path, "the track")
+    name = path.parent.resolve().name if path.stem == "track" else path.stem
+    renderer = TrackRenderer(path.parent, context)
+    node = parse(renderer.render(path.name))
+    schema.validate(node)
+    refuse_typos(node, "track")
+    for key in _NOT_YET:
+        if node.get(key):
+            node[key].fail(f'esbench cannot use "{key}" yet')
+    indices = tuple(_index(index, renderer) for index in node.find("indices") or ())
+    refuse_unknown(context.params, renderer.parameters(), name)
+    if (path.parent / "track.py").is_file():
+        raise TrackError("esbench cannot run the Python part of a track yet", where=str(path.parent / "track.py"))
+
+    builder = TaskBuilder(
+        operations=_by_name(node, "operations", "operation"),
+        operation_types=operation_types,
+        variables=build_variables(node),
+        meta=node.get("meta", {}),
+    )
+    for operation in builder.operations.values():
+        builder.operation(operation)
+    challenges = _challenges(node, builder)
+    builder.refuse_unknown_types()
+    corpora = tuple(_corpus(corpus, indices) for corpus in _by_name(node, "corpora", "corpus").values())
+    if test_mode:
+        corpora = tuple(testmode.shrink_corpus(corpus) for corpus in corpora)
+        challenges = tuple(
+            testmode.shrink_challenge(challenge, _units_per_request(challenge, operation_types))
+            for challenge in challenges
+        )
+    return Track(
+        name=name,
+        path=path,
+        description=node.get("description", ""),
+        digest=renderer.digest(),
+        challenges=challenges,
+        indices=indices,
+        corpora=corpora,
+        variables=builder.variables,
+        params=dict(context.params),
+        requires=_requires(node, indices),
+        meta=builder.meta,
+    )
+
+
+def _bundled() -> dict[str, Path]:
+    """Track name -> track file, of the wheel's tracks or of the source tree's."""
+    package = Path(__file__).resolve().parent.parent
+    root = next((folder for folder in (package / "tracks", package.parent / "tracks") if folder.is_dir()), None)
+    if root is None:
+        return {}
+    files = {folder.name: _file_in(folder) for folder in root.iterdir() if folder.is_dir()}
+    return {name: file for name, file in files.items() if file is not None}
+
+
+def _file_in(folder: Path) -> Path | None:
+    return next((folder / name for name in _FILES if (folder / name).is_file()), None)
+
+
+def _track_file(path: Path, where: str) -> Path:
+    path = path.expanduser()
+    if path.is_dir():
+        found = _file_in(path)
+        if found is None:
+            raise UsageError(f'the folder "{path}" holds no track', where=where, hint=f"looked for {', '.join(_FILES)}")
+        return found
+    if not path.exists():
+        raise UsageError(f'"{path}" does not exist', where=where, hint="it names a track's folder or its track file")
+    if path.suffix not in JSON_SUFFIXES + YAML_SUFFIXES:
+        raise UsageError(f'"{path}" is no track file', where=where, hint="a track is YAML or JSON")
+    return path
+
+
+def _challenge_nodes(track: Node) -> list[Node]:
+    """The challenges of a track; one that is only a `schedule` is the one challenge itself."""
+    given = [key for key in ("challenges", "challenge", "schedule") if key in track]
+    if len(given) != 1:
+        what = f'a track cannot have both "{given[0]}" and "{given[1]}"' if given else "the track has no challenge"
+        (track[given[1]] if given else track).fail(what, 'a track has one of "challenges", "challenge", "schedule"')
+    if given[0] == "challenges":
+        return list(track["challenges"])
+    return [track["challenge"] if given[0] == "challenge" else track]
+
+
+def _challenges(track: Node, builder: TaskBuilder) -> tuple[Challenge, ...]:
+    nodes = _challenge_nodes(track)
+    if nodes[0] is track:
+        unnamed = Node({"name": "default", "schedule": track.value["schedule"]}, (), track.rendered)
+        return (replace(builder.challenge(unnamed), default=True),)
+    challenges = tuple(builder.challenge(node) for node in nodes)
+    names = [challenge.name for challenge in challenges]
+    for position, name in enumerate(names):
+        if name in names[:position]:
+            nodes[position].fail(f'two challenges are named "{name}"')
+    if len(challenges) == 1:
+        return (replace(challenges[0], default=True),)
+    defaults = [node for node, challenge in zip(nodes, challenges, strict=True) if challenge.default]
+    if len(defaults) != 1:
+        what = "more than one challenge is the default" if defaults else "no challenge is the default"
+        (defaults or nodes)[-1].fail(what, f'write "default": true in one of {", ".join(names)}')
+    return challenges
+
+
+def _by_name(track: Node, key: str, what: str) -> dict[str, Node]:
+    found: dict[str, Node] = {}
+    for node in track.find(key) or ():
+        name = node.value["name"]
+        if name in found:
+            node.fail(f'the {what} "{name}" is defined twice')
+        found[name] = node
+    return found
+
+
+def _index(node: Node, renderer: TrackRenderer) -> Index:
+    body = node.find("body")
+    if body is None:
+        return Index(node.value["name"])
+    if isinstance(body.value, str):
+        if not (renderer.root / body.value).is_file():
+            body.fail(f'there is no file "{body.value}" beside the track')
+        body = parse(renderer.render(body.value))
+        if not isinstance(body.value, Mapping):
+            body.fail("an index body must be a mapping")
+    return Index(node.value["name"], body.value)
+
+
+def _corpus(node: Node, indices: tuple[Index, ...]) -> Corpus:
+    refuse_typos(node, "corpus")
+    parts = tuple(_documents(part, node, indices) for part in node["documents"])
+    return Corpus(node.value["name"], parts, node.get("meta", {}))
+
+
+def _documents(node: Node, corpus: Node, indices: tuple[Index, ...]) -> Documents:
+    refuse_typos(node, "documents")
+
+    def key(name: str) -> Any:
+        return node.get(name, corpus.get(name))
+
+    if ("source-file" in node) == ("generate" in node):
+        node.fail(f'{node.label} needs either "source-file" or "generate"')
+    generate = node.find("generate")
+    if generate is not None:
+        for role in ("id", "routing"):
+            name = generate.get(role)
+            if name is not None and name not in generate.value["fields"]:
+                generate[role].fail(
+                    f'"{role}" names no field of the documents: "{name}"',
+                    did_you_mean(name, generate.value["fields"]),
+                )
+    has_action_lines = bool(key("includes-action-and-meta-data"))
+    target_index, target_data_stream = key("target-index"), key("target-data-stream")
+    if target_index is None and target_data_stream is None and not has_action_lines:
+        if len(indices) != 1:
+            names = ", ".join(index.name for index in indices)
+            node.fail(f'{node.label} needs "target-index"', f"the track's indices: {names or 'none'}")
+        target_index = indices[0].name
+    return Documents(
+        document_count=int(node.value["document-count"]),
+        source_file=node.get("source-file"),
+        generate=None if generate is None else generate.value,
+        base_url=key("base-url"),
+        compressed_bytes=node.get("compressed-bytes"),
+        uncompressed_bytes=node.get("uncompressed-bytes"),
+        includes_action_and_meta_data=has_action_lines,
+        target_index=target_index,
+        target_data_stream=target_data_stream,
+        meta={**corpus.get("meta", {}), **node.get("meta", {})},
+    )
+
+
+def _requires(track: Node, indices: tuple[Index, ...]) -> tuple[str, ...]:
+    """The features that the track declares, and those that its index bodies need."""
+    declared = track.find("requires")
+    for feature in declared or ():
+        if feature.value not in features.FEATURES:
+            feature.fail(f'unknown feature "{feature.value}"', did_you_mean(feature.value, features.FEATURES))
+    found = set(declared.value if declared else ())
+    for index in indices:
+        found |= features.of_index_body(index.body)
+    return tuple(sorted(found))
+
+
+def _units_per_request(challenge: Challenge, operation_types: Registry[OperationType]) -> dict[str, float]:
+    return {
+        task.name: operation_types.get(task.operation.type).units_per_request(task.operation.params)
+        for task in challenge.tasks
+    }

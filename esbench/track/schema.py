@@ -1,0 +1,102 @@
+"""Checks the structure of a rendered track against schema.json and says in one line what is wrong.
+
+Only structure: what names refer to, and what values mean together, is the loader's business.
+"""
+
+from __future__ import annotations
+
+import json
+from difflib import get_close_matches
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from esbench.track.document import Node
+
+if TYPE_CHECKING:
+    from jsonschema import ValidationError
+    from jsonschema.protocols import Validator
+
+_TYPES = {
+    "object": "a mapping",
+    "array": "a list",
+    "string": "text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "null": "null",
+}
+
+
+def validate(track: Node) -> None:
+    """Raise a TrackError for the first structural fault of a track, in the order of the document."""
+    faults = sorted(_validator().iter_errors(track.value), key=lambda fault: [str(p) for p in fault.path])
+    if not faults:
+        return
+    fault = faults[0]
+    node = track
+    for key in fault.absolute_path:
+        node = node[key]
+    what, hint = _describe(fault, node)
+    node.fail(what, hint)
+
+
+@cache
+def known_keys(definition: str) -> frozenset[str]:
+    """The keys that schema.json lists for one of its definitions ("task"), included ones too."""
+    found: dict[str, Any] = _schema()["$defs"][definition]
+    keys = set(found.get("properties", ()))
+    for part in found.get("allOf", ()):
+        if "$ref" in part:
+            keys |= known_keys(part["$ref"].rpartition("/")[2])
+    return frozenset(keys)
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    schema: dict[str, Any] = json.loads(resources.files(__package__).joinpath("schema.json").read_text())
+    return schema
+
+
+@cache
+def _validator() -> Validator:
+    import jsonschema  # takes 50 ms, which only a race should pay
+
+    return jsonschema.Draft202012Validator(_schema())
+
+
+def _describe(fault: ValidationError, node: Node) -> tuple[str, str]:
+    """What is wrong, and a hint."""
+    value, wanted, label = fault.instance, fault.validator_value, node.label
+    match fault.validator:
+        case "required":
+            missing = next(key for key in wanted if key not in value)
+            close = get_close_matches(missing, [key for key in value if key not in known_key_names()], n=1)
+            return f'"{missing}" is missing in {label}', f'did you mean it by "{close[0]}"?' if close else ""
+        case "type":
+            kinds = [wanted] if isinstance(wanted, str) else [kind for kind in wanted if kind != "null"]
+            return f"{label} must be {' or '.join(_TYPES[kind] for kind in kinds)}, not {_short(value)}", ""
+        case "enum":
+            allowed = ", ".join(json.dumps(choice) for choice in wanted if choice is not None)
+            return f"{label} cannot be {_short(value)}", f"allowed: {allowed}"
+        case "minimum":
+            return f"{label} must be at least {wanted}, not {_short(value)}", ""
+        case "exclusiveMinimum":
+            return f"{label} must be above {wanted}, not {_short(value)}", ""
+        case "minItems" | "minLength" | "minProperties":
+            return f"{label} must not be empty", ""
+        case "pattern":
+            return f"{label} cannot be {_short(value)}", "letters, digits, _ and -, a letter first"
+        case _:
+            return f"{label}: {fault.message}", ""
+
+
+@cache
+def known_key_names() -> frozenset[str]:
+    """Every key that any definition lists."""
+    return frozenset().union(*(known_keys(name) for name in _schema()["$defs"]))
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 40 else text[:37] + "..."

@@ -1,0 +1,302 @@
+"""Builds challenges, tasks and operations of the model from a rendered, structurally valid track."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+from esbench.errors import EsbenchError, did_you_mean
+from esbench.model import Challenge, Operation, Schedule, Stage, Step, Task, Variable
+from esbench.registry import Registry
+from esbench.track.document import Node
+from esbench.track.schema import known_keys
+from esbench.units import Rate, parse_duration, parse_rate
+
+if TYPE_CHECKING:
+    from esbench.operations.base import OperationType
+
+_OPERATION_KEYS = known_keys("operation")
+_TASK_KEYS = known_keys("task")
+_PARALLEL_DEFAULTS = (
+    "warmup-iterations",
+    "iterations",
+    "warmup-time-period",
+    "time-period",
+    "ramp-up-time-period",
+)
+_SLOT = re.compile(r"\$\[\[\s*([A-Za-z_][A-Za-z0-9_-]*)[^\]]*\]\]")
+_COMPLETED_BY_ANY = "any"
+
+
+@dataclass
+class TaskBuilder:
+    """Resolves what tasks refer to. Unknown operation types are collected, so that one error names them all."""
+
+    operations: Mapping[str, Node]
+    operation_types: Registry[OperationType]
+    variables: tuple[Variable, ...]
+    meta: Mapping[str, Any]
+    unknown: dict[str, Node] = field(default_factory=dict)
+
+    def challenge(self, node: Node) -> Challenge:
+        meta = {**self.meta, **node.get("meta", {})}
+        refuse_typos(node, "challenge")
+        steps = tuple(self._step(element, meta) for element in node["schedule"])
+        seen: set[str] = set()
+        for task, place in zip((task for step in steps for task in step.tasks), _task_nodes(node), strict=True):
+            if task.name in seen:
+                place.fail(
+                    f'challenge "{node.value["name"]}" has two tasks named "{task.name}"',
+                    'give one of them another "name"',
+                )
+            seen.add(task.name)
+        return Challenge(
+            name=node.value["name"],
+            steps=steps,
+            description=node.get("description", ""),
+            default=node.get("default", False),
+            meta=meta,
+        )
+
+    def operation(self, node: Node) -> Operation:
+        """An operation from its definition, or from the bare name of an operation type."""
+        if isinstance(node.value, str):
+            return self._made(node, node.value, node.value, Operation(node.value, node.value))
+        kind = node.value["operation-type"]
+        return self._made(
+            node,
+            kind,
+            node.get("name", kind),
+            Operation(
+                name=node.get("name", kind),
+                type=kind,
+                params={key: value for key, value in node.value.items() if key not in _OPERATION_KEYS},
+                variables=build_variables(node),
+                include_in_reporting=node.get("include-in-reporting"),
+                meta=node.get("meta", {}),
+            ),
+        )
+
+    def _made(self, node: Node, kind: str, name: str, operation: Operation) -> Operation:
+        if kind not in self.operation_types:
+            self.unknown.setdefault(kind, node)
+            return operation
+        if "param-source" in operation.params:
+            node["param-source"].fail(
+                f'operation "{name}" wants the parameter source "{operation.params["param-source"]}"',
+                "parameter sources of a track.py are not supported",
+            )
+        known = {variable.name for variable in (*self.variables, *operation.variables)}
+        for slot in _slots(operation.params):
+            if slot not in known:
+                node.fail(f'operation "{name}" uses the undeclared variable $[[{slot}]]', did_you_mean(slot, known))
+        try:
+            self.operation_types.get(kind).check(operation.params, "")
+        except EsbenchError as error:
+            raise node.failed(error) from None
+        return operation
+
+    def refuse_unknown_types(self) -> None:
+        """Raise one TrackError for all the operation types that nobody provides, at the place of the first."""
+        if not self.unknown:
+            return
+        kinds = list(self.unknown)
+        node = self.unknown[kinds[0]]
+        names = ", ".join(f'"{kind}"' for kind in kinds)
+        allowed = {*self.operation_types}
+        if isinstance(node.value, str):
+            node.fail(
+                f"unknown operation or operation type{'s' * (len(kinds) > 1)} {names}",
+                did_you_mean(kinds[0], allowed | set(self.operations)),
+            )
+        node["operation-type"].fail(
+            f"unknown operation type{'s' * (len(kinds) > 1)} {names}", did_you_mean(kinds[0], allowed)
+        )
+
+    def _step(self, node: Node, meta: Mapping[str, Any]) -> Step:
+        parallel = node.find("parallel")
+        if parallel is None:
+            return Step((self._task(node, meta, {}),))
+        refuse_typos(parallel, "parallel")
+        inherited = {key: parallel[key] for key in _PARALLEL_DEFAULTS if key in parallel}
+        tasks = tuple(self._task(task, meta, inherited) for task in parallel["tasks"])
+        completed_by = parallel.get("completed-by")
+        names = [task.name for task in tasks]
+        if completed_by not in (None, _COMPLETED_BY_ANY, *names):
+            parallel["completed-by"].fail(
+                f'"completed-by" names no task of this "parallel": "{completed_by}"',
+                did_you_mean(completed_by, [*names, _COMPLETED_BY_ANY]),
+            )
+        return Step(tasks, clients=_whole(parallel.get("clients")), completed_by=completed_by)
+
+    def _task(self, node: Node, meta: Mapping[str, Any], inherited: Mapping[str, Node]) -> Task:
+        refuse_typos(node, "task")
+        if "parallel" in node:
+            node["parallel"].fail('"parallel" cannot stand within "parallel"')
+        operation = self._referenced(node["operation"])
+        if (shown := node.get("include-in-reporting")) is not None:
+            operation = _shown(operation, shown)
+
+        def key(name: str) -> Node | None:
+            return node.find(name) if name in node else inherited.get(name)
+
+        task = Task(
+            name=node.get("name", operation.name),
+            operation=operation,
+            clients=int(node.get("clients", 1)),
+            schedule=_schedule(node, key),
+            warmup_iterations=_whole(_value(key("warmup-iterations"))),
+            iterations=_whole(_value(key("iterations"))),
+            requests=_whole(node.get("requests")),
+            warmup_time_s=_seconds(key("warmup-time-period")),
+            time_period_s=_seconds(key("time-period")),
+            think_time_s=_seconds(node.find("think-time")) or 0.0,
+            within_ms=tuple(float(value) for value in node.get("within-ms", ())),
+            tags=_tags(node.get("tags", ())),
+            ignore_response_error_level=node.get("ignore-response-error-level"),
+            meta={**meta, **operation.meta, **node.get("meta", {})},
+            params={name: value for name, value in node.value.items() if name not in _TASK_KEYS},
+        )
+        _refuse_contradictions(node, task)
+        return task
+
+    def _referenced(self, node: Node) -> Operation:
+        """A task's operation: the name of one of the track's, an operation type, or a definition in place."""
+        if isinstance(node.value, str) and node.value in self.operations:
+            return self.operation(self.operations[node.value])
+        return self.operation(node)
+
+
+def build_variables(node: Node) -> tuple[Variable, ...]:
+    """The `variables` of a track or an operation; a name that is declared twice is an error."""
+    found: dict[str, Variable] = {}
+    for variable in node.find("variables") or ():
+        name = variable.value["name"]
+        if name in found:
+            variable.fail(f'the variable "{name}" is declared twice')
+        params = {key: value for key, value in variable.value.items() if key not in ("name", "type")}
+        found[name] = Variable(name, variable.value["type"], params)
+    return tuple(found.values())
+
+
+def refuse_typos(node: Node, definition: str) -> None:
+    """Refuse a key that is all but one of the known ones: tolerated as unknown, it would change nothing unseen."""
+    known = known_keys(definition)
+    for key in node.value:
+        if key in known:
+            continue
+        close = get_close_matches(key.lower().replace("_", "-"), known, n=1, cutoff=0.9)
+        if close and close[0] not in node:
+            node[key].fail(f'unknown key "{key}" in {node.label}', f'did you mean "{close[0]}"?')
+
+
+def _schedule(node: Node, key: Callable[[str], Node | None]) -> Schedule:
+    kind = node.get("schedule", "deterministic")
+    rates = [name for name in ("target-throughput", "target-interval", "stages") if node.find(name) is not None]
+    if len(rates) > 1:
+        node[rates[1]].fail(f'"{rates[0]}" and "{rates[1]}" exclude one another')
+    stages = tuple(
+        Stage(_required_seconds(stage["for"]), _rate(stage["target-throughput"])) for stage in node.find("stages") or ()
+    )
+    return Schedule(
+        kind=kind,
+        rate=_target(node),
+        ramp_up_s=_seconds(key("ramp-up-time-period")) or 0.0,
+        stages=stages,
+        params={name: value for name, value in node.value.items() if name not in _TASK_KEYS},
+    )
+
+
+def _target(node: Node) -> Rate | None:
+    """The target rate; "none" and an empty text mean a closed loop, as a missing key does."""
+    if (interval := node.find("target-interval")) is not None:
+        seconds = _required_seconds(interval)
+        if seconds <= 0:
+            interval.fail('"target-interval" must be above zero')
+        return Rate(1 / seconds, "ops")
+    target = node.find("target-throughput")
+    if target is None or str(target.value).strip().lower() in ("", "none"):
+        return None
+    return _rate(target)
+
+
+def _refuse_contradictions(node: Node, task: Task) -> None:
+    lengths = [
+        name
+        for name, given in (
+            ("time-period", task.time_period_s is not None),
+            ("requests", task.requests is not None),
+            ("iterations", task.iterations is not None),
+        )
+        if given
+    ]
+    if len(lengths) > 1:
+        node.fail(f'task "{task.name}" has both "{lengths[0]}" and "{lengths[1]}"', "keep one of them")
+    if task.is_time_based and task.warmup_iterations is not None:
+        node.fail(f'task "{task.name}" counts its warmup in iterations and its length in time', "keep one of them")
+    if task.schedule.is_open and task.think_time_s:
+        node.fail(f'task "{task.name}" has a target rate and a "think-time"', "a think time is for closed loops")
+    ramp_up_s = task.schedule.ramp_up_s
+    if ramp_up_s and (task.warmup_time_s or 0.0) < ramp_up_s:
+        node.fail(
+            f'the "ramp-up-time-period" of task "{task.name}" is longer than its warmup',
+            'make "warmup-time-period" at least as long',
+        )
+
+
+def _task_nodes(challenge: Node) -> Iterator[Node]:
+    for element in challenge["schedule"]:
+        parallel = element.find("parallel")
+        yield from [element] if parallel is None else parallel["tasks"]
+
+
+def _shown(operation: Operation, shown: bool) -> Operation:
+    from dataclasses import replace
+
+    return replace(operation, include_in_reporting=shown)
+
+
+def _slots(value: object) -> Iterator[str]:
+    """The variables that a value of an operation uses, at any depth."""
+    if isinstance(value, str):
+        yield from _SLOT.findall(value)
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _slots(key)
+            yield from _slots(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _slots(inner)
+
+
+def _tags(value: str | list[str]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def _value(node: Node | None) -> Any:
+    return None if node is None else node.value
+
+
+def _whole(value: int | float | None) -> int | None:
+    return None if value is None else int(value)
+
+
+def _seconds(node: Node | None) -> float | None:
+    return None if node is None or node.value is None else _required_seconds(node)
+
+
+def _required_seconds(node: Node) -> float:
+    try:
+        return parse_duration(node.value)
+    except EsbenchError as error:
+        raise node.failed(error) from None
+
+
+def _rate(node: Node) -> Rate:
+    try:
+        return parse_rate(node.value)
+    except EsbenchError as error:
+        raise node.failed(error) from None

@@ -1,0 +1,90 @@
+"""Test mode: the same track, everything small and quick, to see that it works; its figures mean nothing.
+
+Target rates stay (with at most a second between requests), so that open loops are tried as open loops.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import TypeVar
+
+from esbench.model import Challenge, Corpus, Documents, Schedule, Step, Task
+from esbench.units import Rate
+
+DOCUMENTS = 1000
+TIME_PERIOD_S = 3.0
+WARMUP_S = 1.0
+REQUESTS = 100
+GAP_S = 1.0
+N = TypeVar("N", int, float)
+_ARCHIVES = (".zip", ".bz2", ".gz", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".zst")
+
+
+def shrink_corpus(corpus: Corpus) -> Corpus:
+    """At most 1,000 documents of each part: fewer generated ones, or Rally's `-1k` file beside the large one."""
+    return replace(corpus, documents=tuple(_shrink_documents(part) for part in corpus.documents))
+
+
+def shrink_challenge(challenge: Challenge, units_per_request: dict[str, float]) -> Challenge:
+    """Cap the length of every task; `units_per_request` (task name -> units) turns gaps into rates."""
+    steps = tuple(_shrink_step(step, units_per_request) for step in challenge.steps)
+    return replace(challenge, steps=steps)
+
+
+def _shrink_documents(part: Documents) -> Documents:
+    if part.document_count <= DOCUMENTS:
+        return part
+    small = replace(part, document_count=DOCUMENTS)
+    if part.source_file is None:
+        return small
+    path = PurePosixPath(part.source_file)
+    ending = "".join(path.suffixes[-2:]) if path.suffixes[-1:] and path.suffixes[-1] in _ARCHIVES else path.suffix
+    stem = path.name.removesuffix(ending)
+    return replace(
+        small,
+        source_file=str(path.with_name(f"{stem}-1k{ending}")),
+        compressed_bytes=None,
+        uncompressed_bytes=None,
+    )
+
+
+def _shrink_step(step: Step, units_per_request: dict[str, float]) -> Step:
+    return replace(step, tasks=tuple(_shrink_task(task, units_per_request[task.name]) for task in step.tasks))
+
+
+def _shrink_task(task: Task, units: float) -> Task:
+    warmup_s = _at_most(task.warmup_time_s, WARMUP_S)
+    return replace(
+        task,
+        warmup_iterations=_at_most(task.warmup_iterations, task.clients),
+        iterations=_at_most(task.iterations, task.clients),
+        requests=_at_most(task.requests, max(REQUESTS, task.clients)),
+        warmup_time_s=warmup_s,
+        time_period_s=_at_most(task.time_period_s, TIME_PERIOD_S),
+        think_time_s=min(task.think_time_s, GAP_S),
+        schedule=_shrink_schedule(task.schedule, warmup_s or 0.0, units),
+    )
+
+
+def _shrink_schedule(schedule: Schedule, warmup_s: float, units: float) -> Schedule:
+    total_s = sum(stage.duration_s for stage in schedule.stages)
+    scale = min(1.0, TIME_PERIOD_S / total_s) if total_s else 1.0
+    return replace(
+        schedule,
+        rate=_no_long_gaps(schedule.rate, units) if schedule.rate else None,
+        ramp_up_s=min(schedule.ramp_up_s, warmup_s),
+        stages=tuple(
+            replace(stage, duration_s=stage.duration_s * scale, rate=_no_long_gaps(stage.rate, units))
+            for stage in schedule.stages
+        ),
+    )
+
+
+def _no_long_gaps(rate: Rate, units: float) -> Rate:
+    per_request = 1.0 if rate.unit == "ops" else units
+    return replace(rate, value=max(rate.value, per_request / GAP_S))
+
+
+def _at_most(value: N | None, limit: N) -> N | None:
+    return None if value is None else min(value, limit)
