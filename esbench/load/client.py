@@ -9,14 +9,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import urlencode
 
 from esbench.client_options import ClientOptions, Host
 from esbench.load.recorder import TIMEOUT, Recorder
 from esbench.load.transport import Connection, clock_ns, connect, header_lines
-from esbench.operations.base import ClientProgram, Exhausted, RequestFailed, Script, Verdict
+from esbench.operations.base import ClientProgram, Exhausted, Reply, RequestFailed, Script, Verdict
 
 NS = 1_000_000_000
 _RECONNECT_PAUSE_S = 0.1  # doubled up to 1 s, so that a dead server is not hammered
@@ -185,17 +184,6 @@ class TemplateClient(Client):
             self._send()
 
 
-@dataclass(frozen=True)
-class SessionReply:
-    """A reply to an administrative request."""
-
-    status: int
-    body: bytes
-
-    def json(self) -> Any:
-        return json.loads(self.body) if self.body else None
-
-
 class ScriptClient(Client):
     """Runs a script once per turn; it is the script's session, too. Its service time spans all its requests."""
 
@@ -203,7 +191,7 @@ class ScriptClient(Client):
         super().__init__(slot, host, options, timeout_s)
         self._script = script
         self._headers = header_lines(host, options)
-        self._reply: asyncio.Future[SessionReply] | None = None
+        self._reply: asyncio.Future[Reply] | None = None
         self._first_sent_ns = 0
         self._last_received_ns = 0
 
@@ -238,7 +226,7 @@ class ScriptClient(Client):
         body: Any = None,
         headers: Mapping[str, str] | None = None,
         timeout_s: float | None = None,
-    ) -> SessionReply:
+    ) -> Reply:
         """Send one request and wait for its reply, whatever its status; RequestFailed when there is none."""
         if not self._connection.usable:
             await self._reconnect()
@@ -267,7 +255,7 @@ class ScriptClient(Client):
     def on_reply(self, status: int, body: bytes, received_ns: int) -> None:
         self._last_received_ns = received_ns
         if self._reply is not None and not self._reply.done():
-            self._reply.set_result(SessionReply(status, body))
+            self._reply.set_result(Reply(status, body))
 
     def on_failure(self, kind: str, detail: str) -> None:
         self._last_received_ns = clock_ns()

@@ -6,6 +6,7 @@ slice of a corpus), renders bytes, and judges the reply by looking only at what 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -72,13 +73,16 @@ class ClientProgram(Protocol):
         ...
 
 
-class Reply(Protocol):
+@dataclass(frozen=True)
+class Reply:
     """A reply as an administrative operation sees it."""
 
     status: int
     body: bytes
 
-    def json(self) -> Any: ...
+    def json(self) -> Any:
+        """The decoded body; None when it is empty."""
+        return json.loads(self.body) if self.body else None
 
 
 class Session(Protocol):

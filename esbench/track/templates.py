@@ -1,0 +1,201 @@
+"""Requests as bytes: constant segments and variable slots, joined per request. Nothing is encoded while the clock runs
+but the values themselves.
+
+`$[[name]]` or `$[[name.field]]` stands for a drawn value in a path, query string, header or body.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+from urllib.parse import quote
+
+from esbench.errors import TrackError
+
+_SLOT = re.compile(r"\$\[\[\s*([A-Za-z_][\w-]*)(?:\.([\w.-]+))?\s*\]\]")
+_QUOTED_SLOT = re.compile(r'"\$\[\[\s*([A-Za-z_][\w-]*)(?:\.([\w.-]+))?\s*\]\]"')
+
+
+class Encoding(Enum):
+    """How a value is written where it stands."""
+
+    PATH = "path"  # percent-encoded
+    HEADER = "header"  # as text
+    JSON = "json"  # escaped, inside quotes
+    JSON_VALUE = "json value"  # a bare number, or a quoted string
+    RAW = "raw"  # bytes, as they are
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A place for a drawn value: of a `variable`, or of one `field` of it."""
+
+    variable: str
+    field: str | None
+    encoding: Encoding
+
+
+Part = bytes | Slot
+
+
+def encode(value: object, encoding: Encoding) -> bytes:
+    """A value as bytes, as its place wants it."""
+    if encoding is Encoding.RAW:
+        assert isinstance(value, bytes)
+        return value
+    if encoding is Encoding.JSON_VALUE and not isinstance(value, bytes):
+        return json.dumps(value).encode()
+    text = value.decode() if isinstance(value, bytes) else plain(value)
+    if encoding is Encoding.PATH:
+        return quote(text, safe="").encode("ascii")
+    if encoding is Encoding.HEADER:
+        return text.encode("latin-1", "replace")
+    escaped = json.dumps(text)
+    return (escaped if encoding is Encoding.JSON_VALUE else escaped[1:-1]).encode("ascii")
+
+
+def plain(value: object) -> str:
+    """A value as text: true and false as JSON spells them."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def parse(text: str, encoding: Encoding) -> list[Part]:
+    """Split text into constants and slots; constants are left as they are written."""
+    parts: list[Part] = []
+    position = 0
+    for match in _SLOT.finditer(text):
+        parts.append(text[position : match.start()].encode())
+        parts.append(Slot(match[1], match[2], encoding))
+        position = match.end()
+    parts.append(text[position:].encode())
+    return [part for part in parts if part != b""]
+
+
+def parse_body(body: Any) -> list[Part]:
+    """Split a request body (text, or what becomes JSON) into constants and slots.
+
+    `"$[[n]]"` as a whole JSON string takes a number bare.
+    """
+    if body is None:
+        return []
+    if isinstance(body, Slot):
+        return [body]
+    text = body if isinstance(body, str) else json.dumps(body)
+    parts: list[Part] = []
+    position = 0
+    for match in _QUOTED_SLOT.finditer(text):
+        parts += parse(text[position : match.start()], Encoding.JSON)
+        parts.append(Slot(match[1], match[2], Encoding.JSON_VALUE))
+        position = match.end()
+    return parts + parse(text[position:], Encoding.JSON)
+
+
+class Layout:
+    """Where the value of each slot is found in a draw: draw[source][item]."""
+
+    def __init__(self, slots: Iterable[Slot]) -> None:
+        self.fields: dict[str, list[tuple[str | None, Encoding]]] = {}
+        for slot in slots:
+            wanted = self.fields.setdefault(slot.variable, [])
+            if (slot.field, slot.encoding) not in wanted:
+                wanted.append((slot.field, slot.encoding))
+        self.variables = tuple(self.fields)
+
+    def find(self, slot: Slot) -> tuple[int, int]:
+        return self.variables.index(slot.variable), self.fields[slot.variable].index((slot.field, slot.encoding))
+
+
+Draw = Sequence[Sequence[bytes]]
+
+
+@dataclass(frozen=True)
+class RequestTemplate:
+    """One HTTP request with slots. `target` is path and query; `headers` are the operation's own."""
+
+    method: str
+    target: tuple[Part, ...]
+    headers: tuple[Part, ...] = ()
+    body: tuple[Part, ...] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: Any = None,
+        where: str = "",
+    ) -> RequestTemplate:
+        """A template from what a track says. A path that HTTP cannot carry is a TrackError."""
+        if not path.startswith("/"):
+            raise TrackError(f'a path must begin with "/", not "{path}"', where=where)
+        target = parse(path, Encoding.PATH)
+        for number, (key, value) in enumerate((query or {}).items()):
+            target.append(f"{'&' if number else '?'}{quote(key)}=".encode())
+            for part in parse(plain(value), Encoding.PATH):
+                target.append(quote(part, safe=",*").encode() if isinstance(part, bytes) else part)
+        for part in target:
+            if isinstance(part, bytes) and re.search(rb"[\s\x00-\x1f]", part):
+                raise TrackError(f'a path cannot contain white space: "{path}"', where=where, hint="say %20")
+        given = {name.lower() for name in headers or {}}
+        lines: list[Part] = []
+        if body is not None and "content-type" not in given:
+            lines.append(b"Content-Type: application/json\r\n")
+        for name, value in (headers or {}).items():
+            lines += [f"{name}: ".encode("latin-1"), *parse(str(value), Encoding.HEADER), b"\r\n"]
+        return cls(method.upper(), tuple(target), tuple(lines), None if body is None else tuple(parse_body(body)))
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        parts = (*self.target, *self.headers, *(self.body or ()))
+        return tuple(part for part in parts if isinstance(part, Slot))
+
+    def bind(self, layout: Layout, connection_headers: bytes) -> Callable[[Draw], Sequence[bytes]]:
+        """The request as a function of a draw, for a connection with these header lines."""
+        head: list[Part] = [self.method.encode() + b" ", *self.target, b" HTTP/1.1\r\n", connection_headers]
+        head += self.headers
+        body = self.body
+        if body is None:
+            if self.method in ("POST", "PUT"):
+                head.append(b"Content-Length: 0\r\n")
+            return _joiner([*head, b"\r\n"], layout)
+        if not any(isinstance(part, Slot) for part in body):
+            constant = b"".join(part for part in body if isinstance(part, bytes))
+            return _joiner([*head, b"Content-Length: %d\r\n\r\n" % len(constant), constant], layout)
+        render_head = _joiner([*head, b"Content-Length: "], layout)
+        render_body = _joiner(list(body), layout)
+
+        def render(draw: Draw) -> Sequence[bytes]:
+            content = render_body(draw)[0]
+            return (b"%b%d\r\n\r\n%b" % (render_head(draw)[0], len(content), content),)
+
+        return render
+
+
+def _joiner(parts: list[Part], layout: Layout) -> Callable[[Draw], Sequence[bytes]]:
+    """A function that joins constants and the values of a draw."""
+    merged: list[Part] = []
+    for part in parts:
+        if merged and isinstance(part, bytes) and isinstance(merged[-1], bytes):
+            merged[-1] += part
+        else:
+            merged.append(part)
+    pieces = [part if isinstance(part, bytes) else b"" for part in merged]
+    places = [(number, *layout.find(part)) for number, part in enumerate(merged) if isinstance(part, Slot)]
+    if not places:
+        constant = (b"".join(pieces),)
+        return lambda draw: constant
+    join = b"".join
+
+    def render(draw: Draw) -> Sequence[bytes]:
+        for number, source, item in places:
+            pieces[number] = draw[source][item]
+        return (join(pieces),)
+
+    return render

@@ -1,0 +1,257 @@
+"""Values that differ from request to request: drawn once per request, seeded by race seed, task and worker.
+
+A source draws a tuple of encoded values, one for each place that its variable stands in. What can be encoded before
+the clock starts, is.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from esbench.errors import TrackError, did_you_mean
+from esbench.model import Variable
+from esbench.registry import Registry
+from esbench.track.templates import Encoding, encode
+
+if TYPE_CHECKING:
+    from esbench.track.corpus import PreparedDocuments
+
+Places = Sequence[tuple[str | None, Encoding]]
+_ZIPF_MOST = 5_000_000
+
+
+class Source(Protocol):
+    """Draws values of one variable. `at_send`: only at the moment of sending, since it tells the time."""
+
+    at_send: bool
+
+    def draw(self) -> Sequence[bytes]: ...
+
+
+@dataclass(frozen=True)
+class SourceContext:
+    """What sources may know: `stripe` of `stripes` workers; the first value of sequences; where track files are."""
+
+    seed: int
+    race_id: str
+    task: str
+    stripe: int
+    stripes: int
+    next_values: Mapping[str, int]
+    documents: Sequence[PreparedDocuments]
+
+    def random(self, variable: str) -> random.Random:
+        return random.Random(f"{self.seed}/{self.task}/{self.stripe}/{variable}")
+
+
+@dataclass
+class Drawn:
+    """A source from a function that draws one value as a whole."""
+
+    function: Callable[[], Sequence[bytes]]
+    at_send: bool = False
+
+    def draw(self) -> Sequence[bytes]:
+        return self.function()
+
+
+SourceFactory = Callable[[Variable, Places, SourceContext], Source]
+
+
+def _numbers(draw: Callable[[], int], places: Places) -> Source:
+    width = len(places)
+    if width == 1:
+        return Drawn(lambda: (b"%d" % draw(),))
+    return Drawn(lambda: (b"%d" % draw(),) * width)
+
+
+def _bounds(variable: Variable) -> tuple[int, int]:
+    try:
+        first, last = int(variable.params["from"]), int(variable.params["to"])
+    except (KeyError, TypeError, ValueError):
+        raise _bad(variable, 'needs whole numbers "from" and "to"') from None
+    if last < first:
+        raise _bad(variable, f'"to" ({last}) lies below "from" ({first})')
+    return first, last
+
+
+def _range(variable: Variable, places: Places, context: SourceContext) -> Source:
+    first, last = _bounds(variable)
+    width = last - first + 1
+    uniform = context.random(variable.name).random
+    return _numbers(lambda: first + int(uniform() * width), places)
+
+
+def _zipf(variable: Variable, places: Places, context: SourceContext) -> Source:
+    first, last = _bounds(variable)
+    if last - first >= _ZIPF_MOST:
+        raise _bad(variable, f"zipf draws from at most {_ZIPF_MOST:,} values")
+    exponent = float(variable.params.get("exponent", 1.0))
+    cumulative = list(accumulate(rank**-exponent for rank in range(1, last - first + 2)))
+    uniform, total = context.random(variable.name).random, cumulative[-1]
+    return _numbers(lambda: first + bisect_left(cumulative, uniform() * total), places)
+
+
+class SequenceSource:
+    """Rising whole numbers, no value twice in a race: each worker draws its own stripe."""
+
+    at_send = False
+
+    def __init__(self, first: int, step: int, width: int) -> None:
+        self.next_value = first
+        self._step = step
+        self._width = width
+
+    def draw(self) -> Sequence[bytes]:
+        value = self.next_value
+        self.next_value = value + self._step
+        return (b"%d" % value,) * self._width
+
+
+def _sequence(variable: Variable, places: Places, context: SourceContext) -> Source:
+    try:
+        first = context.next_values.get(variable.name, int(variable.params.get("from", 1)))
+    except (TypeError, ValueError):
+        raise _bad(variable, '"from" must be a whole number') from None
+    return SequenceSource(first + context.stripe, context.stripes, len(places))
+
+
+def _choices(values: Sequence[Any], variable: Variable, places: Places, context: SourceContext) -> Source:
+    if not values:
+        raise _bad(variable, "has no values to draw from")
+    encoded = [tuple(encode(value, encoding) for _, encoding in places) for value in values]
+    uniform, count = context.random(variable.name).random, len(encoded)
+    return Drawn(lambda: encoded[int(uniform() * count)])
+
+
+def _list(variable: Variable, places: Places, context: SourceContext) -> Source:
+    values = variable.params.get("data")
+    if not isinstance(values, list | tuple):
+        raise _bad(variable, 'needs a list "data"')
+    return _choices(values, variable, places, context)
+
+
+def _file(variable: Variable, places: Places, context: SourceContext) -> Source:
+    path = variable.params.get("path")
+    if not path:
+        raise _bad(variable, 'needs a "path"')
+    try:
+        lines = Path(str(path)).read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise _bad(variable, f"cannot read {path}: {error.strerror}") from error
+    return _choices([line for line in lines if line], variable, places, context)
+
+
+def _uuid(variable: Variable, places: Places, context: SourceContext) -> Source:
+    bits = random.Random(f"{context.race_id}/{context.task}/{context.stripe}/{variable.name}").getrandbits
+    width = len(places)
+    return Drawn(lambda: (str(uuid.UUID(int=bits(128), version=4)).encode(),) * width)
+
+
+def _now(form: Callable[[], str], numeric: bool) -> SourceFactory:
+    def factory(variable: Variable, places: Places, context: SourceContext) -> Source:
+        encodings = [encoding for _, encoding in places]
+
+        def draw() -> Sequence[bytes]:
+            text = form()
+            if numeric:
+                return (text.encode(),) * len(encodings)
+            return tuple(encode(text, encoding) for encoding in encodings)
+
+        return Drawn(draw, at_send=True)
+
+    return factory
+
+
+def _now_with_format(variable: Variable, places: Places, context: SourceContext) -> Source:
+    form = variable.params.get("format")
+    if not form:
+        raise _bad(variable, 'needs a strftime "format"')
+    return _now(lambda: datetime.now().astimezone().strftime(str(form)), numeric=False)(variable, places, context)
+
+
+def _corpus_document(variable: Variable, places: Places, context: SourceContext) -> Source:
+    from esbench.track.sampler import DocumentSampler
+
+    name = variable.params.get("corpus")
+    known = {documents.corpus: documents for documents in context.documents}
+    if name is None and len(known) == 1:
+        name = next(iter(known))
+    if name not in known:
+        raise _bad(variable, f'unknown corpus "{name}"', did_you_mean(str(name), known))
+    fields = [field for field, _ in places]
+    if None in fields:
+        raise _bad(variable, "a document has fields", f"say $[[{variable.name}.field]]")
+    sampler = DocumentSampler(
+        known[name],
+        [str(field) for field in fields],
+        str(variable.params.get("pick", "uniform")),
+        variable.params,
+        seed=context.random(variable.name).getrandbits(63),
+        indexed=known[name].document_count,
+    )
+    encodings = [encoding for _, encoding in places]
+    draw = sampler.draw
+    return Drawn(lambda: [encode(value, encoding) for value, encoding in zip(draw(), encodings, strict=True)])
+
+
+def _index_sample(variable: Variable, places: Places, context: SourceContext) -> Source:
+    raise _bad(variable, "index-sample is not supported yet", "use corpus-document, or list with your own values")
+
+
+def _unix(scale: int) -> Callable[[], str]:
+    return lambda: str(time.time_ns() // scale)
+
+
+def builtin_variables() -> Registry[SourceFactory]:
+    """Types of variables by name (docs/reference/variables.md)."""
+    registry: Registry[SourceFactory] = Registry("variable type")
+    registry.add("sequence", _sequence)
+    registry.add("range", _range)
+    registry.add("zipf", _zipf)
+    registry.add("list", _list)
+    registry.add("file", _file)
+    registry.add("uuid", _uuid)
+    registry.add("now_local", _now(lambda: datetime.now().astimezone().isoformat(), numeric=False))
+    registry.add("now_utc", _now(lambda: datetime.now(UTC).isoformat(), numeric=False))
+    registry.add("now_utc_lite", _now(lambda: datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S"), numeric=False))
+    registry.add("now_unix", _now(_unix(1_000_000_000), numeric=True))
+    registry.add("now_unix_in_ms", _now(_unix(1_000_000), numeric=True))
+    registry.add("now_unix_in_micro", _now(_unix(1_000), numeric=True))
+    registry.add("now_unix_in_nano", _now(_unix(1), numeric=True))
+    registry.add("now_with_format", _now_with_format)
+    registry.add("corpus-document", _corpus_document)
+    registry.add("index-sample", _index_sample)
+    return registry
+
+
+def make_sources(
+    fields: Mapping[str, Places], variables: Sequence[Variable], context: SourceContext, where: str
+) -> list[Source]:
+    """One source per used variable, in the order of `fields`; an undeclared one is a TrackError."""
+    declared = {variable.name: variable for variable in variables}
+    registry = builtin_variables()
+    sources = []
+    for name, places in fields.items():
+        if name not in declared:
+            raise TrackError(f"$[[{name}]] is not declared", where=where, hint=did_you_mean(name, declared))
+        variable = declared[name]
+        if variable.type != "corpus-document" and any(field is not None for field, _ in places):
+            raise TrackError(f"$[[{name}]] has no fields", where=where, hint=f"its type is {variable.type}")
+        if variable.type not in registry:
+            raise _bad(variable, f'unknown type "{variable.type}"', did_you_mean(variable.type, registry))
+        sources.append(registry.get(variable.type)(variable, places, context))
+    return sources
+
+
+def _bad(variable: Variable, what: str, hint: str = "") -> TrackError:
+    return TrackError(what, where=f'variable "{variable.name}"', hint=hint)
