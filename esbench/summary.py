@@ -7,7 +7,7 @@ does not hold.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isinf
 
 from esbench.record import PERCENTILES, Check, RaceRecord, TaskResult
@@ -21,6 +21,7 @@ class Figure:
     """One number of a race. `better` says which direction is a gain: higher, lower, or neither.
 
     With `exceeded`, the number lies among unsent and timed-out requests: it is known to be above `value`.
+    Not `usable`: a check of its task says that it must not be used.
     """
 
     metric: str
@@ -29,6 +30,7 @@ class Figure:
     unit: str
     better: str = NEITHER
     exceeded: bool = False
+    usable: bool = True
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,8 @@ def figures(record: RaceRecord) -> tuple[Figure, ...]:
                 metric = str(fact.get("label", statistic))
                 found.append(Figure(metric, label, fact["value"], str(fact.get("unit", "")), LOWER))
     for task in reported_tasks(record):
-        found.extend(_task_figures(task, task_label(record, task)))
+        usable = all(check.level != "unusable" for check in task.checks)
+        found.extend(replace(figure, usable=usable) for figure in _task_figures(task, task_label(record, task)))
     return tuple(found)
 
 
@@ -76,11 +79,6 @@ def notices(record: RaceRecord) -> tuple[Notice, ...]:
     for task in record.tasks:
         found.extend(_task_notices(task, task_label(record, task)))
     return tuple(found)
-
-
-def is_healthy(task: TaskResult) -> bool:
-    """Whether no check says that the task's figures must not be used."""
-    return all(check.level != "unusable" for check in task.checks)
 
 
 def _task_figures(task: TaskResult, label: str) -> Iterator[Figure]:
@@ -113,7 +111,7 @@ def _task_figures(task: TaskResult, label: str) -> Iterator[Figure]:
         name = f"{label}/{part.name}"
         yield Figure("requests", name, part.requests, "")
         yield from _distribution("service time", name, part.service_time_ms)
-        if part.errors:
+        if part.requests:
             yield Figure("error rate", name, 100 * part.errors / part.requests, "%", LOWER)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -48,7 +47,7 @@ def render_csv(table: Table) -> str:
 
 
 def render_json(document: Document) -> str:
-    """An array of rows for a bare table, else an object of header facts, rows and warnings."""
+    """An array of rows for a bare table, else an object of `facts`, `rows` and `warnings`."""
     rows = [
         {column.key: _plain(cell) for column, cell in zip(document.table.columns, row, strict=True)}
         for row in document.table.rows
@@ -56,7 +55,7 @@ def render_json(document: Document) -> str:
     payload: Any = rows
     if document.header is not None:
         warnings = [{"text": notice.text, "unusable": notice.unusable} for notice in document.notices]
-        payload = {**_facts(document.header), "rows": rows, "warnings": warnings}
+        payload = {"facts": _facts(document.header), "rows": rows, "warnings": warnings}
     return msgspec.json.format(msgspec.json.encode(payload), indent=2).decode() + "\n"
 
 
@@ -65,8 +64,7 @@ def _facts(header: Table) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     for name, *values in header.rows:
         plain = [_plain(value) for value in values]
-        key = re.sub(r"[^a-z0-9]+", "_", str(name).lower()).strip("_")
-        facts[key] = plain[0] if len(plain) == 1 else dict(zip(keys, plain, strict=True))
+        facts[str(name)] = plain[0] if len(plain) == 1 else dict(zip(keys, plain, strict=True))
     return facts
 
 

@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from esbench.compare import Comparison, Row
 from esbench.record import RaceRecord, Session
 from esbench.store import DamagedRace, RaceEntry
-from esbench.summary import Notice, figures, notices
+from esbench.summary import Figure, Notice, figures, notices
 from esbench.units import format_duration, format_number
 
 GAIN, LOSS, NEUTRAL = "gain", "loss", ""
+COLOURED_FROM_PERCENT = 1.0
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,16 @@ SUMMARY_COLUMNS = (
     Column("Value", "value", numeric=True),
     Column("Unit", "unit"),
 )
+COMPARISON_COLUMNS = (
+    Column("Metric", "metric"),
+    Column("Task", "task"),
+    Column("Baseline", "baseline", numeric=True),
+    Column("Contender", "contender", numeric=True),
+    Column("Diff", "diff", numeric=True, signed=True, toned=True),
+    Column("Unit", "unit"),
+    Column("Diff %", "diff_percent", numeric=True, signed=True, percent=True, toned=True),
+)
+SIDE_COLUMNS = (Column("", "name"), Column("Baseline", "baseline"), Column("Contender", "contender"))
 RACE_COLUMNS = (
     Column("Race ID", "race_id"),
     Column("Started", "started"),
@@ -83,10 +95,7 @@ RACE_COLUMNS = (
 
 def summary(record: RaceRecord) -> Document:
     """A race's summary: its facts, Rally's table (Metric, Task, Value, Unit), and what to know about it."""
-    rows = tuple(
-        (figure.metric, figure.task, Above(figure.value) if figure.exceeded else figure.value, figure.unit)
-        for figure in figures(record)
-    )
+    rows = tuple((figure.metric, figure.task, _value(figure), figure.unit) for figure in figures(record))
     return Document(Table(SUMMARY_COLUMNS, rows), _race_facts(record), notices(record))
 
 
@@ -129,6 +138,46 @@ def race_list(entries: Sequence[RaceEntry], damaged: Sequence[DamagedRace], runn
     )
     texts = tuple(Notice(f"race {race.race_id} is left out: {race.reason}") for race in damaged)
     return Document(Table(RACE_COLUMNS, rows), notices=texts)
+
+
+def comparison(compared: Comparison) -> Document:
+    """Two races: what differs between them, then Rally's columns, then what to know about them."""
+    baseline, contender = compared.baseline, compared.contender
+    header: list[tuple[Cell, ...]] = [
+        ("Race ID", baseline.race_id, contender.race_id),
+        ("Started", to_the_second(baseline.started_at), to_the_second(contender.started_at)),
+        *(
+            (difference.name, _fact(difference.baseline), _fact(difference.contender))
+            for difference in compared.differences
+        ),
+    ]
+    rows = tuple(
+        (row.metric, row.task, _value(row.baseline), _value(row.contender), row.diff, row.unit, row.diff_percent)
+        for row in compared.rows
+    )
+    same = (Notice("A/A: nothing but chance differs between the two races"),) if compared.is_same else ()
+    return Document(
+        Table(COMPARISON_COLUMNS, rows, tuple(_tone(row) for row in compared.rows)),
+        Table(SIDE_COLUMNS, tuple(header)),
+        same + compared.notices,
+    )
+
+
+def _tone(row: Row) -> str:
+    if row.gain is None or (row.diff_percent is not None and abs(row.diff_percent) < COLOURED_FROM_PERCENT):
+        return NEUTRAL
+    return GAIN if row.gain else LOSS
+
+
+def _value(figure: Figure) -> Cell:
+    return Above(figure.value) if figure.exceeded else figure.value
+
+
+def _fact(value: Any) -> Cell:
+    """A fact of a race as a cell: settings may hold anything that JSON can."""
+    if value is None or isinstance(value, str | int | float):
+        return value
+    return ", ".join(str(item) for item in value) if isinstance(value, list | tuple) else str(value)
 
 
 def _session_text(session: Session | None) -> str:

@@ -23,7 +23,7 @@ def render_text(document: Document, *, colour: bool = False) -> str:
         parts.append(_tabulate(document.table, "simple", colour=colour))
     if document.notices:
         parts.append("\n".join(notice_line(notice) for notice in document.notices))
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(parts) + "\n" if parts else ""
 
 
 def render_markdown(document: Document) -> str:
@@ -35,7 +35,7 @@ def render_markdown(document: Document) -> str:
         parts.append(_tabulate(document.table, MARKDOWN))
     if document.notices:
         parts.append("\n".join(f"- {notice_line(notice)}" for notice in document.notices))
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(parts) + "\n" if parts else ""
 
 
 def notice_line(notice: Notice) -> str:
@@ -51,7 +51,9 @@ def cell_text(cell: Cell, column: Column) -> str:
         return str(cell)
     if isinstance(cell, int | float):
         sign = "+" if column.signed and cell > 0 else ""
-        return f"{sign}{cell:.1f}%" if column.percent else f"{sign}{format_number(cell)}"
+        if column.percent:
+            return f"{sign}{cell:.1f}%"
+        return f"{sign}{format_number(cell)}" if cell else "0"
     if isinstance(cell, Mapping):
         return pairs_text(cell)
     return ", ".join(cell)
