@@ -217,16 +217,16 @@ class Cluster:
         `names` are indices, data streams, aliases or patterns; those that do not exist are left out, and
         indices that start with a dot unless they are named. `docs` are of primaries, `store_bytes` of all copies.
         """
-        expression = ",".join(quote(name, safe="*") for name in names)
-        if not expression:
+        path = index_path(names)
+        if not path:
             return {}
         lenient = {"ignore_unavailable": True, "allow_no_indices": True}
-        settings = self.request("GET", f"/{expression}/_settings", params={**lenient, "flat_settings": True})
-        mappings = self.request("GET", f"/{expression}/_mapping", params=lenient)
-        stats = self.request("GET", f"/{expression}/_stats/docs,store", params=lenient)["indices"]
+        settings = self.request("GET", f"{path}/_settings", params={**lenient, "flat_settings": True})
+        mappings = self.request("GET", f"{path}/_mapping", params=lenient)
+        stats = self.request("GET", f"{path}/_stats/docs,store", params=lenient)["indices"]
         facts = {}
         for index in sorted(settings):
-            if expression == "*" and index.startswith(".") and not index.startswith(".ds-"):
+            if path == "/*" and index.startswith(".") and not index.startswith(".ds-"):
                 continue
             own = settings[index]["settings"]
             counted = stats.get(index, {})  # a closed index has no statistics
@@ -239,6 +239,12 @@ class Cluster:
                 "mappings_digest": _digest(_typeless(mappings.get(index, {}).get("mappings", {}))),
             }
         return facts
+
+
+def index_path(names: Iterable[str]) -> str:
+    """`/a,b` for indices, data streams, aliases or patterns; empty for none, which must not become all of them."""
+    expression = ",".join(quote(name, safe="*") for name in names)
+    return f"/{expression}" if expression else ""
 
 
 def _node_facts(node: Mapping[str, Any]) -> NodeFacts:

@@ -1,0 +1,147 @@
+"""Where a race ran: facts about this host, its Python and esbench itself, for the record and for comparability.
+
+A fact that cannot be told is absent, never guessed.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import esbench
+
+_GIT_LIMIT_S = 2.0
+
+
+def host_facts(folder: Path | None = None) -> dict[str, Any]:
+    """Facts about this host; the disk is the one that holds `folder` (the home folder by default).
+
+    Keys: host, cpu_model, cpu_cores (that this process may use), cpu_governor, memory_bytes, disk, filesystem,
+    load_average_1m, os, kernel, python, loop.
+    """
+    import psutil
+
+    folder = folder or Path.home()
+    facts: dict[str, Any] = {
+        "host": platform.node(),
+        "cpu_model": _cpu_model(Path("/proc/cpuinfo")),
+        "cpu_cores": _usable_cores(),
+        "cpu_governor": _read(Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
+        "memory_bytes": psutil.virtual_memory().total,
+        "disk": _disk_type(folder),
+        "filesystem": _filesystem(folder),
+        "load_average_1m": round(psutil.getloadavg()[0], 2),
+        "os": _operating_system(),
+        "kernel": platform.release(),
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "loop": loop_implementation(),
+    }
+    return {name: fact for name, fact in facts.items() if fact not in (None, "")}
+
+
+def host_class(facts: Mapping[str, Any]) -> str:
+    """A short key that is equal on hosts whose figures may be compared: CPU model, cores, memory, disk type."""
+    memory_gb = math.ceil(facts.get("memory_bytes", 0) / (1 << 30))  # the kernel keeps a varying part of it
+    return " | ".join(
+        (
+            facts.get("cpu_model", "unknown CPU"),
+            f"{facts.get('cpu_cores', '?')} cores",
+            f"{memory_gb} GB",
+            facts.get("disk", "unknown disk"),
+        )
+    )
+
+
+def esbench_facts() -> dict[str, str]:
+    """`version`, and `revision` where esbench runs from a git checkout and git is there."""
+    facts = {"version": esbench.__version__}
+    if revision := _revision(Path(esbench.__file__).parent.parent):
+        facts["revision"] = revision
+    return facts
+
+
+def loop_implementation() -> str:
+    """The event loop that load workers get, with its version."""
+    try:
+        return f"uvloop {version('uvloop')}"
+    except PackageNotFoundError:
+        return "asyncio"
+
+
+def _usable_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _cpu_model(cpuinfo: Path) -> str:
+    for line in _read(cpuinfo).splitlines():
+        key, _, model = line.partition(":")
+        if key.strip() == "model name":
+            return " ".join(model.split())
+    return platform.processor() or platform.machine()
+
+
+def _operating_system() -> str:
+    try:
+        return platform.freedesktop_os_release()["PRETTY_NAME"]
+    except (OSError, KeyError):
+        return f"{platform.system()} {platform.mac_ver()[0]}".strip()
+
+
+def _filesystem(folder: Path) -> str:
+    import psutil
+
+    folder = _existing(folder)
+    mounts = [part for part in psutil.disk_partitions(all=True) if folder.is_relative_to(part.mountpoint)]
+    return max(mounts, key=lambda part: len(part.mountpoint)).fstype if mounts else ""
+
+
+def _disk_type(folder: Path, block_devices: Path = Path("/sys/dev/block")) -> str:
+    """hdd, ssd, nvme or virtual; the file system's name (tmpfs, nfs, btrfs) where it has no device of its own."""
+    device = _existing(folder).stat().st_dev
+    entry = block_devices / f"{os.major(device)}:{os.minor(device)}"
+    if not entry.exists():
+        return _filesystem(folder)
+    disk = entry.resolve()
+    if (disk / "partition").exists():
+        disk = disk.parent
+    if disk.name.startswith(("vd", "xvd")):
+        return "virtual"  # what its host tells about rotation means nothing
+    if disk.name.startswith("nvme"):
+        return "nvme"
+    return {"0": "ssd", "1": "hdd"}.get(_read(disk / "queue" / "rotational"), "")
+
+
+def _existing(folder: Path) -> Path:
+    """The folder, or the nearest one above that exists: what it will be made in."""
+    folder = folder.absolute()
+    while not folder.exists():
+        folder = folder.parent
+    return folder.resolve()
+
+
+def _revision(checkout: Path) -> str:
+    git = shutil.which("git")
+    if git is None or not (checkout / ".git").exists():
+        return ""
+    command = [git, "-C", str(checkout), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_GIT_LIMIT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace").strip()
+    except OSError:
+        return ""

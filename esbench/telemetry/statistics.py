@@ -1,0 +1,231 @@
+"""What the cluster's own counters say about a race: their difference over the race, as rows of the summary.
+
+Index figures are of the track's indices only. A cluster that does not tell (rights, missing APIs) costs rows and
+gives a warning; it never fails a race.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from esbench.cluster import Cluster, index_path
+from esbench.errors import ClusterError
+
+_LENIENT = {"ignore_unavailable": True, "allow_no_indices": True}
+
+
+@dataclass(frozen=True)
+class _Activity:
+    """A kind of background work: where `_stats` keeps its time, and its count where the summary shows one."""
+
+    name: str
+    section: str
+    time: str
+    count: str = ""
+
+    @property
+    def label(self) -> str:
+        return self.name.replace("_", " ")
+
+
+_ACTIVITIES = (
+    _Activity("indexing", "indexing", "index_time_in_millis"),
+    _Activity("indexing_throttle", "indexing", "throttle_time_in_millis"),
+    _Activity("merge", "merges", "total_time_in_millis", "total"),
+    _Activity("merge_throttle", "merges", "total_throttled_time_in_millis"),
+    _Activity("refresh", "refresh", "total_time_in_millis", "total"),
+    _Activity("flush", "flush", "total_time_in_millis", "total"),
+)
+# Name, label, section, field; of all copies. `total_data_set_size_in_bytes` is there from 7.13.
+_SIZES = (
+    ("dataset_size_bytes", "Dataset size", "store", "total_data_set_size_in_bytes"),
+    ("store_size_bytes", "Store size", "store", "size_in_bytes"),
+    ("translog_size_bytes", "Translog size", "translog", "size_in_bytes"),
+)
+_HEAP = (
+    ("segments", "memory_in_bytes"),
+    ("doc values", "doc_values_memory_in_bytes"),
+    ("terms", "terms_memory_in_bytes"),
+    ("norms", "norms_memory_in_bytes"),
+    ("points", "points_memory_in_bytes"),
+    ("stored fields", "stored_fields_memory_in_bytes"),
+)
+
+Counters = Mapping[str, int]
+Figure = dict[str, Any]
+ShardKey = tuple[str, int, str]  # the index's uuid, the shard's number, the node that holds the primary
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The counters at one moment. What the cluster did not tell is None, with the reason in `warnings`.
+
+    `shards`: primary shard -> `section.field` -> counter; `collectors`: node -> garbage collector -> time (ms)
+    and count, of a JVM that is up for `uptimes_ms`; `totals` and `segments` are sums over the indices.
+    """
+
+    shards: Mapping[ShardKey, Counters] | None = None
+    totals: Counters = field(default_factory=dict)
+    segments: Counters = field(default_factory=dict)
+    collectors: Mapping[str, Mapping[str, tuple[int, int]]] | None = None
+    uptimes_ms: Mapping[str, int] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+def take(cluster: Cluster, indices: Iterable[str]) -> Snapshot:
+    """The counters of those of the `indices` that exist, and of the nodes' garbage collectors."""
+    warnings: list[str] = []
+    index_replies: tuple[Any, Any] | None = None
+    node_reply: Any = None
+    try:
+        index_replies = _ask_for_indices(cluster, indices)
+    except ClusterError as error:
+        warnings.append(f"no index statistics: {error}")
+    try:
+        node_reply = cluster.request("GET", "/_nodes/stats/jvm")
+    except ClusterError as error:
+        warnings.append(f"no garbage collection statistics: {error}")
+    return snapshot(index_replies, node_reply, tuple(warnings))
+
+
+def _ask_for_indices(cluster: Cluster, indices: Iterable[str]) -> tuple[Any, Any]:
+    path = index_path(indices)
+    if not path:
+        return {}, {"indices": {}}
+    # 5.x does not name uuids in its statistics.
+    uuids = cluster.request("GET", f"{path}/_settings/index.uuid", params=_LENIENT)
+    metrics = "indexing,merge,refresh,flush,store,translog,segments"
+    return uuids, cluster.request("GET", f"{path}/_stats/{metrics}", params={**_LENIENT, "level": "shards"})
+
+
+def snapshot(index_replies: tuple[Any, Any] | None, node_reply: Any, warnings: tuple[str, ...] = ()) -> Snapshot:
+    """A snapshot from replies: (`_settings/index.uuid`, `_stats?level=shards`) and `_nodes/stats/jvm`."""
+    shards: dict[ShardKey, Counters] | None = None
+    totals: dict[str, int] = {}
+    segments: dict[str, int] = {}
+    if index_replies is not None:
+        settings, stats = index_replies
+        shards = {}
+        for index, entry in stats["indices"].items():
+            uuid = settings.get(index, {}).get("settings", {}).get("index", {}).get("uuid", index)
+            shards.update(_primary_shards(uuid, entry["shards"]))
+            _add(totals, entry["total"], ((section, name) for _, _, section, name in _SIZES))
+            _add(segments, entry["primaries"], (("segments", name) for name in ("count", *dict(_HEAP).values())))
+    nodes = None if node_reply is None else node_reply["nodes"]
+    return Snapshot(
+        shards=shards,
+        totals=totals,
+        segments=segments,
+        collectors=None if nodes is None else {node: _collectors(entry) for node, entry in nodes.items()},
+        uptimes_ms={node: entry["jvm"]["uptime_in_millis"] for node, entry in (nodes or {}).items()},
+        warnings=warnings,
+    )
+
+
+def _primary_shards(uuid: str, shards: Mapping[str, Any]) -> Iterator[tuple[ShardKey, Counters]]:
+    for number, copies in shards.items():
+        for copy in copies:
+            if copy["routing"]["primary"]:
+                counters: dict[str, int] = {}
+                for activity in _ACTIVITIES:
+                    names = (activity.time, activity.count) if activity.count else (activity.time,)
+                    _add(counters, copy, ((activity.section, name) for name in names))
+                yield (uuid, int(number), copy["routing"]["node"]), counters
+
+
+def _add(sums: dict[str, int], entry: Mapping[str, Any], fields: Iterable[tuple[str, str]]) -> None:
+    for section, name in fields:
+        value = entry.get(section, {}).get(name)
+        if value is not None:
+            sums[f"{section}.{name}"] = sums.get(f"{section}.{name}", 0) + value
+
+
+def _collectors(node: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+    return {
+        name: (entry["collection_time_in_millis"], entry["collection_count"])
+        for name, entry in node["jvm"]["gc"]["collectors"].items()
+    }
+
+
+def difference(before: Snapshot, after: Snapshot) -> dict[str, Figure]:
+    """Name -> {label, value, unit}, in the order of Rally's summary: times in ms, sizes in bytes.
+
+    Times and counts are what the race added: a shard, an index or a node that began anew counts whole. Sizes,
+    heap and segments are those at the end.
+    """
+    figures: dict[str, Figure] = {}
+    if after.shards:
+        figures.update(_activity_figures(_added_by_shard(before.shards or {}, after.shards)))
+    if after.collectors is not None and before.collectors is not None:
+        figures.update(_collector_figures(before, after))
+    figures.update(_size_figures(after))
+    return figures
+
+
+def _added_by_shard(before: Mapping[ShardKey, Counters], after: Mapping[ShardKey, Counters]) -> list[Counters]:
+    added: list[Counters] = []
+    for key, now in after.items():
+        then = before.get(key, {})
+        if any(now[name] < then.get(name, 0) for name in now):
+            then = {}  # the copy was opened anew: its counters began at zero
+        added.append({name: value - then.get(name, 0) for name, value in now.items()})
+    return added
+
+
+def _activity_figures(shards: list[Counters]) -> Iterator[tuple[str, Figure]]:
+    for activity in _ACTIVITIES:
+        key = f"{activity.section}.{activity.time}"
+        times = [shard[key] for shard in shards if key in shard]
+        if not times:
+            continue
+        name, label = activity.name, activity.label
+        yield f"{name}_time_ms", _figure(f"Cumulative {label} time of primary shards", sum(times), "ms")
+        if activity.count:
+            counts = [shard.get(f"{activity.section}.{activity.count}", 0) for shard in shards]
+            yield f"{name}_count", _figure(f"Cumulative {label} count of primary shards", sum(counts), "")
+        for which, value in (("Min", min(times)), ("Median", median(times)), ("Max", max(times))):
+            yield (
+                f"{name}_time_per_shard_{which.lower()}_ms",
+                _figure(f"{which} cumulative {label} time across primary shards", value, "ms"),
+            )
+
+
+def _collector_figures(before: Snapshot, after: Snapshot) -> Iterator[tuple[str, Figure]]:
+    added: dict[str, tuple[int, int]] = {}
+    for node, collectors in (after.collectors or {}).items():
+        restarted = after.uptimes_ms[node] < before.uptimes_ms.get(node, 0)
+        then = {} if restarted else (before.collectors or {}).get(node, {})
+        for name, (time_ms, count) in collectors.items():
+            sum_ms, sum_count = added.get(name, (0, 0))
+            then_ms, then_count = then.get(name, (0, 0))
+            added[name] = (sum_ms + time_ms - then_ms, sum_count + count - then_count)
+    # Elasticsearch says young and old for the usual collectors, and the JVM's own names for others (ZGC).
+    order = {"young": 0, "old": 1}
+    for name in sorted(added, key=lambda name: (order.get(name, 2), name)):
+        time_ms, count = added[name]
+        label = f"Total {name.capitalize()} Gen GC" if name in order else f"Total {name.removesuffix(' GC')} GC"
+        key = f"{name.removesuffix(' GC').lower().replace(' ', '_')}_gc"
+        yield f"{key}_time_ms", _figure(f"{label} time", time_ms, "ms")
+        yield f"{key}_count", _figure(f"{label} count", count, "")
+
+
+def _size_figures(after: Snapshot) -> Iterator[tuple[str, Figure]]:
+    for name, label, section, size in _SIZES:
+        value = after.totals.get(f"{section}.{size}")
+        if value is not None:
+            yield name, _figure(label, value, "bytes")
+    # From Lucene 9 on segments live outside the heap: servers report zeros, or nothing.
+    if after.segments.get("segments.memory_in_bytes"):
+        for part, size in _HEAP:
+            value = after.segments.get(f"segments.{size}")
+            if value is not None:
+                yield f"heap_{part.replace(' ', '_')}_bytes", _figure(f"Heap used for {part}", value, "bytes")
+    if "segments.count" in after.segments:
+        yield "segment_count", _figure("Segment count", after.segments["segments.count"], "")
+
+
+def _figure(label: str, value: float, unit: str) -> Figure:
+    return {"label": label, "value": value, "unit": unit}
