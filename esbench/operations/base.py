@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from esbench.dialect import Dialect
 from esbench.errors import TrackError, did_you_mean
@@ -66,7 +66,8 @@ class Exchange:
 class ClientProgram(Protocol):
     """What one client executes again and again: draw once, then each exchange in turn on its connection."""
 
-    exchanges: Sequence[Exchange]
+    @property
+    def exchanges(self) -> Sequence[Exchange]: ...
 
     def draw(self) -> Any:
         """The values of the next request; raises Exhausted at the end of a corpus."""
@@ -109,13 +110,23 @@ class Script(Protocol):
 class Program(Protocol):
     """An operation compiled for the client slots of one worker."""
 
-    finite: bool  # its clients end by themselves (Exhausted)
+    @property
+    def finite(self) -> bool:
+        """Whether its clients end by themselves (Exhausted)."""
+        ...
+
+    @property
+    def feed_waits(self) -> int:
+        """How often a request had to wait for its document to be made."""
+        ...
 
     def client(self, slot: int, headers: bytes) -> ClientProgram | Script:
         """The program of one client slot; `headers` are the header lines of its connection."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Free what is held, and enter into the ledger what was written."""
+        ...
 
 
 @dataclass
@@ -215,7 +226,7 @@ class OperationType:
     doc: str
     unit = "ops"
     admin = False  # hidden from the summary unless it failed
-    parameters: Mapping[str, Parameter] = {}
+    parameters: ClassVar[Mapping[str, Parameter]] = {}
 
     def check(self, params: Mapping[str, Any], where: str) -> None:
         """Refuse a missing or mistyped parameter (TrackError); unknown ones are tolerated, as Rally does."""

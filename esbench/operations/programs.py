@@ -1,0 +1,130 @@
+"""Programs of operations that are requests with slots: one, or a sequence that shares a draw."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from esbench.errors import TrackError
+from esbench.operations.base import Exchange, OperationType, Script, TaskContext, Verdict
+from esbench.track.templates import Layout, RequestTemplate
+from esbench.track.variables import SequenceSource, Source, SourceContext, make_sources
+
+Judge = Callable[[int, bytes, Any], Verdict]
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request of an operation before it is bound to a connection."""
+
+    template: RequestTemplate
+    judge: Judge
+    name: str = ""
+
+
+class TemplateProgram:
+    """One or several templates, drawn together. `given` are sources of the operation's own, by variable name."""
+
+    finite = False
+    feed_waits = 0
+
+    def __init__(
+        self, context: TaskContext, requests: Sequence[Request], given: Mapping[str, Source] | None = None
+    ) -> None:
+        self._requests = requests
+        self._ledger = context.ledger
+        self._layout = Layout(slot for request in requests for slot in request.template.slots)
+        given = given or {}
+        declared = {name: places for name, places in self._layout.fields.items() if name not in given}
+        variables = {variable.name: variable for variable in (*context.variables, *context.task.operation.variables)}
+        sources = dict(
+            zip(
+                declared,
+                make_sources(declared, list(variables.values()), source_context(context), context.where),
+                strict=True,
+            )
+        )
+        self._sources = [sources[name] if name in sources else given[name] for name in self._layout.variables]
+
+    def client(self, slot: int, headers: bytes) -> TemplateClientProgram:
+        return TemplateClientProgram(
+            self._sources,
+            [
+                Exchange(request.name, request.template.bind(self._layout, headers), request.judge)
+                for request in self._requests
+            ],
+        )
+
+    def close(self) -> None:
+        for name, source in zip(self._layout.variables, self._sources, strict=True):
+            if isinstance(source, SequenceSource):
+                self._ledger.next_values[name] = source.next_value
+
+
+class TemplateClientProgram:
+    """Draws from each source before the wait; from those that tell the time, at the send."""
+
+    def __init__(self, sources: Sequence[Source], exchanges: Sequence[Exchange]) -> None:
+        late = [(number, source) for number, source in enumerate(sources) if source.at_send]
+        self.exchanges = exchanges if not late else [_with_late_draws(exchanges[0], late), *exchanges[1:]]
+        self._draws = [_nothing if source.at_send else source.draw for source in sources]
+
+    def draw(self) -> list[Sequence[bytes]]:
+        return [draw() for draw in self._draws]
+
+
+def _nothing() -> Sequence[bytes]:
+    return ()
+
+
+def _with_late_draws(exchange: Exchange, late: Sequence[tuple[int, Source]]) -> Exchange:
+    def render(drawn: list[Sequence[bytes]]) -> Sequence[bytes | bytearray | memoryview]:
+        for number, source in late:
+            drawn[number] = source.draw()
+        return exchange.render(drawn)
+
+    return Exchange(exchange.name, render, exchange.judge)
+
+
+class ScriptProgram:
+    """An administrative operation: the same script for every client."""
+
+    finite = False
+    feed_waits = 0
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+
+    def client(self, slot: int, headers: bytes) -> Script:
+        return self._script
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def source_context(context: TaskContext) -> SourceContext:
+    return SourceContext(
+        seed=context.seed,
+        race_id=context.race_id,
+        task=context.task.name,
+        stripe=context.stripe,
+        stripes=context.stripes,
+        next_values=context.before.next_values,
+        documents=context.documents,
+    )
+
+
+def common_headers(params: Mapping[str, Any]) -> dict[str, str]:
+    """The headers that an operation's own parameters add."""
+    headers = {str(name): str(value) for name, value in (params.get("headers") or {}).items()}
+    if opaque_id := params.get("opaque-id"):
+        headers["X-Opaque-Id"] = str(opaque_id)
+    return headers
+
+
+def refuse(operation: OperationType, params: Mapping[str, Any], names: Sequence[str], where: str) -> None:
+    """Refuse parameters that this version cannot honour: figures without them would be figures of something else."""
+    for name in names:
+        if params.get(name) not in (None, False):
+            raise TrackError(f'"{name}" of operation type "{operation.name}" is not supported yet', where=where)
