@@ -13,7 +13,7 @@ from esbench.track.generate.composite import ListField, ObjectField
 from esbench.track.generate.field import Field, Row, object_parts
 from esbench.track.generate.hashing import U64, stream_key
 from esbench.track.generate.numbers import DecimalField, LognormalField, RangeField, SequenceField, ZipfField
-from esbench.track.generate.spec import SpecReader, spec_digest
+from esbench.track.generate.spec import SpecReader, plain_spec, spec_digest
 from esbench.track.generate.texts import ChoiceField, ConstantField, PermutedField, PrefixField, WordsField
 from esbench.track.generate.times import TimestampField
 
@@ -84,6 +84,7 @@ class Generator:
     """
 
     def __init__(self, spec: Mapping[str, Any], where: str = "") -> None:
+        spec = plain_spec(spec)
         reader = SpecReader(spec, f"{where}: generate" if where else "generate")
         seed = reader.integer("seed", 1)
         names = {ID: reader.take("id", None), ROUTING: reader.take("routing", None)}
@@ -118,10 +119,10 @@ class Generator:
         """Action lines of a bulk request, with those of id and routing that the spec has; no line ends."""
         return self._lines(self._action(action), self._range(first, count))
 
-    def bulk(self, first: int, count: int, action: str = "index") -> bytes:
-        """The body of a bulk request: an action line and a document, each with its line end."""
-        row = Row([*self._action(action), *self._document, b"\n"])
-        return squeeze(row.matrix(self._range(first, count)))
+    def bulk_groups(self, first: int, count: int, group: int, action: str = "index") -> list[bytes]:
+        """Lines of bulk requests, an action line and a document in turn, of each `group` documents."""
+        matrix = Row([*self._action(action), *self._document, b"\n"]).matrix(self._range(first, count))
+        return [squeeze(matrix[start : start + group]) for start in range(0, count, group)]
 
     def keyed_lines(self, first: int, count: int, step: int = 1) -> bytes:
         """Lines of id, tab, routing, tab, JSON, for documents first, first + step ...; no id: empty."""

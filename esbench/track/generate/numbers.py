@@ -194,6 +194,6 @@ class LognormalField(FractionField):
 
     def scaled(self, index: U64) -> I64:
         radius = np.sqrt(-2.0 * np.log1p(-unit(draw(self._keys[0], index))))
-        z = radius * np.cos(2.0 * math.pi * unit(draw(self._keys[1], index)))
-        amounts: F64 = np.exp(self._mean + self._sigma * z) * self._scale
-        return np.rint(amounts).astype(np.int64)
+        angle = 2.0 * math.pi * unit(draw(self._keys[1], index))
+        drawn: F64 = np.exp(self._mean + self._sigma * radius * np.cos(angle))
+        return (drawn * self._scale + 0.5).astype(np.int64)

@@ -16,8 +16,8 @@ _REQUIRED = object()
 
 
 def plain_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The spec as JSON can carry it: dates of YAML become ISO text, keys become text in their order."""
-    plain: dict[str, Any] = json.loads(json.dumps(spec, default=_date_text))
+    """The spec as JSON carries it: keys are text, in their order; dates of YAML become ISO text."""
+    plain: dict[str, Any] = json.loads(json.dumps(spec, default=_plain))
     return plain
 
 
@@ -27,9 +27,11 @@ def spec_digest(spec: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _date_text(value: object) -> str:
+def _plain(value: object) -> object:
     if isinstance(value, datetime.date):
         return value.isoformat()
+    if isinstance(value, Mapping):
+        return dict(value)
     raise TrackError(f"{value!r} cannot be written as JSON", where="generate")
 
 

@@ -1,0 +1,56 @@
+"""The process that writes generated documents to its standard output, until done or its reader is gone.
+
+Its job is one JSON object on standard input: `spec`, `where`, and
+- mode "blocks": of the documents 0..documents-1, in blocks of `block`, the blocks `first_block`,
+  first_block + `block_step` ...: each a frame (see `write_blocks`) of bulk lines with that `action`;
+- mode "feed": `first`, `step`: lines of id, tab, routing, tab, JSON of documents first, first + step ...
+A spec that means nothing is told as one line of JSON on standard error, exit status 2.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from array import array
+from typing import Any, BinaryIO
+
+from esbench.errors import TrackError
+from esbench.track.generate.generator import Generator
+
+
+def write_blocks(generator: Generator, job: dict[str, Any], out: BinaryIO) -> None:
+    """Frames: the bytes of each `group` of documents (u32 each, block / group of them), then their lines."""
+    count, block, group = job["documents"], job["block"], job["group"]
+    for first in range(job["first_block"] * block, count, job["block_step"] * block):
+        groups = generator.bulk_groups(first, min(block, count - first), group, job["action"])
+        lengths = [len(lines) for lines in groups] + [0] * (block // group - len(groups))
+        out.write(array("I", lengths).tobytes() + b"".join(groups))
+
+
+def write_feed(generator: Generator, job: dict[str, Any], out: BinaryIO) -> None:
+    """Lines without end; the first block is small, so that the reader can start at once."""
+    position, count = job["first"], 256
+    while True:
+        out.write(generator.keyed_lines(position, count, job["step"]))
+        position += count * job["step"]
+        count = 2048
+
+
+def main() -> int:
+    # The reader decides when this ends: by closing the pipe, not by the terminal's Ctrl-C.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    job = json.loads(sys.stdin.buffer.read())
+    try:
+        generator = Generator(job["spec"], job["where"])
+        {"blocks": write_blocks, "feed": write_feed}[job["mode"]](generator, job, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+    except TrackError as error:
+        print(json.dumps([error.what, error.where, error.hint]), file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
