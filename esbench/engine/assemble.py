@@ -1,0 +1,91 @@
+"""Puts a server of the catalog together from its artifacts, once, into a folder that all nodes share."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from esbench.engine.archives import share_read_only, unpack
+from esbench.engine.catalog import Artifact, Distribution, Module
+from esbench.engine.download import Downloader
+from esbench.engine.folders import built_once, disk_errors
+
+RECIPE = 1  # raise it when this module assembles something else from the same catalog
+
+
+def assemble(distribution: Distribution, downloader: Downloader, servers: Path, left_out: tuple[str, ...]) -> Path:
+    """The unpacked server without the modules `left_out`; downloads and builds it when it is missing."""
+    target = servers / _folder_name(distribution, left_out)
+    if target.is_dir():
+        return target
+    files = downloader.fetch(distribution.artifacts)
+
+    def waiting() -> None:
+        downloader.progress.say(f"waiting for another esbench that unpacks {distribution.name}")
+
+    with disk_errors(f"unpacking {distribution.name}"), built_once(target, waiting) as work:
+        if work is not None:
+            top = unpack(files[distribution.archive], work)
+            for entry in list(top.iterdir()):
+                entry.rename(work / entry.name)
+            top.rmdir()
+            _replace_jars(work, distribution, files)
+            for module in distribution.modules:
+                if module.name not in left_out:
+                    _add_module(work, distribution, module, files)
+            for name in left_out:
+                shutil.rmtree(work / "modules" / name, ignore_errors=True)
+            share_read_only(work)
+    return target
+
+
+def _folder_name(distribution: Distribution, left_out: tuple[str, ...]) -> str:
+    recipe = hashlib.sha256(repr((RECIPE, distribution, left_out)).encode()).hexdigest()[:8]
+    without = "".join(f"-without-{name}" for name in left_out)
+    return f"{distribution.name}{without}-{recipe}"
+
+
+def _replace_jars(home: Path, distribution: Distribution, files: Mapping[Artifact, Path]) -> None:
+    if not distribution.replaces:
+        return
+    for old, jar in distribution.replaces.items():
+        (home / old).unlink()
+        shutil.copyfile(files[jar], (home / old).with_name(jar.filename))
+    for descriptor in home.glob("modules/*/plugin-descriptor.properties"):
+        text = descriptor.read_text("utf-8")
+        key = rf"^(version|{distribution.product}\.version)=.*$"
+        descriptor.write_text(re.sub(key, rf"\1={distribution.version}", text, flags=re.MULTILINE), "utf-8")
+
+
+def _add_module(home: Path, distribution: Distribution, module: Module, files: Mapping[Artifact, Path]) -> None:
+    folder = home / "modules" / module.name
+    folder.mkdir()
+    for jar in module.jars:
+        shutil.copyfile(files[jar], folder / jar.filename)
+    (folder / "plugin-descriptor.properties").write_text(descriptor(distribution, module), "utf-8")
+    if module.grants:
+        (folder / "plugin-security.policy").write_text(policy(module), "utf-8")
+
+
+def descriptor(distribution: Distribution, module: Module) -> str:
+    """plugin-descriptor.properties of a module; the server refuses a version other than its own."""
+    lines = {
+        "description": module.name,
+        "version": distribution.version,
+        "name": module.name,
+        "classname": module.plugin_class,
+        "java.version": "1.8",
+        f"{distribution.product}.version": distribution.version,
+        "extended.plugins": ",".join(module.extends),
+        "has.native.controller": "false",
+    }
+    return "".join(f"{key}={value}\n" for key, value in lines.items())
+
+
+def policy(module: Module) -> str:
+    """plugin-security.policy of a module, in the syntax of the Java security manager."""
+    grants = "".join(f"  permission {grant};\n" for grant in module.grants)
+    return f"grant {{\n{grants}}};\n"

@@ -1,0 +1,32 @@
+"""What a race asks of an engine: a cluster to send requests to, and its end.
+
+An engine never looks at tracks, never measures and never imports the load driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where a cluster answers, and what its engine knows about it (`ClusterFacts.settings`)."""
+
+    urls: tuple[str, ...]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Engine(Protocol):
+    """A cluster for the length of a race."""
+
+    pipeline: str  # embedded, benchmark-only
+
+    def start(self) -> Endpoint:
+        """Return when an index can be created; an EngineError leaves nothing running."""
+        ...
+
+    def stop(self) -> None:
+        """End what `start` began, within a bounded time; safe to call twice and without a start."""
+        ...

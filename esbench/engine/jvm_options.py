@@ -1,0 +1,48 @@
+"""Rewrites a server's jvm.options for one node: its heap, absolute paths, and what its Java accepts."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from esbench.engine.catalog import version_number
+from esbench.engine.java import Java
+
+_CMS = re.compile(r"-XX:[+-]?(UseConcMarkSweepGC|CMSInitiatingOccupancyFraction|UseCMSInitiatingOccupancyOnly)")
+_REPLACED = re.compile(r"-Xm[sx]\d|-XX:(HeapDumpPath|ErrorFile)=|-Djava\.io\.tmpdir=")
+_GC_LOG = re.compile(r"(file=|-Xloggc:)(?:logs/)?gc\.log")
+
+
+def rewrite_jvm_options(
+    text: str, *, java: Java, product: str, version: str, heap_bytes: int, logs: Path, temp: Path
+) -> str:
+    """The lines of jvm.options that a node starts with; all paths are absolute, since its home is shared.
+
+    Lines may carry a range of Javas (`8-13:-XX:...`), which the server's own launcher reads.
+    """
+    lines = []
+    dropped_cms = False
+    for line in text.splitlines():
+        option = re.sub(r"^\d+(-\d*)?:", "", line.strip())
+        if not option or option.startswith("#") or _REPLACED.match(option):
+            continue
+        if java.feature >= 14 and _CMS.match(line.strip()):  # Java 14 removed it; launchers skip ranged lines
+            dropped_cms = True
+            continue
+        module = re.fullmatch(r"--add-modules=([\w.]+)", option)
+        if module and java.lacks_module(module[1]):
+            continue
+        lines.append(_GC_LOG.sub(lambda match: f"{match[1]}{logs}/gc.log", line.strip()))
+    if dropped_cms:
+        lines.append("-XX:+UseG1GC")  # as later versions choose from Java 14 on, not by the size of the machine
+    if 18 <= java.feature < 24 and product == "elasticsearch" and version_number(version) < (7, 17):
+        lines.append("-Djava.security.manager=allow")
+    heap = max(heap_bytes >> 20, 1)
+    lines += [
+        f"-Xms{heap}m",
+        f"-Xmx{heap}m",
+        f"-Djava.io.tmpdir={temp}",
+        f"-XX:HeapDumpPath={temp}",
+        f"-XX:ErrorFile={logs}/hs_err_pid%p.log",
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,188 @@
+"""One node's life: its folder and files, its guard process, its log. Waiting for its cluster is ready.py's."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import select
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import yaml
+
+from esbench.engine.folders import disk_errors, open_folder
+from esbench.engine.guard import KILL_PATIENCE_S
+from esbench.engine.java import Java
+from esbench.engine.jvm_options import rewrite_jvm_options
+from esbench.engine.server import NodePlan, Server, node_command, node_environment
+from esbench.errors import EngineError
+
+GRACE_S = 5.0  # between SIGTERM and SIGKILL
+GUARD_PATIENCE_S = GRACE_S + KILL_PATIENCE_S + 10.0  # the rest is for saving logs and removing the data
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of loopback that are free now, below the range from which outgoing connections take theirs."""
+    found: list[int] = []
+    for port in random.SystemRandom().sample(range(20000, 32000), 12000):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        found.append(port)
+        if len(found) == count:
+            return found
+    raise EngineError(f"there are no {count} free ports between 20000 and 32000 on 127.0.0.1")
+
+
+class Node:
+    """A node and the guard that ends it when this process is gone."""
+
+    def __init__(self, plan: NodePlan, saved_logs: Path) -> None:
+        self.plan = plan
+        self.pid: int | None = None  # of its start script; the leader of its process group
+        self.saved_logs = saved_logs
+        self._guard: subprocess.Popen[bytes] | None = None
+        self._buffer = b""
+        self._exit: str | None = None
+
+    def prepare(
+        self, server: Server, settings: Mapping[str, object], java: Java, heap_bytes: int, user: int | None
+    ) -> None:
+        """Write the node's folder; `user` becomes the owner of all in it."""
+        plan = self.plan
+        with disk_errors("making the folder of a node"):
+            open_folder(plan.folder.parent)
+            plan.folder.mkdir()
+            for folder in (plan.data, plan.logs, plan.temp):
+                folder.mkdir()
+            shutil.copytree(server.home / "config", plan.config)
+            for path in plan.config.rglob("*"):
+                path.chmod(0o755 if path.is_dir() else 0o644)
+            plan.config.chmod(0o755)
+            yml = plan.config / f"{server.product}.yml"
+            yml.write_text(yaml.safe_dump(dict(settings), sort_keys=False), "utf-8")
+            options = plan.config / "jvm.options"
+            rewritten = rewrite_jvm_options(
+                options.read_text("utf-8"),
+                java=java,
+                product=server.product,
+                version=server.version,
+                heap_bytes=heap_bytes,
+                logs=plan.logs,
+                temp=plan.temp,
+            )
+            options.write_text(rewritten, "utf-8")
+            if user is not None:
+                for path in (plan.folder, *plan.folder.rglob("*")):
+                    os.chown(path, user, user)
+
+    def launch(self, server: Server, java: Java, user: int | None, path: str) -> None:
+        """Start the guard, and through it the node; returns when the node's process exists."""
+        order = {
+            "command": node_command(server, self.plan),
+            "environment": dict(node_environment(server, self.plan, java, path)),
+            "folder": str(self.plan.folder),
+            "console": str(self.plan.console),
+            "user": user,
+            "logs": str(self.saved_logs),
+            "grace_s": GRACE_S,
+        }
+        self._guard = subprocess.Popen(
+            [sys.executable, "-m", "esbench.engine.guard"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        self._say(json.dumps(order))
+        event = self._event(timeout_s=30.0)
+        if "pid" not in event:
+            reason = event.get("error", "its guard process ended")
+            hint = "esbench runs as root and cannot become another user here; try --node-user" if user else ""
+            raise EngineError(f"a node could not be started: {reason}", hint=hint)
+        self.pid = int(str(event["pid"]))
+
+    def ended(self) -> str | None:
+        """How the node ended by itself ("exit code 1"), or None while it runs."""
+        if self._exit is None and self._guard is not None and (event := self._event(timeout_s=0.0)):
+            code = event.get("exit")
+            self._exit = f"exit code {code}" if code is not None else "its guard was killed"
+        return self._exit
+
+    def log_tail(self, lines: int = 20) -> str:
+        """The last lines of what the node printed; stack traces only by their first lines."""
+        try:
+            text = self.plan.console.read_bytes()[-200_000:].decode("utf-8", errors="replace")
+        except OSError:
+            return "(there is no log)"
+        told = [line for line in text.splitlines() if not line.lstrip().startswith(("at ", "... "))]
+        return "\n".join(line[:300] for line in told[-lines:])
+
+    def release(self) -> None:
+        """Let the node live on without this process and without its guard."""
+        if self._guard is not None:
+            self._say("release")
+            self._end_guard()
+
+    def stop(self) -> list[str]:
+        """End the node, save its logs, remove its folder; returns what went wrong, if anything."""
+        if self._guard is None:
+            shutil.rmtree(self.plan.folder, ignore_errors=True)  # prepared, never launched
+            with contextlib.suppress(OSError):
+                self.plan.folder.parent.rmdir()
+            return []
+        return self._end_guard()
+
+    def _end_guard(self) -> list[str]:
+        guard, self._guard = self._guard, None
+        if guard is None:
+            return []
+        try:
+            told, _ = guard.communicate(timeout=GUARD_PATIENCE_S)  # closes its input: the order to end
+        except subprocess.TimeoutExpired:
+            guard.kill()
+            told, _ = guard.communicate()
+        problems = [str(json.loads(line)["error"]) for line in (self._buffer + told).splitlines() if b'"error"' in line]
+        if guard.returncode != 0:
+            problems.append(self._end_without_guard())
+        return problems
+
+    def _end_without_guard(self) -> str:
+        if self.pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, 9)
+        shutil.rmtree(self.plan.folder, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            self.plan.folder.parent.rmdir()
+        return "the guard of the node was killed: the node was ended without saving its logs"
+
+    def _say(self, line: str) -> None:
+        if self._guard is None or self._guard.stdin is None:
+            return
+        with contextlib.suppress(BrokenPipeError):  # the guard is gone: its events say so
+            self._guard.stdin.write(line.encode() + b"\n")
+            self._guard.stdin.flush()
+
+    def _event(self, timeout_s: float) -> dict[str, object]:
+        """The guard's next event; {} when there is none in time; `{"gone": True}` when the guard ended."""
+        if self._guard is None or self._guard.stdout is None:
+            return {}
+        descriptor = self._guard.stdout.fileno()
+        while b"\n" not in self._buffer:
+            readable, _, _ = select.select([descriptor], [], [], timeout_s)
+            if not readable:
+                return {}
+            data = os.read(descriptor, 65536)
+            if not data:
+                return {"gone": True}
+            self._buffer += data
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        return dict(json.loads(line))

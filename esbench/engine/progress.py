@@ -1,0 +1,64 @@
+"""What an engine tells while it gets ready: messages and the progress of downloads, on stderr only."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Protocol
+
+
+class Progress(Protocol):
+    """Someone to tell."""
+
+    def say(self, message: str) -> None:
+        """One line of news."""
+        ...
+
+    def download(self, name: str, total_bytes: int) -> AbstractContextManager[Callable[[int], None]]:
+        """A download's progress: the function that it yields is called with each chunk's bytes."""
+        ...
+
+
+class NoProgress:
+    """Says nothing (--quiet)."""
+
+    def say(self, message: str) -> None: ...
+
+    @contextmanager
+    def download(self, name: str, total_bytes: int) -> Iterator[Callable[[int], None]]:
+        yield lambda count: None
+
+
+class TerminalProgress:
+    """Lines on stderr, and a bar for each download where stderr is a terminal."""
+
+    def say(self, message: str) -> None:
+        print(message, file=sys.stderr, flush=True)
+
+    @contextmanager
+    def download(self, name: str, total_bytes: int) -> Iterator[Callable[[int], None]]:
+        if not sys.stderr.isatty():
+            self.say(f"downloading {name} ({total_bytes / 1e6:.1f} MB)")
+            yield lambda count: None
+            return
+        from rich.console import Console  # 0.1 s, and only downloads need it
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+            TransferSpeedColumn,
+        )
+
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            DownloadColumn(),
+            TransferSpeedColumn(),
+            TimeRemainingColumn(),
+        )
+        with Progress(*columns, console=Console(stderr=True)) as bar:
+            task = bar.add_task(name, total=total_bytes)
+            yield lambda count: bar.advance(task, count)

@@ -1,0 +1,101 @@
+"""Waits until a cluster can be used: a few plain requests over http.client, before any client exists."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from esbench.errors import EngineError
+
+POLL_S = 0.05
+REFUSALS_S = 15.0  # how long a cluster may go on refusing to create an index
+PROBE_INDEX = "esbench-ready-probe"
+
+
+@dataclass(frozen=True)
+class NodeProcess:
+    """A node as it describes itself."""
+
+    name: str
+    version: str
+    pid: int
+    java: str
+
+
+def wait_until_ready(ports: list[int], died: Callable[[], str | None], timeout_s: float) -> None:
+    """Return once all nodes (their HTTP ports on loopback) have joined and an index could be made and deleted.
+
+    `died` tells why there is nothing left to wait for; it, a timeout or a lasting refusal is an EngineError.
+    """
+    deadline = time.monotonic() + timeout_s
+    for port in ports:
+        while not _has_joined(port, len(ports)):
+            _check(died, deadline, f"the node on port {port} did not answer within {timeout_s:.0f} s")
+            time.sleep(POLL_S)
+    refused_until = time.monotonic() + REFUSALS_S
+    body = {"settings": {"number_of_shards": 1, "number_of_replicas": 0}}
+    while True:
+        status, answer = ask(ports[0], "PUT", f"/{PROBE_INDEX}", body)
+        if status == 200:
+            status, answer = ask(ports[0], "DELETE", f"/{PROBE_INDEX}")
+            if status == 200:
+                return
+        if time.monotonic() > refused_until:
+            raise EngineError(f"the node refuses to create an index: {_reason(status, answer)}")
+        _check(died, deadline, "no index could be created in time")
+        time.sleep(POLL_S)
+
+
+def describe_nodes(port: int) -> list[NodeProcess]:
+    """The nodes of a cluster, sorted by name, with the pids of their Java processes."""
+    status, answer = ask(port, "GET", "/_nodes/process,jvm")
+    if status != 200:
+        raise EngineError(f"the node does not describe itself: {_reason(status, answer)}")
+    nodes = [
+        NodeProcess(node["name"], node["version"], node["process"]["id"], node["jvm"]["version"])
+        for node in answer["nodes"].values()
+    ]
+    return sorted(nodes, key=lambda node: node.name)
+
+
+def ask(port: int, method: str, path: str, body: object = None, timeout_s: float = 30.0) -> tuple[int, Any]:
+    """One request to loopback: status and decoded answer; status 0 and the reason where there was none."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout_s)
+    try:
+        data = None if body is None else json.dumps(body)
+        connection.request(method, path, data, {"Content-Type": "application/json"})
+        reply = connection.getresponse()
+        content = reply.read()
+    except (OSError, http.client.HTTPException) as error:
+        return 0, str(error)
+    finally:
+        connection.close()
+    try:
+        return reply.status, json.loads(content)
+    except ValueError:
+        return reply.status, content.decode("utf-8", errors="replace")
+
+
+def _has_joined(port: int, nodes: int) -> bool:
+    status, answer = ask(port, "GET", f"/_cluster/health?wait_for_nodes=%3E%3D{nodes}&timeout=1s", timeout_s=5)
+    return status == 200 and not answer["timed_out"]
+
+
+def _check(died: Callable[[], str | None], deadline: float, too_late: str) -> None:
+    reason = died()
+    if reason is not None:
+        raise EngineError(reason)
+    if time.monotonic() > deadline:
+        raise EngineError(too_late)
+
+
+def _reason(status: int, answer: Any) -> str:
+    error = answer.get("error", answer) if isinstance(answer, dict) else answer
+    if isinstance(error, dict):
+        causes = error.get("root_cause") or [error]
+        error = causes[0].get("reason") or error
+    return f"{status or 'no answer'}: {str(error)[:300]}"

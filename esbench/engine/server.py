@@ -1,0 +1,141 @@
+"""An unpacked server: what it is, and the settings, environment and command that start a node of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from esbench.engine.catalog import version_number
+from esbench.engine.java import Java
+from esbench.errors import EngineError
+
+
+@dataclass(frozen=True)
+class Server:
+    """An unpacked Elasticsearch or OpenSearch. `modules` and `plugins` are names of folders."""
+
+    home: Path
+    product: str
+    version: str
+    modules: frozenset[str]
+    plugins: frozenset[str]
+
+    @property
+    def number(self) -> tuple[int, ...]:
+        return version_number(self.version)
+
+    @property
+    def bundled_java(self) -> Path | None:
+        folders = [self.home / "jdk", self.home / "jdk.app" / "Contents" / "Home", self.home / "jre"]
+        return next((folder for folder in folders if (folder / "bin" / "java").is_file()), None)
+
+
+def inspect_server(home: Path) -> Server:
+    """What the server in a folder is, from its jars and folders; EngineError where there is none."""
+    for product in ("elasticsearch", "opensearch"):
+        jars = [re.fullmatch(rf"{product}-(\d.*)\.jar", jar.name) for jar in home.glob(f"lib/{product}-*.jar")]
+        versions = [jar[1] for jar in jars if jar]
+        if versions and (home / "bin" / product).is_file():
+            return Server(home, product, versions[0], _names(home / "modules"), _names(home / "plugins"))
+    raise EngineError(
+        "this is neither Elasticsearch nor OpenSearch: bin/ and lib/ of a server are missing", where=str(home)
+    )
+
+
+def _names(folder: Path) -> frozenset[str]:
+    return frozenset(entry.name for entry in folder.iterdir() if entry.is_dir()) if folder.is_dir() else frozenset()
+
+
+@dataclass(frozen=True)
+class NodePlan:
+    """One node to start: its name, its ports on loopback, and its own folder."""
+
+    name: str
+    http_port: int
+    transport_port: int
+    folder: Path
+
+    @property
+    def config(self) -> Path:
+        return self.folder / "config"
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    @property
+    def logs(self) -> Path:
+        return self.folder / "logs"
+
+    @property
+    def temp(self) -> Path:
+        return self.folder / "tmp"
+
+    @property
+    def console(self) -> Path:
+        return self.logs / "console.log"
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.http_port}"
+
+
+def node_settings(server: Server, node: NodePlan, nodes: tuple[NodePlan, ...], cluster_name: str) -> dict[str, object]:
+    """The yml of one of `nodes`. An unknown setting is fatal to a server, so each is guarded by its version."""
+    elasticsearch = server.product == "elasticsearch"
+    transport = "transport.tcp.port" if elasticsearch and server.number < (7,) else "transport.port"
+    seeds = [f"127.0.0.1:{other.transport_port}" for other in nodes]
+    settings: dict[str, object] = {
+        "cluster.name": cluster_name,
+        "node.name": node.name,
+        "path.data": str(node.data),
+        "path.logs": str(node.logs),
+        "network.host": "127.0.0.1",
+        "http.port": node.http_port,
+        transport: node.transport_port,
+        "cluster.routing.allocation.disk.threshold_enabled": False,
+    }
+    if elasticsearch and server.number < (7,):
+        settings["discovery.zen.ping.unicast.hosts"] = seeds
+        settings["discovery.zen.minimum_master_nodes"] = len(nodes) // 2 + 1
+    else:
+        old = elasticsearch or server.number < (2,)
+        masters = "cluster.initial_master_nodes" if old else "cluster.initial_cluster_manager_nodes"
+        settings["discovery.seed_hosts"] = seeds
+        settings[masters] = [other.name for other in nodes]
+    if any(name.startswith("x-pack") for name in server.modules | server.plugins):
+        settings["xpack.security.enabled"] = False
+    if any(name.endswith("-ml") and name.startswith("x-pack") for name in server.modules):
+        settings["xpack.ml.enabled"] = False
+    if elasticsearch and "ingest-geoip" in server.modules and server.number >= (7, 14):
+        settings["ingest.geoip.downloader.enabled"] = False
+    if "opensearch-security" in server.plugins:
+        settings["plugins.security.disabled"] = True
+    return settings
+
+
+def node_command(server: Server, node: NodePlan) -> list[str]:
+    """The command of a node, to be run with `node_environment`."""
+    command = [str(server.home / "bin" / server.product)]
+    if server.product == "elasticsearch" and server.number < (6,):
+        command.append(f"-Epath.conf={node.config}")
+    return command
+
+
+def node_environment(server: Server, node: NodePlan, java: Java, path: str) -> Mapping[str, str]:
+    """The whole environment of a node: nothing of the caller's Java or Elasticsearch options leaks in."""
+    prefix = "ES" if server.product == "elasticsearch" else "OPENSEARCH"
+    environment = {
+        "PATH": path,
+        "HOME": str(node.folder),
+        "LANG": "C.UTF-8",
+        "JAVA_HOME": str(java.home),
+        f"{prefix}_JAVA_HOME": str(java.home),
+        f"{prefix}_PATH_CONF": str(node.config),
+        f"{prefix}_TMPDIR": str(node.temp),
+    }
+    if server.product == "elasticsearch" and server.number < (6,):
+        environment["ES_JVM_OPTIONS"] = str(node.config / "jvm.options")
+    return environment
