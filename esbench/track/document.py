@@ -15,10 +15,9 @@ from typing import Any, NoReturn
 import yaml
 
 from esbench.errors import EsbenchError, TrackError
-from esbench.track.rendering import Rendered, pointed
+from esbench.track.rendering import Rendered
+from esbench.track.source import YAML_SUFFIXES
 
-JSON_SUFFIXES = (".json",)
-YAML_SUFFIXES = (".yml", ".yaml")
 Path = tuple[str | int, ...]
 
 
@@ -40,6 +39,10 @@ class _Yaml(yaml.CSafeLoader):
         return {key.value: self.construct_object(value, deep=True) for key, value in node.value}
 
 
+def _mapping(loader: _Yaml, node: yaml.MappingNode) -> dict[Any, Any]:
+    return loader.construct_mapping(node)
+
+
 for _tag, _pattern, _first in (
     ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
     ("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
@@ -56,7 +59,7 @@ def _integer(loader: _Yaml, node: yaml.ScalarNode) -> int:
 
 _Yaml.add_constructor("tag:yaml.org,2002:int", _integer)
 _Yaml.add_constructor("tag:yaml.org,2002:float", lambda loader, node: float(node.value))
-_Yaml.add_constructor("tag:yaml.org,2002:map", lambda loader, node: loader.construct_mapping(node, deep=True))
+_Yaml.add_constructor("tag:yaml.org,2002:map", _mapping)
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,7 @@ class Node:
     def where(self) -> str:
         """file:line of this value, or of the nearest one around it that can be found."""
         line = _line_of(self.rendered.text, self.path)
-        return str(self.rendered.location(*line)) if line else self.rendered.name
+        return str(self.rendered.location(*line)) if line else self.rendered.file
 
     def fail(self, what: str, hint: str = "") -> NoReturn:
         raise TrackError(what, where=self.where, hint=hint)
@@ -129,7 +132,7 @@ def _parse_json(rendered: Rendered) -> Any:
             rendered, f"not valid JSON: {what}", line, offset - text.rfind("\n", 0, offset) - 1
         ) from None
     except ValueError as error:
-        raise TrackError(f"not valid JSON: {error}", where=rendered.name) from None
+        raise TrackError(f"not valid JSON: {error}", where=rendered.file) from None
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -154,7 +157,7 @@ def _parse_yaml(rendered: Rendered) -> Any:
 
 
 def _syntax_error(rendered: Rendered, what: str, line: int, column: int) -> TrackError:
-    return pointed(what, rendered.location(line, column), column, _text_line(rendered.text, line))
+    return rendered.location(line, column).error(what, column, _text_line(rendered.text, line))
 
 
 def _text_line(text: str, line: int) -> str:

@@ -12,14 +12,16 @@ PERCOLATOR = "percolator"
 PAINLESS = "painless"
 FEATURES = (LANGUAGE_ANALYZERS, PAINLESS, PERCOLATOR)
 
-# The analyzers of Elasticsearch's module analysis-common; standard, keyword, simple, stop ... are always there.
-_LANGUAGES = frozenset(
-    """arabic armenian basque bengali brazilian bulgarian catalan cjk czech danish dutch english estonian finnish
-    french galician german greek hindi hungarian indonesian irish italian latvian lithuanian norwegian persian
-    portuguese romanian russian serbian sorani spanish swedish thai turkish snowball fingerprint pattern""".split()
+# The analyzers and stemmers of the module analysis-common; standard, keyword, simple ... are always there.
+_ADDED = frozenset(
+    """
+    arabic armenian basque bengali brazilian bulgarian catalan cjk czech danish dutch english estonian finnish french
+    galician german greek hindi hungarian indonesian irish italian latvian lithuanian norwegian persian portuguese
+    romanian russian serbian sorani spanish swedish thai turkish snowball fingerprint pattern
+    stemmer porter_stem kstem minimal_english
+    """.split()  # noqa: SIM905
 )
-_FILTERS = frozenset("stemmer snowball porter_stem kstem minimal_english".split())
-_ANALYZERS = frozenset({"analyzer", "search_analyzer", "search_quote_analyzer"})
+_ANALYZERS = ("analyzer", "search_analyzer", "search_quote_analyzer", "filter")
 
 
 def features_needed(track: Track, challenge: Challenge) -> tuple[str, ...]:
@@ -34,36 +36,31 @@ def of_index_body(body: Mapping[str, Any]) -> set[str]:
     for key, value in _items(body):
         if key == "type" and value == "percolator":
             found.add(PERCOLATOR)
-        elif (key in _ANALYZERS and _is_language(value)) or (key == "filter" and _has_stemmer(value)):
+        if key in _ANALYZERS and not _ADDED.isdisjoint(_types(value)):
             found.add(LANGUAGE_ANALYZERS)
-        elif key == "analyzer" and isinstance(value, Mapping):  # settings.analysis.analyzer: definitions by name
-            if any(_is_language(made.get("type")) for made in value.values() if isinstance(made, Mapping)):
-                found.add(LANGUAGE_ANALYZERS)
     if _has_script(body):
         found.add(PAINLESS)
     return found
 
 
-def _is_language(value: object) -> bool:
-    return isinstance(value, str) and value in _LANGUAGES
-
-
-def _has_stemmer(value: object) -> bool:
+def _types(value: object) -> set[str]:
+    """What an `analyzer` or `filter` names: one type, several, or definitions that each have a type."""
     if isinstance(value, Mapping):
-        return any(made.get("type") in _FILTERS for made in value.values() if isinstance(made, Mapping))
-    names = [value] if isinstance(value, str) else value if isinstance(value, list) else []
-    return any(name in _FILTERS for name in names if isinstance(name, str))
+        named = [made.get("type") for made in value.values() if isinstance(made, Mapping)]
+    else:
+        named = value if isinstance(value, list) else [value]
+    return {name for name in named if isinstance(name, str)}
 
 
 def _has_script(value: object) -> bool:
     """Whether a body holds a script in painless, the language of scripts that name none."""
-    for key, script in _items(value):
-        if key == "script" and isinstance(script, str):
-            return True
-        if key == "script" and isinstance(script, Mapping) and ("source" in script or "inline" in script):
-            if script.get("lang", PAINLESS) == PAINLESS:
-                return True
-    return False
+    return any(key == "script" and _is_painless(script) for key, script in _items(value))
+
+
+def _is_painless(script: object) -> bool:
+    if isinstance(script, Mapping):
+        return ("source" in script or "inline" in script) and script.get("lang", PAINLESS) == PAINLESS
+    return isinstance(script, str)
 
 
 def _items(value: object) -> Iterator[tuple[str, Any]]:

@@ -14,9 +14,10 @@ from esbench.errors import TrackError, UsageError, did_you_mean
 from esbench.model import Challenge, Corpus, Documents, Index, Track
 from esbench.registry import Registry
 from esbench.track import features, schema, testmode
-from esbench.track.document import JSON_SUFFIXES, YAML_SUFFIXES, Node, parse
+from esbench.track.document import Node, parse
 from esbench.track.params import refuse_unknown
 from esbench.track.rendering import RenderContext, TrackRenderer
+from esbench.track.source import JSON_SUFFIXES, YAML_SUFFIXES
 from esbench.track.tasks import TaskBuilder, build_variables, refuse_typos
 
 if TYPE_CHECKING:
@@ -81,6 +82,8 @@ def load_track(
     """
     path = _track_file(path, "the track")
     name = path.parent.resolve().name if path.stem == "track" else path.stem
+    if (path.parent / "track.py").is_file():
+        raise TrackError("esbench cannot run the Python part of a track yet", where=str(path.parent / "track.py"))
     renderer = TrackRenderer(path.parent, context)
     node = parse(renderer.render(path.name))
     schema.validate(node)
@@ -90,8 +93,6 @@ def load_track(
             node[key].fail(f'esbench cannot use "{key}" yet')
     indices = tuple(_index(index, renderer) for index in node.find("indices") or ())
     refuse_unknown(context.params, renderer.parameters(), name)
-    if (path.parent / "track.py").is_file():
-        raise TrackError("esbench cannot run the Python part of a track yet", where=str(path.parent / "track.py"))
 
     builder = TaskBuilder(
         operations=_by_name(node, "operations", "operation"),
@@ -198,7 +199,7 @@ def _index(node: Node, renderer: TrackRenderer) -> Index:
     if body is None:
         return Index(node.value["name"])
     if isinstance(body.value, str):
-        if not (renderer.root / body.value).is_file():
+        if not (renderer.files.root / body.value).is_file():
             body.fail(f'there is no file "{body.value}" beside the track')
         body = parse(renderer.render(body.value))
         if not isinstance(body.value, Mapping):

@@ -1,19 +1,17 @@
 """Renders the Jinja templates of a track, and says which source line a rendered line came from.
 
-Knows nothing of tracks beyond Rally's template helpers: `rally.collect`, `exists_set_param`, `now`, `days_ago`.
-What it renders is parsed elsewhere.
+Knows nothing of tracks beyond what their templates may use; what it renders is parsed elsewhere.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, NoReturn
 
 import jinja2
@@ -22,8 +20,9 @@ import jinja2.lexer
 import jinja2.meta
 
 from esbench.errors import TrackError, UsageError
+from esbench.track.source import YAML_SUFFIXES, Location, SourceFiles
 
-_COLLECT = re.compile(r"""\{\{-?\s*rally\.collect\(\s*parts\s*=\s*(["'])(?P<glob>.+?)\1\s*\)\s*-?\}\}""")
+_HELPERS_NAME = "rally.helpers"
 _HELPERS = """\
 {% macro collect(parts) -%}
 {% for part in glob(parts) %}{% include part %}{{ "" if loop.last else ",\n" }}{% endfor %}
@@ -34,10 +33,17 @@ _HELPERS = """\
 {%- endif %}
 {%- endmacro %}
 """
-_HELPERS_NAME = "rally.helpers"
 _MARK = re.compile(r"\x00(\d+)\x00")
 # What an expression of a template can raise; anything else is a fault of esbench.
-_FAULTS = (jinja2.TemplateError, ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+_FAULTS = (
+    jinja2.TemplateError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 
 
 @dataclass(frozen=True)
@@ -53,7 +59,7 @@ class RenderContext:
 
     def globals(self) -> dict[str, Any]:
         """The names that every template sees, without the track's parameters."""
-        major, minor = (int(part) for part in re.findall(r"\d+", self.version + ".0")[:2])
+        major, minor = (int(part) for part in re.findall(r"\d+", self.version + ".0.0")[:2])
         return {
             "now": self.now,
             "build_flavor": self.build_flavor,
@@ -62,297 +68,191 @@ class RenderContext:
             "version": self.version,
             "version_major": major,
             "version_minor": minor,
-            "fail": _fail,
+            "fail": fail,
         }
 
 
-@dataclass(frozen=True)
-class Location:
-    """A line of a source file, counted from 1."""
+def fail(message: str) -> NoReturn:
+    """`{{ fail("...") }}`: how a template refuses the value of a track parameter."""
+    raise UsageError(message, where="--track-params")
 
-    file: str
-    line: int
-    text: str
+
+def days_ago(date: str, now: float) -> int:
+    """`{{ "31-12-2024" | days_ago(now) }}`: whole days from that date until `now`, seconds since the epoch."""
+    start = datetime.strptime(date, "%d-%m-%Y").replace(tzinfo=UTC)
+    return (datetime.fromtimestamp(now, UTC) - start).days
+
+
+class _Unprintable(jinja2.Undefined):
+    """An undefined name that can be tested and given a default, but not printed.
+
+    Printed into YAML it would leave a key without a value, which is valid and means something else.
+    """
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
-
-
-@dataclass(frozen=True)
-class Source:
-    """A template's text after `rally.collect` was inlined; `lines[i]` is where its line i + 1 was written."""
-
-    text: str
-    lines: tuple[Location, ...]
-
-    def location(self, line: int) -> Location:
-        return self.lines[max(0, min(line, len(self.lines)) - 1)]
+        self._fail_with_undefined_error()
 
 
 @dataclass(frozen=True)
 class Rendered:
-    """A rendered template. Locations are worked out only when an error needs them."""
+    """A rendered template. Where its lines come from is worked out only when an error needs it."""
 
     name: str
     text: str
     _renderer: TrackRenderer = field(repr=False)
 
+    @property
+    def file(self) -> str:
+        return str(self._renderer.files.root / self.name)
+
     def location(self, line: int, column: int = 0) -> Location:
         """Where a place of the rendered text (line from 1, column from 0) was written."""
-        offset = sum(map(len, self.text.splitlines(keepends=True)[: line - 1])) + column
         marks = self._marks
         if not marks:
-            return self._renderer.source(self.name).location(line)
-        start = self.text.rfind("\n", 0, offset) + 1
-        end = self.text.find("\n", offset)
-        at = bisect_right(marks, (offset, len(self._origins))) - 1
-        later = at + 1
-        on_this_line = at >= 0 and marks[at][0] >= start
-        if not on_this_line and later < len(marks) and (end < 0 or marks[later][0] < end):
-            at = later
-        return self._origins[marks[max(at, 0)][1]]
+            return self._renderer.files.source(self.name).location(line)
+        offset = sum(len(text) + 1 for text in self.text.split("\n")[: line - 1]) + column
+        line_start = self.text.rfind("\n", 0, offset) + 1
+        line_end = self.text.find("\n", offset) % (len(self.text) + 1)
+        nearest = max(0, bisect_right(marks, offset, key=lambda mark: mark[0]) - 1)
+        if marks[nearest][0] < line_start and nearest + 1 < len(marks) and marks[nearest + 1][0] < line_end:
+            nearest += 1  # nothing literal stands before it in this line, but something after it does
+        return marks[nearest][1]
 
     @cached_property
-    def _marked(self) -> tuple[list[tuple[int, int]], list[Location]]:
-        """Marks as (offset in the rendered text, number) and the locations that the numbers stand for.
+    def _marks(self) -> list[tuple[int, Location]]:
+        """Places of the rendered text, by offset, whose origin is known: where a stretch of literal text begins.
 
-        Found by rendering once more with a mark before each stretch of literal text. Where a template looks at its
-        own output the marks disturb it; then there are none, and lines are counted as if nothing had moved.
+        Found by rendering once more with a mark before each. A template that looks at its own output is disturbed by
+        them; then there are none, and lines are counted as if rendering had moved nothing.
         """
         origins: list[Location] = []
         try:
             marked = self._renderer.render_marked(self.name, origins)
         except _FAULTS:
-            return [], origins
-        marks, offset, last = [], 0, 0
+            return []
+        if _MARK.sub("", marked) != self.text:
+            return []
+        places, length = [], 0
         for match in _MARK.finditer(marked):
-            offset += match.start() - last
-            last = match.end()
-            marks.append((offset, int(match[1])))
-        return (marks if _MARK.sub("", marked) == self.text else []), origins
-
-    @property
-    def _marks(self) -> list[tuple[int, int]]:
-        return self._marked[0]
-
-    @property
-    def _origins(self) -> list[Location]:
-        return self._marked[1]
+            places.append((match.start() - length, origins[int(match[1])]))
+            length += len(match[0])
+        return places
 
 
 class TrackRenderer:
-    """Renders the templates below one folder and remembers every source file that was read."""
+    """Renders templates below one folder; `files` remembers every source file that was read."""
 
     def __init__(self, root: Path, context: RenderContext) -> None:
-        self.root = root
+        self.files = SourceFiles(root)
         self._context = context
-        self._sources: dict[str, Source] = {_HELPERS_NAME: Source(_HELPERS, _lines(_HELPERS_NAME, _HELPERS))}
-        self._files: dict[str, bytes] = {}
         self._rendered: list[str] = []
 
-    def source(self, name: str) -> Source:
-        """The inlined text of a template, read once."""
-        if name not in self._sources:
-            pieces = list(self._inlined(name, ()))
-            self._sources[name] = Source("".join(text for text, _ in pieces), tuple(_merge(pieces)))
-        return self._sources[name]
-
     def render(self, name: str) -> Rendered:
-        """Render a template (a path below the root); a TrackError says where it failed."""
-        environment = self._environment()
-        environment.globals.update(self._context.params)
+        """Render a template (a path below the root); a TrackError shows the line where it failed."""
+        self._rendered.append(name)
+        self.files.source(name)
         try:
-            text = environment.get_template(name).render()
+            return Rendered(name, self._template(name).render(), self)
         except jinja2.TemplateSyntaxError as error:
-            raise self._template_error(error, error.name or name, error.lineno) from None
+            raise self._error(str(error.message), error.name or name, error.lineno) from None
         except jinja2.TemplateNotFound as error:
-            name, line = self._raised_at(error, name)
-            raise self._template_error(f'there is no file "{error.message}"', name, line) from None
+            raise self._error(f'there is no file "{error.name}"', *_raised_at(error, name)) from None
         except _FAULTS as error:
-            name, line = self._raised_at(error, name)
-            raise self._template_error(error, name, line) from None
-        if name not in self._rendered:
-            self._rendered.append(name)
-        return Rendered(name, text, self)
+            raise self._error(str(error) or type(error).__name__, *_raised_at(error, name)) from None
 
     def render_marked(self, name: str, origins: list[Location]) -> str:
         """Render with `\\0n\\0` before each stretch of literal text, n being the index of its place in `origins`."""
-        environment = self._environment()
-        environment.globals.update(self._context.params)
-        environment.add_extension(_marking(self, origins))
-        return environment.get_template(name).render()
+        return self._template(name, _marking(self.files, origins)).render()
 
     def parameters(self) -> frozenset[str]:
-        """The track parameters that the rendered templates, and all that they include, ask for."""
+        """The track parameters that the rendered templates, and what they include in any branch, ask for."""
         environment = self._environment()
-        seen: set[str] = {_HELPERS_NAME}
         asked: set[str] = set()
+        seen = {_HELPERS_NAME}
         todo = list(self._rendered)
         while todo:
             name = todo.pop()
-            if name in seen:
+            if name in seen or not (self.files.root / name).is_file():
                 continue
             seen.add(name)
-            try:
-                tree = environment.parse(self.source(name).text, name)
-            except TrackError:
-                continue  # an include of another branch, or one that may be missing
+            tree = environment.parse(self.files.source(name).text, name)
             asked |= jinja2.meta.find_undeclared_variables(tree)
             todo += [found for found in jinja2.meta.find_referenced_templates(tree) if found]
         return frozenset(asked - {"rally"})
 
     def digest(self) -> str:
-        """The sha256 of the unrendered files that were read, with their names."""
-        self.parameters()  # reads the includes of branches that were not taken, so the digest does not depend on them
-        total = hashlib.sha256()
-        for name, content in sorted(self._files.items()):
-            total.update(f"{name}\0{len(content)}\0".encode() + content)
-        return total.hexdigest()
+        """The sha256 (hex) of the unrendered sources; the same whatever the parameters."""
+        self.parameters()  # reads what other branches include
+        return self.files.digest()
 
-    def _environment(self) -> jinja2.Environment:
-        environment = jinja2.Environment(loader=_Loader(self), autoescape=False)  # noqa: S701 - JSON and YAML
-        environment.globals.update(self._context.globals(), glob=lambda pattern: self._glob("", pattern))
+    def _template(self, name: str, *extensions: type[jinja2.ext.Extension]) -> jinja2.Template:
+        undefined = _Unprintable if name.endswith(YAML_SUFFIXES) else jinja2.Undefined
+        environment = self._environment(undefined, extensions)
+        environment.globals.update(self._context.params)
+        return environment.get_template(name)
+
+    def _environment(
+        self,
+        undefined: type[jinja2.Undefined] = jinja2.Undefined,
+        extensions: Sequence[type[jinja2.ext.Extension]] = (),
+    ) -> jinja2.Environment:
+        environment = jinja2.Environment(
+            loader=_Loader(self.files), undefined=undefined, extensions=extensions, autoescape=False
+        )
+        environment.globals.update(self._context.globals(), glob=lambda pattern: self.files.glob("", pattern))
         environment.filters["days_ago"] = days_ago
         return environment
 
-    def _inlined(self, name: str, outer: tuple[str, ...]) -> Iterator[tuple[str, list[Location]]]:
-        """The text of a file in pieces, each with the locations of its lines; collected parts are put in place."""
-        text = self._read(name)
-        lines = _lines(name, text)
-        last = 0
-        for match in _COLLECT.finditer(text):
-            line = text.count("\n", 0, match.start())
-            yield text[last : match.start()], list(lines[text.count("\n", 0, last) : line + 1])
-            parts = self._glob(str(PurePosixPath(name).parent), match["glob"])
-            if not parts and not re.search(r"[*?\[]", match["glob"]):
-                raise _pointed(f'there is no file "{match["glob"]}"', lines[line], match["glob"])
-            for part in parts:
-                if part in (*outer, name):
-                    raise _pointed(f'"{part}" collects itself', lines[line], "rally.collect")
-                if part != parts[0]:
-                    yield ",\n", [lines[line]]
-                yield from self._inlined(part, (*outer, name))
-            last = match.end()
-        yield text[last:], list(lines[text.count("\n", 0, last) :])
-
-    def _read(self, name: str) -> str:
-        path = self.root / name
-        try:
-            content = path.read_bytes()
-            text = content.decode()
-        except OSError as error:
-            raise TrackError(f"cannot be read: {error.strerror}", where=str(path)) from None
-        except UnicodeDecodeError as error:
-            raise TrackError(f"is not UTF-8 text (byte {error.start})", where=str(path)) from None
-        self._files[name] = content
-        return text.replace("\r\n", "\n")
-
-    def _glob(self, folder: str, pattern: str) -> list[str]:
-        """The files that a pattern relative to `folder` names, sorted, relative to the root."""
-        import glob
-
-        base = self.root / folder
-        found = sorted(glob.glob(pattern, root_dir=base))
-        return [str(PurePosixPath(folder) / name) for name in found if (base / name).is_file()]
-
-    def _raised_at(self, error: BaseException, name: str) -> tuple[str, int]:
-        """The template and line of the innermost template frame of a traceback."""
-        line, trace = 1, error.__traceback__
-        while trace is not None:
-            file = trace.tb_frame.f_code.co_filename
-            if file.startswith(_Loader.PREFIX):
-                name, line = file.removeprefix(_Loader.PREFIX), trace.tb_lineno
-            trace = trace.tb_next
-        return name, line
-
-    def _template_error(self, error: Exception | str, name: str, line: int) -> TrackError:
-        what = error if isinstance(error, str) else (str(error) or type(error).__name__).rstrip(".")
-        place = self.source(name).location(line)
+    def _error(self, what: str, name: str, line: int) -> TrackError:
+        place = self.files.source(name).location(line)
         tag = re.search(r"\{[{%#]", place.text)
-        return _pointed(f"the template is wrong: {what}", place, tag[0] if tag else place.text.strip())
+        return place.error_at(f"the template fails: {what.rstrip('.')}", tag[0] if tag else place.text.strip())
 
 
 class _Loader(jinja2.BaseLoader):
-    """Gives Jinja the inlined sources; file names in tracebacks are PREFIX and the template's name."""
+    """Gives Jinja a track's sources; in tracebacks their file names are PREFIX and the template's name."""
 
     PREFIX = "track template "
 
-    def __init__(self, renderer: TrackRenderer) -> None:
-        self._renderer = renderer
+    def __init__(self, files: SourceFiles) -> None:
+        self._files = files
 
-    def get_source(self, environment: jinja2.Environment, template: str) -> tuple[str, str, None]:
-        if template != _HELPERS_NAME and not (self._renderer.root / template).is_file():
+    def get_source(self, environment: jinja2.Environment, template: str) -> tuple[str, str | None, None]:
+        if template == _HELPERS_NAME:
+            return _HELPERS, None, None
+        if not (self._files.root / template).is_file():
             raise jinja2.TemplateNotFound(template)
-        return self._renderer.source(template).text, self.PREFIX + template, None
+        return self._files.source(template).text, self.PREFIX + template, None
 
 
-def _marking(renderer: TrackRenderer, origins: list[Location]) -> type[jinja2.ext.Extension]:
+def _raised_at(error: BaseException, name: str) -> tuple[str, int]:
+    """The track's template and line of the innermost frame of a traceback that is in one."""
+    line, trace = 1, error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if file.startswith(_Loader.PREFIX):
+            name, line = file.removeprefix(_Loader.PREFIX), trace.tb_lineno
+        trace = trace.tb_next
+    return name, line
+
+
+def _marking(files: SourceFiles, origins: list[Location]) -> type[jinja2.ext.Extension]:
     class Marking(jinja2.ext.Extension):
         """Puts a mark before the first letter of each line of literal text."""
 
         def filter_stream(self, stream: jinja2.lexer.TokenStream) -> Iterable[jinja2.lexer.Token]:
-            source = None if stream.name in (None, _HELPERS_NAME) else renderer.source(str(stream.name))
+            source = None if stream.name in (None, _HELPERS_NAME) else files.source(str(stream.name))
             for token in stream:
-                if token.type == jinja2.lexer.TOKEN_DATA and source is not None:
-                    lines = []
-                    for index, line in enumerate(token.value.split("\n")):
-                        text = line.lstrip()
-                        if text:
-                            origins.append(source.location(token.lineno + index))
-                            line = f"{line[: len(line) - len(text)]}\0{len(origins) - 1}\0{text}"
-                        lines.append(line)
-                    token = jinja2.lexer.Token(token.lineno, token.type, "\n".join(lines))
-                yield token
+                if token.type != jinja2.lexer.TOKEN_DATA or source is None:
+                    yield token
+                    continue
+                lines = []
+                for number, line in enumerate(token.value.split("\n"), token.lineno):
+                    text = line.lstrip()
+                    if text:
+                        origins.append(source.location(number))
+                        line = f"{line[: len(line) - len(text)]}\0{len(origins) - 1}\0{text}"
+                    lines.append(line)
+                yield jinja2.lexer.Token(token.lineno, token.type, "\n".join(lines))
 
     return Marking
-
-
-def days_ago(date: str, now: float) -> int:
-    """Whole days from a date written as 31-12-2024 until `now`, seconds since the epoch."""
-    start = datetime.strptime(date, "%d-%m-%Y").replace(tzinfo=UTC)
-    return (datetime.fromtimestamp(now, UTC) - start).days
-
-
-def _fail(message: str) -> NoReturn:
-    """`{{ fail("...") }}`: how a template refuses the value of a track parameter."""
-    raise UsageError(message, where="--track-params")
-
-
-def pointed(what: str, place: Location, column: int, shown: str | None = None) -> TrackError:
-    """An error with its source line and a caret under `column` (from 0) of it.
-
-    `shown` is the line as it was rendered, which is what the column counts in; it is shown too where it differs.
-    """
-    gutter = f"{place.line:>5} | "
-    source, line = place.text.replace("\t", " "), (place.text if shown is None else shown).replace("\t", " ")
-    rows = [what, gutter + source]
-    if line != source:
-        gutter = "rendered: "
-        rows.append(gutter + line)
-    rows.append(" " * (len(gutter) + column) + "^")
-    return TrackError("\n".join(rows), where=str(place))
-
-
-def _pointed(what: str, place: Location, word: str) -> TrackError:
-    return pointed(what, place, max(0, place.text.find(word)))
-
-
-def _lines(file: str, text: str) -> tuple[Location, ...]:
-    return tuple(Location(file, number, line) for number, line in enumerate(text.split("\n"), 1))
-
-
-def _merge(pieces: Iterable[tuple[str, list[Location]]]) -> Iterator[Location]:
-    """One location per line of the joined pieces; a line of several pieces belongs to its first text."""
-    current: Location | None = None
-    current_is_blank = True
-    for text, places in pieces:
-        for index, line in enumerate(text.split("\n")):
-            if index > 0:
-                assert current is not None
-                yield current
-                current, current_is_blank = None, True
-            if current is None or (current_is_blank and line.strip()):
-                current = places[min(index, len(places) - 1)]
-                current_is_blank = not line.strip()
-    if current is not None:
-        yield current

@@ -9,7 +9,7 @@ import json
 from difflib import get_close_matches
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from esbench.track.document import Node
 
@@ -29,16 +29,13 @@ _TYPES = {
 
 
 def validate(track: Node) -> None:
-    """Raise a TrackError for the first structural fault of a track, in the order of the document."""
-    faults = sorted(_validator().iter_errors(track.value), key=lambda fault: [str(p) for p in fault.path])
-    if not faults:
-        return
-    fault = faults[0]
-    node = track
-    for key in fault.absolute_path:
-        node = node[key]
-    what, hint = _describe(fault, node)
-    node.fail(what, hint)
+    """Raise a TrackError for the first structural fault of a track."""
+    for fault in _validator().iter_errors(track.value):
+        node = track
+        for key in fault.absolute_path:
+            node = node[key]
+        what, hint = _describe(fault, node)
+        node.fail(what, hint)
 
 
 @cache
@@ -67,32 +64,34 @@ def _validator() -> Validator:
 
 def _describe(fault: ValidationError, node: Node) -> tuple[str, str]:
     """What is wrong, and a hint."""
-    value, wanted, label = fault.instance, fault.validator_value, node.label
+    value, wanted, label = node.value, cast(Any, fault.validator_value), node.label
+    what, hint = f"{label}: {fault.message}", ""
     match fault.validator:
         case "required":
             missing = next(key for key in wanted if key not in value)
-            close = get_close_matches(missing, [key for key in value if key not in known_key_names()], n=1)
-            return f'"{missing}" is missing in {label}', f'did you mean it by "{close[0]}"?' if close else ""
+            what = f'"{missing}" is missing in {label}'
+            close = get_close_matches(missing, [key for key in value if key not in _known_anywhere()], n=1)
+            hint = f'is it the "{close[0]}" there?' if close else ""
         case "type":
             kinds = [wanted] if isinstance(wanted, str) else [kind for kind in wanted if kind != "null"]
-            return f"{label} must be {' or '.join(_TYPES[kind] for kind in kinds)}, not {_short(value)}", ""
+            what = f"{label} must be {' or '.join(_TYPES[kind] for kind in kinds)}, not {_short(value)}"
         case "enum":
-            allowed = ", ".join(json.dumps(choice) for choice in wanted if choice is not None)
-            return f"{label} cannot be {_short(value)}", f"allowed: {allowed}"
+            what = f"{label} cannot be {_short(value)}"
+            hint = f"allowed: {', '.join(json.dumps(choice) for choice in wanted if choice is not None)}"
         case "minimum":
-            return f"{label} must be at least {wanted}, not {_short(value)}", ""
+            what = f"{label} must be at least {wanted}, not {_short(value)}"
         case "exclusiveMinimum":
-            return f"{label} must be above {wanted}, not {_short(value)}", ""
+            what = f"{label} must be above {wanted}, not {_short(value)}"
         case "minItems" | "minLength" | "minProperties":
-            return f"{label} must not be empty", ""
+            what = f"{label} must not be empty"
         case "pattern":
-            return f"{label} cannot be {_short(value)}", "letters, digits, _ and -, a letter first"
-        case _:
-            return f"{label}: {fault.message}", ""
+            what = f"{label} cannot be {_short(value)}"
+            hint = "letters, digits, _ and -, a letter first"
+    return what, hint
 
 
 @cache
-def known_key_names() -> frozenset[str]:
+def _known_anywhere() -> frozenset[str]:
     """Every key that any definition lists."""
     return frozenset().union(*(known_keys(name) for name in _schema()["$defs"]))
 

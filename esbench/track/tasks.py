@@ -224,19 +224,17 @@ def _target(node: Node) -> Rate | None:
 
 
 def _refuse_contradictions(node: Node, task: Task) -> None:
-    lengths = [
-        name
-        for name, given in (
-            ("time-period", task.time_period_s is not None),
-            ("requests", task.requests is not None),
-            ("iterations", task.iterations is not None),
-        )
-        if given
-    ]
-    if len(lengths) > 1:
-        node.fail(f'task "{task.name}" has both "{lengths[0]}" and "{lengths[1]}"', "keep one of them")
-    if task.is_time_based and task.warmup_iterations is not None:
-        node.fail(f'task "{task.name}" counts its warmup in iterations and its length in time', "keep one of them")
+    lengths = {
+        "time-period": task.time_period_s,
+        "requests": task.requests,
+        "iterations": task.iterations,
+    }
+    given = [name for name, value in lengths.items() if value is not None]
+    if len(given) > 1:
+        node.fail(f'task "{task.name}" has both "{given[0]}" and "{given[1]}"', "keep one of them")
+    counted = task.iterations is not None or task.warmup_iterations is not None
+    if counted and (task.is_time_based or task.schedule.ramp_up_s):
+        node.fail(f'task "{task.name}" mixes iterations and periods of time', "keep one of them")
     if task.schedule.is_open and task.think_time_s:
         node.fail(f'task "{task.name}" has a target rate and a "think-time"', "a think time is for closed loops")
     ramp_up_s = task.schedule.ramp_up_s

@@ -1,0 +1,140 @@
+"""The source files of a track: read, their collected parts put in place, and every line's origin kept.
+
+`rally.collect(parts="...")` is replaced textually, before Jinja sees anything, so that what a track sets is visible in
+its parts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from esbench.errors import TrackError
+
+JSON_SUFFIXES = (".json",)
+YAML_SUFFIXES = (".yml", ".yaml")
+_COLLECT = re.compile(r"""\{\{-?\s*rally\.collect\(\s*parts\s*=\s*(["'])(?P<glob>.+?)\1\s*\)\s*-?\}\}""")
+
+
+@dataclass(frozen=True)
+class Location:
+    """A line of a source file, counted from 1."""
+
+    file: str
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+    def error(self, what: str, column: int, rendered: str | None = None) -> TrackError:
+        """An error that shows this line, with a caret under `column` (from 0).
+
+        The column counts in `rendered`, where the line was rendered to something else; both are shown then.
+        """
+        gutter, source = f"{self.line:>5} | ", self.text.replace("\t", " ")
+        line = source if rendered is None else rendered.replace("\t", " ")
+        rows = [what, gutter + source]
+        if line != source:
+            gutter = "rendered: "
+            rows.append(gutter + line)
+        rows.append(" " * (len(gutter) + column) + "^")
+        return TrackError("\n".join(rows), where=str(self))
+
+    def error_at(self, what: str, word: str) -> TrackError:
+        """An error that shows this line, with a caret under the first `word` of it."""
+        return self.error(what, max(0, self.text.find(word)))
+
+
+@dataclass(frozen=True)
+class Source:
+    """A template's text after its parts were put in place; `lines[i]` is where its line i + 1 was written."""
+
+    text: str
+    lines: tuple[Location, ...]
+
+    def location(self, line: int) -> Location:
+        return self.lines[max(0, min(line, len(self.lines)) - 1)]
+
+
+class SourceFiles:
+    """The files below a track's folder, each read once; names are paths relative to it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._contents: dict[str, bytes] = {}
+        self._sources: dict[str, Source] = {}
+
+    def source(self, name: str) -> Source:
+        """The text of a file with its collected parts; a TrackError if it cannot be read."""
+        if name not in self._sources:
+            pieces = list(self._pieces(name, ()))
+            self._sources[name] = Source("".join(text for text, _ in pieces), tuple(_joined(pieces)))
+        return self._sources[name]
+
+    def glob(self, folder: str, pattern: str) -> list[str]:
+        """The files that a pattern relative to `folder` matches, sorted."""
+        from glob import glob  # it takes patterns with "..", which Path.glob does not
+
+        base = self.root / folder
+        found = sorted(glob(pattern, root_dir=base))  # noqa: PTH207
+        return [str(PurePosixPath(folder) / name) for name in found if (base / name).is_file()]
+
+    def digest(self) -> str:
+        """The sha256 (hex) of the files that were read, as they are, with their names."""
+        total = hashlib.sha256()
+        for name, content in sorted(self._contents.items()):
+            total.update(f"{name}\0{len(content)}\0".encode() + content)
+        return total.hexdigest()
+
+    def _pieces(self, name: str, outer: tuple[str, ...]) -> Iterator[tuple[str, list[Location]]]:
+        """The text of a file in pieces, each with the locations of its lines."""
+        text = self._read(name)
+        file = str(self.root / name)
+        lines = [Location(file, number, line) for number, line in enumerate(text.split("\n"), 1)]
+        done, done_line = 0, 0
+        for match in _COLLECT.finditer(text):
+            line = text.count("\n", 0, match.start())
+            yield text[done : match.start()], lines[done_line : line + 1]
+            parts = self.glob(str(PurePosixPath(name).parent), match["glob"])
+            if not parts and not re.search(r"[*?\[]", match["glob"]):
+                raise lines[line].error_at(f'there is no file "{match["glob"]}"', match["glob"])
+            for part in parts:
+                if part in (*outer, name):
+                    raise lines[line].error_at(f'"{part}" collects itself', "rally.collect")
+                if part != parts[0]:
+                    yield ",\n", [lines[line]]
+                yield from self._pieces(part, (*outer, name))
+            done, done_line = match.end(), text.count("\n", 0, match.end())
+        yield text[done:], lines[done_line:]
+
+    def _read(self, name: str) -> str:
+        path = self.root / name
+        try:
+            content = path.read_bytes()
+            text = content.decode()
+        except OSError as error:
+            raise TrackError(f"cannot be read: {error.strerror}", where=str(path)) from None
+        except UnicodeDecodeError as error:
+            raise TrackError(f"is not UTF-8 text (byte {error.start})", where=str(path)) from None
+        self._contents[name] = content
+        return text.replace("\r\n", "\n")
+
+
+def _joined(pieces: Iterable[tuple[str, list[Location]]]) -> Iterator[Location]:
+    """One location per line of the joined pieces; a line of several pieces belongs to its first text."""
+    place: Location | None = None
+    is_blank = True
+    for text, places in pieces:
+        for index, line in enumerate(text.split("\n")):
+            if index > 0 and place is not None:
+                yield place
+                place, is_blank = None, True
+            if place is None or (is_blank and line.strip()):
+                place = places[min(index, len(places) - 1)]
+                is_blank = not line.strip()
+    if place is not None:
+        yield place
