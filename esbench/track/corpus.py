@@ -25,6 +25,8 @@ from esbench.track.generated_file import write_generated
 from esbench.track.prepared import GROUP, PreparedDocuments
 from esbench.track.source_file import find_source, sha256_of, write_with_actions
 
+__all__ = ["PreparedDocuments", "Progress", "prepare"]
+
 Progress = Callable[[str, int, int], None]  # what is done, documents done, documents in all
 
 

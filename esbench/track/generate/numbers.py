@@ -11,7 +11,7 @@ import numpy as np
 
 from esbench.track.generate.columns import Matrix, digits_of, row_texts, write_digits, write_sign
 from esbench.track.generate.field import Compiler, Field
-from esbench.track.generate.hashing import F64, I64, U64, Zipf, below, draw, unit
+from esbench.track.generate.hashing import I64, U64, Zipf, below, draw, unit
 from esbench.track.generate.spec import SpecReader
 
 _FORMAT = re.compile(r"([^%\"\\]*)%(?:0([0-9]{1,2}))?d([^%\"\\]*)")
@@ -169,7 +169,8 @@ class DecimalField(FractionField):
         super().__init__(spec, self._from, self._from + self._size - 1, decimals)
 
     def scaled(self, index: U64) -> I64:
-        return below(draw(self._key, index), self._size).view(np.int64) + self._from
+        offsets: I64 = below(draw(self._key, index), self._size).view(np.int64)
+        return offsets + self._from
 
 
 class LognormalField(FractionField):
@@ -195,5 +196,5 @@ class LognormalField(FractionField):
     def scaled(self, index: U64) -> I64:
         radius = np.sqrt(-2.0 * np.log1p(-unit(draw(self._keys[0], index))))
         angle = 2.0 * math.pi * unit(draw(self._keys[1], index))
-        drawn: F64 = np.exp(self._mean + self._sigma * radius * np.cos(angle))
-        return (drawn * self._scale + 0.5).astype(np.int64)
+        scaled: I64 = np.rint(np.exp(self._mean + self._sigma * radius * np.cos(angle)) * self._scale).astype(np.int64)
+        return scaled

@@ -1,0 +1,165 @@
+"""Documents for single inserts, one after another without end, made ahead by a process of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+from collections.abc import Iterator
+from typing import IO
+
+from esbench.errors import CorpusError
+from esbench.track.generated_file import end_generator, generator_failure, start_generator
+from esbench.track.prepared import GROUP, DocumentFile, PreparedDocuments
+
+Document = tuple[int, bytes, bytes, bytes]  # index, id, routing value, JSON; no id or routing value: empty
+
+_PIPE_BYTES = 1 << 20
+_PIECE_BYTES = 1 << 18
+_START_TIMEOUT_S = 30.0
+_DRY_TIMEOUT_S = 10.0
+_F_SETPIPE_SZ = 1031  # Linux
+
+
+class DocumentFeed:
+    """Documents first, first + step, first + 2 * step ... of a corpus.
+
+    Generated documents never end: a child process makes them ahead and waits when its pipe is full. Those of
+    a file start over at its end; their index keeps rising. `waits` counts how often a document had to be
+    waited for.
+    """
+
+    def __init__(self, documents: PreparedDocuments, first: int, step: int) -> None:
+        if first < 0 or step < 1:
+            raise ValueError(f"documents {first}, {first + step} ...")
+        self._source: _GeneratedLines | _FileLines = (
+            _FileLines(documents, first, step)
+            if documents.generate is None
+            else _GeneratedLines(documents, first, step)
+        )
+        self._index, self._step = first - step, step
+        self._lines: Iterator[bytes] = iter(())
+
+    @property
+    def waits(self) -> int:
+        return self._source.waits
+
+    def start(self) -> None:
+        """Wait until the first documents are there; raises TrackError or CorpusError when they cannot be."""
+        self._lines = iter(self._source.first_lines())
+
+    def next(self) -> Document:
+        """The next document; blocks, and counts it, when none is there yet."""
+        line = next(self._lines, None)
+        if line is None:
+            self._lines = iter(self._source.lines())
+            line = next(self._lines)
+        self._index += self._step
+        document_id, routing, body = line.split(b"\t", 2)
+        return self._index, document_id, routing, body
+
+    def close(self) -> None:
+        """End the child process."""
+        self._source.close()
+
+
+class _GeneratedLines:
+    """Lines of a child process: id, tab, routing value, tab, JSON."""
+
+    def __init__(self, documents: PreparedDocuments, first: int, step: int) -> None:
+        assert documents.generate is not None
+        self.waits = 0
+        self._where = documents.where
+        self._rest = b""
+        job = {"mode": "feed", "first": first, "step": step}
+        self._child = start_generator(job, documents.generate, documents.where)
+        assert self._child.stdout is not None
+        self._pipe: IO[bytes] = self._child.stdout
+        self._fd = self._pipe.fileno()
+        os.set_blocking(self._fd, False)
+        _enlarge(self._fd)
+
+    def first_lines(self) -> list[bytes]:
+        return self._wait(_START_TIMEOUT_S)
+
+    def lines(self) -> list[bytes]:
+        lines = self._read()
+        if not lines:
+            self.waits += 1
+            lines = self._wait(_DRY_TIMEOUT_S)
+        return lines
+
+    def close(self) -> None:
+        end_generator(self._child)
+
+    def _wait(self, timeout_s: float) -> list[bytes]:
+        lines: list[bytes] = []
+        while not lines:
+            if not select.select([self._fd], [], [], timeout_s)[0]:
+                raise CorpusError(f"no document was made within {timeout_s:g} s", where=self._where)
+            lines = self._read()
+        return lines
+
+    def _read(self) -> list[bytes]:
+        """Whole lines that are there by now."""
+        try:
+            piece = os.read(self._fd, _PIECE_BYTES)
+        except BlockingIOError:
+            return []
+        if not piece:
+            raise generator_failure(self._child, self._where)
+        lines = (self._rest + piece).split(b"\n")
+        self._rest = lines.pop()
+        return lines
+
+
+class _FileLines:
+    """Lines of the same form from a prepared file, from its beginning again after its end."""
+
+    waits = 0
+
+    def __init__(self, documents: PreparedDocuments, first: int, step: int) -> None:
+        self._file = DocumentFile(documents)
+        self._position, self._step = first, step
+        self._group = -1
+        self._pairs: list[bytes] = []
+
+    def first_lines(self) -> list[bytes]:
+        return self.lines()
+
+    def lines(self) -> list[bytes]:
+        """Those of the group of the next document; at least one."""
+        count = self._file.document_count
+        group = self._position % count // GROUP
+        if group != self._group:
+            self._group, self._pairs = group, self._file.group(group)
+        lines: list[bytes] = []
+        while (place := self._position % count) // GROUP == group:
+            within = 2 * (place % GROUP)
+            lines.append(_keys(self._pairs[within]) + self._pairs[within + 1])
+            self._position += self._step
+            if len(lines) == GROUP:
+                break
+        return lines
+
+    def close(self) -> None:
+        self._pairs = []
+
+
+def _keys(action: bytes) -> bytes:
+    """Id, tab, routing value, tab of an action line."""
+    if len(action) <= len(b'{"create":{}}'):
+        return b"\t\t"
+    (keys,) = json.loads(action).values()
+    routing = keys.get("routing", keys.get("_routing", ""))
+    return f"{keys.get('_id', '')}\t{routing}\t".encode()
+
+
+def _enlarge(fd: int) -> None:
+    """A larger pipe, so that a child's hiccup is not felt; an unprivileged user may have used up the right."""
+    try:
+        import fcntl
+
+        fcntl.fcntl(fd, _F_SETPIPE_SZ, _PIPE_BYTES)
+    except (ImportError, OSError):
+        pass

@@ -1,0 +1,101 @@
+"""Draws fields of documents that are really indexed, for the variables of type corpus-document."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from esbench.errors import TrackError, did_you_mean
+from esbench.track.prepared import GROUP, DocumentFile, PreparedDocuments
+
+_BLOCK = 1000  # draws at once
+_SAMPLE = 100_000  # documents of a file that are parsed before the clock
+
+
+class DocumentSampler:
+    """Field values of one indexed document per draw; an id and its routing value always match.
+
+    fields: dotted names; "_id" and "_routing" are what the action lines carry. pick: uniform, zipf or recent
+    (both with params["exponent"], 1.0 by default). indexed: documents 0 .. indexed - 1 exist. Of a corpus file
+    at most 100,000 documents, drawn by the seed, are asked for. numpy is imported here, when the first
+    sampler is made.
+    """
+
+    def __init__(
+        self,
+        documents: PreparedDocuments,
+        fields: Sequence[str],
+        pick: str,
+        params: Mapping[str, Any],
+        seed: int,
+        indexed: int,
+    ) -> None:
+        from esbench.track.generate.picks import PICKS, picks
+
+        where = documents.where
+        if pick not in PICKS:
+            raise TrackError(f'unknown pick "{pick}"', where=where, hint=did_you_mean(pick, PICKS))
+        if indexed < 1:
+            raise TrackError("there is no indexed document to draw", where=where)
+        exponent = params.get("exponent", 1.0)
+        if isinstance(exponent, bool) or not isinstance(exponent, int | float) or not 0 <= exponent <= 10:
+            raise TrackError(f'"exponent" must be a number from 0 to 10, not {exponent!r}', where=where)
+        self._values, count = (
+            _sample(documents, fields, indexed)
+            if documents.generate is None
+            else _generated(documents, fields, indexed)
+        )
+        self._indices = picks(pick, count, float(exponent), seed, _BLOCK)
+        self._block: Iterator[tuple[Any, ...]] = iter(self._values(next(self._indices)))
+
+    def draw(self) -> tuple[Any, ...]:
+        """The values of the fields in one document, in their order."""
+        for values in self._block:
+            return values
+        self._block = iter(self._values(next(self._indices)))
+        return next(self._block)
+
+
+_Values = Callable[[Any], Sequence[tuple[Any, ...]]]  # of a block of indices
+
+
+def _generated(documents: PreparedDocuments, fields: Sequence[str], indexed: int) -> tuple[_Values, int]:
+    from esbench.track.generate.generator import Generator
+
+    assert documents.generate is not None
+    generator = Generator(documents.generate, documents.where)
+    generator.values(fields, [0])  # an unknown field is told before the clock starts
+    return lambda indices: generator.values(fields, indices), indexed
+
+
+def _sample(documents: PreparedDocuments, fields: Sequence[str], indexed: int) -> tuple[_Values, int]:
+    """The parsed sample is the same for all seeds and workers, in the documents' order."""
+    count = min(indexed, documents.document_count)
+    chosen = sorted(random.Random(1).sample(range(count), min(count, _SAMPLE)))
+    file = DocumentFile(documents)
+    rows: list[tuple[Any, ...]] = []
+    group, lines = -1, []
+    for index in chosen:
+        if index // GROUP != group:
+            group = index // GROUP
+            lines = file.group(group)
+        within = 2 * (index % GROUP)
+        document = json.loads(lines[within + 1])
+        (keys,) = json.loads(lines[within]).values()
+        keys = {"_id": keys.get("_id"), "_routing": keys.get("routing", keys.get("_routing"))}
+        rows.append(tuple(_field({**document, **keys}, name, documents.where) for name in fields))
+    return lambda indices: [rows[index] for index in indices.tolist()], len(rows)
+
+
+def _field(document: Mapping[str, Any], name: str, where: str) -> Any:
+    value: Any = document.get(name)
+    if value is None:
+        value = document
+        for part in name.split("."):
+            value = value.get(part) if isinstance(value, Mapping) else None
+    if value is None:
+        known = [key for key, found in document.items() if found is not None]
+        raise TrackError(f'a document has no field "{name}"', where=where, hint=did_you_mean(name, known))
+    return value
