@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import msgspec
 
+from esbench.engine.base import Endpoint
 from esbench.engine.null.log import Counts, LogLine, parse_log
 from esbench.engine.null.script import Script, parse_script
 from esbench.errors import EngineError
@@ -39,7 +40,7 @@ class NullServer:
         port: int = 0,
         loop: str = "uvloop",
     ) -> None:
-        self._script = _script(script)
+        self.script = _script(script)
         self._log = log
         self._tls = tls
         self._arguments = ["--host", host, "--port", str(port), "--loop", loop, "--until-stdin-closes"]
@@ -52,7 +53,7 @@ class NullServer:
         """Ready to answer when this returns; EngineError with the server's own words otherwise."""
         self._folder = tempfile.TemporaryDirectory(prefix="esbench-null-")
         folder = Path(self._folder.name)
-        (folder / "script.json").write_bytes(msgspec.json.encode(self._script))
+        (folder / "script.json").write_bytes(msgspec.json.encode(self.script))
         arguments = [*self._arguments, "--script", str(folder / "script.json")]
         if self._log:
             arguments += ["--log", str(folder / "requests.ndjson")]
@@ -119,8 +120,8 @@ class NullServer:
 
     def use(self, script: Script | Mapping[str, Any]) -> None:
         """Another script from now on, as after a reset."""
-        self._script = _script(script)
-        self._control("PUT", "script", msgspec.json.encode(self._script))
+        self.script = _script(script)
+        self._control("PUT", "script", msgspec.json.encode(self.script))
 
     def _control(self, method: str, name: str, body: bytes | None = None) -> bytes:
         request = urllib.request.Request(f"{self.url}/__null/{name}", data=body, method=method)
@@ -132,6 +133,22 @@ class NullServer:
             with error:
                 reason = json.loads(error.read())["error"]["reason"]
             raise EngineError(reason, where=f"null server, {name}") from None
+
+
+class NullEngine:
+    """A null server as the cluster of a race: what is measured is the driver."""
+
+    pipeline = "null"
+
+    def __init__(self, script: Script | Mapping[str, Any] | None = None) -> None:
+        self._server = NullServer(script)
+
+    def start(self) -> Endpoint:
+        server = self._server.start()
+        return Endpoint((server.url,), {"script": msgspec.to_builtins(server.script)})
+
+    def stop(self) -> None:
+        self._server.stop()
 
 
 def _script(script: Script | Mapping[str, Any] | None) -> Script:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from esbench.engine.null.server import Server
 
 _RESET_AFTER_NS = 2_000_000  # what was written before has left by then
+_HEAD_BYTES = 2048
 _NO_LINGER = struct.pack("ii", 1, 0)
 
 
@@ -79,7 +80,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         now_ns = time.monotonic_ns()
         self._server.timer.fire(now_ns)
-        if not self._in_message:
+        if not self._in_message and len(data) < _HEAD_BYTES:  # a longer one carries a body
             end = data.find(b"\r\n")
             head = self._heads.get(data[end:])
             if head is not None and data[end - 8 : end] == b"HTTP/1.1":
@@ -99,7 +100,7 @@ class Connection(asyncio.Protocol):
             self._server.malformed += 1
             self._refuse()
             return
-        if fresh and self._messages == before + 1 and not self._in_message:
+        if fresh and self._messages == before + 1 and not self._in_message and len(data) < _HEAD_BYTES:
             self._remember(data)
 
     def _remember(self, data: bytes) -> None:
@@ -209,9 +210,12 @@ class Connection(asyncio.Protocol):
 
 
 def _head(headers: dict[bytes, bytes], *, keep_alive: bool) -> Head:
+    opaque_id = headers.get(b"x-opaque-id", b"")
+    accepts_gzip = b"gzip" in headers.get(b"accept-encoding", b"")
     return Head(
         keep_alive=keep_alive,
-        opaque_id=headers.get(b"x-opaque-id", b""),
-        accepts_gzip=b"gzip" in headers.get(b"accept-encoding", b""),
+        opaque_id=opaque_id,
+        accepts_gzip=accepts_gzip,
         gzip_body=b"gzip" in headers.get(b"content-encoding", b""),
+        is_plain=keep_alive and not opaque_id and not accepts_gzip,
     )

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from esbench.engine.null.versions import parse_version
 from esbench.errors import UsageError, did_you_mean
 
 Fault = Literal[
@@ -177,6 +178,7 @@ def _hint(message: str) -> str:
 
 
 def _check(script: Script, where: str) -> None:
+    parse_version(script.version)
     for number, rule in enumerate(script.rules):
         place = f"{where}: rules[{number}]" if where else f"rules[{number}]"
         try:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from esbench.engine.null.cluster import Answer, Cluster, error_body
+from esbench.engine.null.cluster import Cluster
+from esbench.engine.null.indices import Answer, error_body
 from esbench.engine.null.log import Counts, LogLine, RequestLog
 from esbench.engine.null.protocol import Connection, Exchange
 from esbench.engine.null.rules import Plan, Rules
@@ -131,15 +132,15 @@ class Server:
         if not connection.counted:
             connection.counted = True
             self._connections_seen += 1
-        route = self._cluster.route(method, path)
-        self._by_class[route[0]] += 1
+        request = self._cluster.route(method, path, query, body)
+        self._by_class[request.label] += 1
         self._per_second[(now_ns - self._start_ns) // _S] += 1
         plan = self._rules.plan(method, target, now_ns) if self._rules else None
-        if plan is None:
-            return self._cluster.answer(route, query, body), None, self._log is not None
-        if plan.reply is not None:
+        if plan is not None and plan.reply is not None:
             return scripted(plan.reply), plan, self._log is not None
-        return self._cluster.answer(route, query, body, plan.refuse_item), plan, self._log is not None
+        if plan is not None:
+            request.refuse_item = plan.refuse_item
+        return self._cluster.answer(request), plan, self._log is not None
 
     def log_exchange(self, exchange: Exchange, answered_ns: int | None) -> None:
         if self._log is None or exchange.target.startswith(_CONTROL):
@@ -164,7 +165,7 @@ class Server:
                 return 200, msgspec.json.encode(self._counts())
             case "GET", "log":
                 if self._log is None:
-                    return error_answer(404, "this server keeps no log: start it with --log FILE")
+                    return _refusal(404, "this server keeps no log: start it with --log FILE")
                 return 200, self._log.read()
             case "POST", "reset":
                 self.set_script(self._script)
@@ -175,10 +176,10 @@ class Server:
                 try:
                     self.set_script(parse_script(msgspec.json.decode(body or b"{}")))
                 except (UsageError, msgspec.DecodeError) as error:
-                    return error_answer(400, str(error))
+                    return _refusal(400, str(error))
                 return 200, b"{}"
         known = "GET counts, GET log, GET script, PUT script, POST reset"
-        return error_answer(404, f"no control request {method} {name}; known: {known}")
+        return _refusal(404, f"no control request {method} {name}; known: {known}")
 
     def _counts(self) -> Counts:
         seconds = range(max(self._per_second, default=-1) + 1)
@@ -192,5 +193,5 @@ class Server:
         )
 
 
-def error_answer(status: int, reason: str) -> Answer:
+def _refusal(status: int, reason: str) -> Answer:
     return status, error_body(status, "null_server_exception", reason)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from esbench.engine.null.cluster import Answer, error_body
+from esbench.engine.null.indices import Answer, error_body
 from esbench.engine.null.rules import Plan
 from esbench.engine.null.script import Reply
 from esbench.engine.null.versions import Version
@@ -39,11 +39,7 @@ class Head:
     opaque_id: bytes = b""
     accepts_gzip: bool = False
     gzip_body: bool = False
-
-    @property
-    def is_plain(self) -> bool:
-        """A reply needs nothing beyond its length."""
-        return self.keep_alive and not self.opaque_id and not self.accepts_gzip
+    is_plain: bool = False  # the reply needs nothing beyond its length
 
 
 @dataclass(slots=True)

@@ -1,0 +1,126 @@
+"""What a null cluster says about itself: health, nodes, statistics, settings, as Elasticsearch words it."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+from esbench.engine.null.indices import Index
+from esbench.engine.null.versions import Version
+
+
+def health(indices: list[Index]) -> dict[str, Any]:
+    """The reply to _cluster/health: always green."""
+    count = sum(index.shards for index in indices)
+    zeros = (
+        "relocating_shards initializing_shards unassigned_shards delayed_unassigned_shards "
+        "number_of_pending_tasks number_of_in_flight_fetch task_max_waiting_in_queue_millis"
+    )
+    return {
+        "cluster_name": "null",
+        "status": "green",
+        "timed_out": False,
+        "number_of_nodes": 1,
+        "number_of_data_nodes": 1,
+        "active_primary_shards": count,
+        "active_shards": count,
+        **dict.fromkeys(zeros.split(), 0),
+        "active_shards_percent_as_number": 100.0,
+    }
+
+
+def nodes(version: Version, indices: list[Index], *, with_statistics: bool) -> dict[str, Any]:
+    """The reply to _nodes and, with statistics, to _nodes/stats; the CPU time is this process's own."""
+    node: dict[str, Any] = {
+        "name": "null",
+        "host": "127.0.0.1",
+        "ip": "127.0.0.1",
+        "roles": ["data", "ingest", "master"],
+    }
+    if with_statistics:
+        node |= {
+            "timestamp": time.time_ns() // 1_000_000,
+            "indices": _statistics(indices),
+            "os": {"cpu": {"load_average": dict(zip(("1m", "5m", "15m"), os.getloadavg(), strict=True))}},
+            "process": {"cpu": {"percent": 0, "total_in_millis": time.process_time_ns() // 1_000_000}},
+            "jvm": {
+                "mem": {"heap_used_in_bytes": 0, "heap_max_in_bytes": 0, "pools": {}},
+                "gc": {"collectors": {name: _gc() for name in ("young", "old")}},
+            },
+        }
+    else:
+        cores = os.cpu_count()
+        node |= {
+            "version": version.number,
+            "build_hash": "0" * 40,
+            "os": {"name": "Linux", "available_processors": cores, "allocated_processors": cores},
+            "jvm": {"version": "0", "vm_vendor": "none", "mem": {"heap_max_in_bytes": 0}},
+            "plugins": [],
+            "modules": [],
+        }
+    return {
+        "_nodes": {"total": 1, "successful": 1, "failed": 0},
+        "cluster_name": "null",
+        "nodes": {"null": node},
+    }
+
+
+def stats(indices: list[Index]) -> dict[str, Any]:
+    """The reply to _stats."""
+    count = sum(index.shards for index in indices)
+    whole = _statistics(indices)
+    return {
+        "_shards": {"total": count, "successful": count, "failed": 0},
+        "_all": {"primaries": whole, "total": whole},
+        "indices": {i.name: {"primaries": _statistics([i]), "total": _statistics([i])} for i in indices},
+    }
+
+
+def _statistics(indices: list[Index]) -> dict[str, Any]:
+    """Documents are real, times are zero: a null cluster works for nobody."""
+    return {
+        "docs": {"count": sum(index.visible for index in indices), "deleted": 0},
+        "store": {"size_in_bytes": 0},
+        "indexing": _zeros("index_total index_time_in_millis throttle_time_in_millis")
+        | {"index_total": sum(index.sequence for index in indices)},
+        "search": _zeros("query_total query_time_in_millis fetch_total fetch_time_in_millis"),
+        "merges": _zeros("current total total_time_in_millis total_throttled_time_in_millis"),
+        "refresh": _zeros("total total_time_in_millis"),
+        "flush": _zeros("total total_time_in_millis"),
+        "segments": _zeros("count memory_in_bytes"),
+        "translog": _zeros("operations size_in_bytes"),
+    }
+
+
+def settings(index: Index) -> dict[str, Any]:
+    """An index in the reply to _settings."""
+    defaults = {"number_of_shards": "1", "number_of_replicas": "1"}
+    made = {"provided_name": index.name, "uuid": f"null-{index.name}", "creation_date": "1700000000000"}
+    return {"settings": {"index": {**defaults, **{k: _setting(v) for k, v in index.settings.items()}, **made}}}
+
+
+def mappings(index: Index) -> dict[str, Any]:
+    """An index in the reply to _mapping."""
+    return {"mappings": index.mappings}
+
+
+def shards(indices: list[Index]) -> str:
+    """`"_shards":{...}` of a broadcast request, as JSON text."""
+    count = sum(index.shards for index in indices)
+    return f'"_shards":{{"total":{count},"successful":{count},"failed":0}}'
+
+
+def _setting(value: Any) -> Any:
+    """Elasticsearch returns settings as text."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value if isinstance(value, dict | list) else str(value)
+
+
+def _zeros(names: str) -> dict[str, int]:
+    return dict.fromkeys(names.split(), 0)
+
+
+def _gc() -> dict[str, int]:
+    return _zeros("collection_count collection_time_in_millis")
