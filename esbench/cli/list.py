@@ -31,3 +31,44 @@ def races(limit: int, track: str | None, challenge: str | None, form: str) -> No
     if not entries:
         which = " of that track and challenge" if track or challenge else ""
         click.echo(f"esbench: there are no races{which} in {home / 'races'}", err=True)
+
+
+@list_.command("tracks")
+@format_option
+def tracks(form: str) -> None:
+    """List the tracks that esbench ships; --track-path races any other."""
+    from esbench.report.tables import Column, Document, Table
+    from esbench.track.loader import list_tracks
+
+    columns = (
+        Column("Track", "track"),
+        Column("Description", "description"),
+        Column("Challenges", "challenges"),
+    )
+    rows = tuple((track.name, track.description, track.challenges) for track in list_tracks())
+    print_document(Document(Table(columns, rows)), form)
+
+
+@list_.command("distributions")
+@format_option
+def distributions(form: str) -> None:
+    """List the nodes that esbench can bring up by itself, and what each can do."""
+    from esbench.engine.catalog import load_catalog
+    from esbench.engine.download import is_downloaded
+    from esbench.engine.folders import Folders
+    from esbench.report.tables import Column, Document, Table
+
+    catalog = load_catalog()
+    downloads = Folders.of(esbench_home(), shared=None).downloads
+    columns = (
+        Column("Distribution", "distribution"),
+        Column("Default", "default"),
+        Column("Java", "java"),
+        Column("Features", "features"),
+        Column("Downloaded", "downloaded"),
+    )
+    rows = tuple(
+        (name, name == catalog.default, str(entry.java), entry.features, is_downloaded(entry, downloads))
+        for name, entry in catalog.items()
+    )
+    print_document(Document(Table(columns, rows)), form)

@@ -47,6 +47,8 @@ def cell_text(cell: Cell, column: Column) -> str:
     """A cell as people read it: numbers to about four digits, mappings as k:v pairs, nothing as "-"."""
     if cell is None:
         return "-"
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
     if isinstance(cell, str | Above):
         return str(cell)
     if isinstance(cell, int | float):

@@ -1,0 +1,152 @@
+"""Values of the command line, as Rally's users type them and as tired ones do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from esbench.cli.values import parse_hosts, parse_list, parse_mapping, parse_tags
+from esbench.errors import UsageError
+
+WHERE = "--track-params"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("24", 24),
+        ("-3", -3),
+        ("007", 7),
+        ("1.5", 1.5),
+        ("1e3", 1000.0),
+        ("'24'", "24"),
+        ('"24"', "24"),
+        ("true", True),
+        ("False", False),
+        ("None", None),
+        ("none", "none"),
+        ("nan", "nan"),
+        ("1_000", "1_000"),
+        ("7.10.2", "7.10.2"),
+        ("best_compression", "best_compression"),
+        ("it's", "it's"),
+        ("", ""),
+        ("1000/5000/1.5", [1000, 5000, 1.5]),
+        ("'1/2'", "1/2"),
+        ("/data/a", "/data/a"),
+        ("http://a:9200/b", "http://a:9200/b"),
+        ("'a,b:c'", "a,b:c"),
+    ],
+)
+def test_a_value_has_the_type_that_it_looks_like(text: str, value: Any) -> None:
+    parsed = parse_mapping(f"first:1, name:{text} ,last:2", WHERE)
+    assert parsed == {"first": 1, "name": value, "last": 2}
+    assert type(parsed["name"]) is type(value)
+
+
+def test_nothing_is_an_empty_mapping() -> None:
+    assert parse_mapping("  ", WHERE) == {}
+    assert parse_mapping("a:1,", WHERE) == {"a": 1}
+
+
+def test_a_mapping_may_be_inline_json() -> None:
+    assert parse_mapping(' {"a": [1, {"b": "x"}]} ', WHERE) == {"a": [1, {"b": "x"}]}
+
+
+def test_a_mapping_may_be_a_json_file_here_or_beside_the_track(tmp_path: Path) -> None:
+    (tmp_path / "published.json").write_text('{"number_of_shards": 24}')
+    assert parse_mapping(str(tmp_path / "published.json"), WHERE) == {"number_of_shards": 24}
+    assert parse_mapping("published.json", WHERE, [tmp_path]) == {"number_of_shards": 24}
+    assert parse_mapping("file:published.json", WHERE, [tmp_path]) == {"file": "published.json"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a=1", '"a=1" is not NAME:VALUE .say "a:1"'),
+        ("shards", '"shards" is not NAME:VALUE .*"name:value'),
+        (":1", "not NAME:VALUE"),
+        ("a:1,b", "put quotes around a value that has a comma"),
+        ("a:'b", "a quote .'. is not closed"),
+        ("a:1,a:2", '"a" is given twice'),
+        ('{"a": 1', r"--track-params: is not valid JSON.*line 1, column \d+"),
+        ("no.json", "there is no file no.json .looked in"),
+    ],
+)
+def test_a_mistyped_mapping_is_one_line_that_says_how_to_mend_it(text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        parse_mapping(text, WHERE)
+    assert "\n" not in str(caught.value)
+    assert WHERE in str(caught.value)
+
+
+def test_a_broken_or_wrong_json_file_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "x.json"
+    file.write_text('{"a": 1,}')
+    with pytest.raises(UsageError, match=r"x\.json: is not valid JSON.*line 1, column \d+"):
+        parse_mapping(str(file), WHERE)
+    file.write_text("[1]")
+    with pytest.raises(UsageError, match="expected a JSON object, not an array"):
+        parse_mapping(str(file), WHERE)
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(UsageError, match="cannot be read"):
+        parse_mapping(str(file), WHERE)
+
+
+def test_tags_stay_as_they_were_written() -> None:
+    assert parse_tags("version:7.10,intention:baseline,commit:007,note:'a,b'") == {
+        "version": "7.10",
+        "intention": "baseline",
+        "commit": "007",
+        "note": "a,b",
+    }
+    assert parse_tags('{"a": 1, "b": "x"}') == {"a": "1", "b": "x"}
+
+
+def test_a_list_is_names_an_array_or_a_file(tmp_path: Path) -> None:
+    (tmp_path / "tasks.json").write_text('["a", "b"]')
+    assert parse_list("a, type:search ,'b,c'", "--include-tasks") == ("a", "type:search", "b,c")
+    assert parse_list('["a", "tag:setup"]', "--include-tasks") == ("a", "tag:setup")
+    assert parse_list(str(tmp_path / "tasks.json"), "--include-tasks") == ("a", "b")
+    assert parse_list("", "--include-tasks") == ()
+    with pytest.raises(UsageError, match="JSON array of strings"):
+        parse_list("[1]", "--include-tasks")
+
+
+@pytest.mark.parametrize(
+    ("text", "hosts"),
+    [
+        ("10.0.0.1:9201,es", {"default": ("10.0.0.1:9201", "es:9200")}),
+        ("https://es:9243/", {"default": ("https://es:9243",)}),
+        ("http://es", {"default": ("http://es:9200",)}),
+        ("[::1]:9201, [fe80::2]", {"default": ("[::1]:9201", "[fe80::2]:9200")}),
+        ('["a:1", {"host": "b", "port": 2}]', {"default": ("a:1", "b:2")}),
+        ('{"default": ["a:1"], "remote": "b:2,c"}', {"default": ("a:1",), "remote": ("b:2", "c:9200")}),
+    ],
+)
+def test_hosts_come_out_by_cluster_with_a_port(text: str, hosts: dict[str, tuple[str, ...]]) -> None:
+    assert parse_hosts(text) == hosts
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "names no host"),
+        ("[]", "names no host"),
+        ('{"default": []}', "names no host"),
+        ("es:99999", "no valid port"),
+        ("es:http", "no valid port"),
+        ("ftp://es", "is not a host"),
+        ("a b", "is not a host"),
+        ("es:9200/index", "has a path"),
+        ("http://elastic:changeme@es", "must not carry a user or password.*--client-options"),
+        ("[1]", "is not a host"),
+        ('{"default": 1}', "expected an array of hosts, not a number"),
+    ],
+)
+def test_a_host_that_cannot_be_one_is_refused(text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        parse_hosts(text)
+    assert "changeme" not in str(caught.value)

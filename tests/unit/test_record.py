@@ -1,0 +1,91 @@
+"""The race record as race.json: a golden file per schema, infinity, secrets."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from math import inf
+from typing import Any
+
+import pytest
+from races import GOLDEN, golden_race, task_of, with_task
+
+from esbench.record import HIDDEN, SCHEMA, RaceRecord, TrackFacts, redact
+from esbench.store import decode_record, encode_record
+
+
+def test_a_record_of_schema_1_is_read_and_written_back_byte_for_byte() -> None:
+    payload = GOLDEN.read_bytes()
+    assert encode_record(decode_record(payload)) == payload
+
+
+def test_the_golden_record_has_every_field_of_this_schema() -> None:
+    """A new field must come with a new golden file, or this one regenerated, on purpose."""
+    assert json.loads(GOLDEN.read_bytes()).keys() == RaceRecord.__dataclass_fields__.keys()
+    assert SCHEMA == 1
+
+
+def test_a_record_without_its_optional_fields_is_read() -> None:
+    record = RaceRecord("a", "running", "2026-11-21T10:00:00Z", TrackFacts("orders", ".", "sha256:0"), "default")
+    document = json.loads(encode_record(record))
+    for name in [name for name, value in document.items() if not value]:
+        del document[name]
+    assert decode_record(json.dumps(document).encode()) == record
+
+
+def test_what_was_not_measured_is_null_and_comes_back_as_none() -> None:
+    document = json.loads(encode_record(golden_race()))
+    assert document["tasks"][0]["throughput"]["mean"] is None
+    assert task_of(golden_race(), "bulk").latency_ms is None
+
+
+def test_a_percentile_among_unsent_requests_is_inf_in_json_and_infinite_in_python() -> None:
+    record = with_task(golden_race(), "get-by-id-open", latency_ms={"p50": 1.5, "p99": inf, "max": 9.0})
+    document = json.loads(encode_record(record), parse_constant=pytest.fail)
+    assert document["tasks"][4]["latency_ms"] == {"p50": 1.5, "p99": "inf", "max": 9.0}
+    assert decode_record(encode_record(record)) == record
+
+
+def test_a_newer_schema_is_refused_by_name() -> None:
+    document = json.loads(GOLDEN.read_bytes()) | {"schema": SCHEMA + 1}
+    with pytest.raises(ValueError, match=r"written by a newer esbench: schema 2, this one reads up to 1"):
+        decode_record(json.dumps(document).encode())
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "secret_x",
+        "SECRET_x",
+        "basic_auth_password",
+        "ssl-key-password",
+        "api_key",
+        "api-key",
+        "Apikey",
+        "my_api_key_id",
+    ],
+)
+def test_a_secret_is_hidden(name: str) -> None:
+    assert redact({name: "hush", "shards": 5}) == {name: HIDDEN, "shards": 5}
+
+
+@pytest.mark.parametrize("name", ["secretary", "passwor", "api", "number_of_shards"])
+def test_what_only_looks_like_a_secret_stays(name: str) -> None:
+    assert redact({name: "seen"}) == {name: "seen"}
+
+
+def test_secrets_in_nested_mappings_and_lists_are_hidden() -> None:
+    params: dict[str, Any] = {"remote": [{"api_key": "hush", "port": 1}], "deep": {"deeper": {"password": "hush"}}}
+    assert redact(params) == {
+        "remote": [{"api_key": HIDDEN, "port": 1}],
+        "deep": {"deeper": {"password": HIDDEN}},
+    }
+
+
+def test_secrets_among_parameters_and_settings_never_reach_the_file() -> None:
+    settings = {"client_options": {"basic_auth_password": "hush-2"}, "heap": "1g"}
+    cluster = replace(golden_race().clusters["default"], settings=settings)
+    record = golden_race(track_params={"secret_token": "hush-1"}, clusters={"default": cluster})
+    payload = encode_record(record)
+    assert b"hush" not in payload
+    assert b'"heap": "1g"' in payload

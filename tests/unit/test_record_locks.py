@@ -1,0 +1,118 @@
+"""Locks of running races: held by a live process, taken over from a dead one, ended by pid and never by name."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from esbench.errors import UsageError
+from esbench.locks import RaceLock, RunningRace, end_other_races, is_running, other_races
+
+HOLD = """
+import signal, sys, time
+from pathlib import Path
+from esbench.locks import RaceLock
+if sys.argv[3] == "stubborn":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+with RaceLock(Path(sys.argv[1]), sys.argv[2]):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+class Holder:
+    """Processes that hold a race's lock until they are signalled."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.processes: list[subprocess.Popen[str]] = []
+
+    def start(self, race_id: str, manner: str = "polite") -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", HOLD, str(self.home), race_id, manner], stdout=subprocess.PIPE, text=True
+        )
+        self.processes.append(process)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        return process
+
+
+@pytest.fixture
+def holder(esbench_home: Path) -> Iterator[Holder]:
+    holder = Holder(esbench_home)
+    yield holder
+    for process in holder.processes:
+        process.kill()
+        process.communicate()
+
+
+def test_a_race_is_running_as_long_as_its_lock_is_held(esbench_home: Path) -> None:
+    assert not is_running(esbench_home, "a")
+    with RaceLock(esbench_home, "a"):
+        assert is_running(esbench_home, "a")
+        assert other_races(esbench_home) == (RunningRace("a", os.getpid()),)
+        assert other_races(esbench_home, own="a") == ()
+    assert not is_running(esbench_home, "a")
+    assert list((esbench_home / "running").iterdir()) == []
+
+
+def test_a_race_that_runs_cannot_be_started_again(esbench_home: Path) -> None:
+    with (
+        RaceLock(esbench_home, "a"),
+        pytest.raises(UsageError, match='race "a" is running already'),
+        RaceLock(esbench_home, "a"),
+    ):
+        pass
+
+
+def test_a_killed_race_is_not_running_and_its_file_is_removed(esbench_home: Path, holder: Holder) -> None:
+    process = holder.start("a")
+    assert other_races(esbench_home) == (RunningRace("a", process.pid),)
+    process.kill()
+    process.wait()
+    assert other_races(esbench_home) == ()
+    assert list((esbench_home / "running").iterdir()) == []
+
+
+def test_other_races_are_ended_and_ones_own_is_not(esbench_home: Path, holder: Holder) -> None:
+    first, second = holder.start("a"), holder.start("b")
+    with RaceLock(esbench_home, "own"):
+        ended = end_other_races(esbench_home, "own")
+        assert is_running(esbench_home, "own")
+    assert {race.pid for race in ended} == {first.pid, second.pid}
+    assert (first.wait(5), second.wait(5)) == (-signal.SIGTERM, -signal.SIGTERM)
+
+
+def test_a_race_that_ignores_the_request_is_killed(esbench_home: Path, holder: Holder) -> None:
+    process = holder.start("a", "stubborn")
+    end_other_races(esbench_home, grace_s=0.1)
+    assert process.wait(5) == -signal.SIGKILL
+
+
+def test_a_process_whose_lock_is_not_held_is_never_signalled(esbench_home: Path) -> None:
+    bystander = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    try:
+        (esbench_home / "running").mkdir(parents=True)
+        (esbench_home / "running" / "a.lock").write_text(f"{bystander.pid}\n")
+        assert end_other_races(esbench_home) == ()
+        assert bystander.poll() is None
+    finally:
+        bystander.kill()
+        bystander.wait()
+
+
+def test_a_child_of_the_race_does_not_keep_its_lock(esbench_home: Path) -> None:
+    with RaceLock(esbench_home, "a"):
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    try:
+        with RaceLock(esbench_home, "a"):
+            pass
+    finally:
+        child.kill()
+        child.wait()

@@ -1,0 +1,269 @@
+"""The summary, the comparison and the list of races in text, Markdown, CSV and JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from races import golden_race, task_of, with_task
+
+from esbench.compare import compare
+from esbench.errors import UsageError
+from esbench.record import Check, ErrorKind, RaceRecord, Session, Throughput
+from esbench.report.render import FORMATS, render
+from esbench.report.tables import Above, Column, Document, Table, comparison, race_list, summary
+from esbench.report.text import cell_text
+from esbench.store import DamagedRace, RaceEntry
+from esbench.summary import Notice, figures, notices
+
+RED, GREEN = "\x1b[31m", "\x1b[32m"
+
+
+def metrics(record: RaceRecord, task: str) -> list[str]:
+    return [figure.metric for figure in figures(record) if figure.task == task]
+
+
+def texts(record: RaceRecord) -> list[str]:
+    return [notice.text for notice in notices(record)]
+
+
+def test_the_clusters_statistics_come_first_in_their_own_order() -> None:
+    found = [(figure.metric, figure.value, figure.unit) for figure in figures(golden_race())[:3]]
+    assert found == [
+        ("Cumulative indexing time of primary shards", 18250, "ms"),
+        ("Cumulative merge count of primary shards", 3, ""),
+        ("Store size", 41943040, "bytes"),
+    ]
+
+
+def test_a_closed_loop_has_no_latency() -> None:
+    assert metrics(golden_race(), "bulk") == [
+        "Min throughput",
+        "Mean throughput",
+        "Median throughput",
+        "Max throughput",
+        "p50 service time",
+        "p90 service time",
+        "p99 service time",
+        "max service time",
+        "error rate",
+    ]
+
+
+def test_an_open_loop_shows_its_target_its_latency_and_the_drivers_lag() -> None:
+    found = metrics(golden_race(), "get-by-id-open")
+    assert found[0] == "Target rate"
+    assert found.index("p50 latency") < found.index("p50 service time") < found.index("p50 driver lag")
+    assert "latency within 50 ms" in found
+    assert "unsent requests" in found
+
+
+def test_the_halves_of_a_sequence_have_rows_of_their_own() -> None:
+    assert "p50 service time" in metrics(golden_race(), "read-after-write/get")
+    assert "p50 service time" in metrics(golden_race(), "read-after-write/index")
+
+
+def test_an_administrative_task_is_hidden_unless_it_failed() -> None:
+    record = golden_race()
+    assert metrics(record, "create-index") == []
+    assert metrics(record, "force-merge") == ["error rate"]
+    shown = with_task(record, "create-index", errors=1, error_rate_ratio=1.0)
+    assert metrics(shown, "create-index") == ["error rate"]
+
+
+def test_tasks_of_several_clusters_say_which() -> None:
+    facts = golden_race().clusters["default"]
+    record = golden_race(clusters={"default": facts, "remote": facts})
+    assert {figure.task for figure in figures(record) if figure.metric == "Store size"} == {"default", "remote"}
+    assert "p50 service time" in metrics(record, "bulk [default]")
+
+
+def test_what_was_not_measured_has_no_row_and_says_so() -> None:
+    record = with_task(golden_race(), "bulk", throughput=Throughput("docs/s", None))
+    assert not [metric for metric in metrics(record, "bulk") if "throughput" in metric]
+    assert "bulk: nothing was completed in its measurement window, so it has no throughput" in texts(record)
+
+
+def test_checks_and_errors_become_notices_with_their_remedy_and_an_example() -> None:
+    checks = (Check("a", "ok", "fine"), Check("b", "warning", "hm", "do x"), Check("c", "unusable", "bad"))
+    kinds = {"503": ErrorKind(7, "busy\n  now")}
+    record = golden_race(tasks=(replace(task_of(golden_race(), "bulk"), checks=checks, error_kinds=kinds),))
+    assert notices(record) == (
+        Notice("bulk: hm (do x)"),
+        Notice("bulk: bad", unusable=True),
+        Notice("bulk: 7 x 503, the first: busy now"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"status": "failed", "failure": "the node died"}, "the race failed: the node died"),
+        ({"status": "cancelled"}, "the race is cancelled: the figures are those of its finished tasks"),
+        ({"test_mode": True}, "test mode"),
+        ({"warnings": ("another race ran",)}, "another race ran"),
+    ],
+)
+def test_a_race_that_was_not_as_it_should_be_says_so_first(changes: dict[str, Any], text: str) -> None:
+    assert texts(golden_race(**changes))[0].startswith(text)
+
+
+def test_a_percentile_among_unsent_requests_is_printed_as_above_the_longest() -> None:
+    lines = render(summary(golden_race()), "text").splitlines()
+    assert [line.split()[-3:] for line in lines if line.startswith("p99.99 latency")] == [[">", "812.5", "ms"]]
+
+
+def test_the_text_of_a_race_has_its_facts_its_table_and_its_notices() -> None:
+    text = render(summary(golden_race()), "text")
+    header, table, footer = text.split("\n\n")
+    assert header.splitlines()[0].split() == ["Race", "ID", "20261121t101530-4f2a"]
+    assert "Parameters  number_of_shards:24,secret_token:<hidden>" in header
+    assert "Took        1 min 36 s" in header
+    assert table.splitlines()[0].split() == ["Metric", "Task", "Value", "Unit"]
+    assert "! get-by-id-open: 4 requests that were due were never sent" in footer
+    assert "warning: get-by-id: 10 x 404" in footer
+
+
+def test_markdown_is_tables_and_a_list_and_keeps_pipes_out_of_the_cells() -> None:
+    table = Table((Column("A", "a"),), (("x|y",),))
+    lines = render(Document(table, notices=(Notice("n"),)), "markdown").splitlines()
+    assert lines[0].split() == ["|", "A", "|"]
+    assert lines[2] == "| x\\|y |"
+    assert lines[-1] == "- warning: n"
+
+
+def test_csv_has_one_line_of_keys_and_every_digit() -> None:
+    rows = list(csv.DictReader(io.StringIO(render(summary(golden_race()), "csv"))))
+    assert list(rows[0]) == ["metric", "task", "value", "unit"]
+    error_rate = next(row for row in rows if row["metric"] == "error rate" and row["task"] == "get-by-id")
+    assert float(error_rate["value"]) == 100 * task_of(golden_race(), "get-by-id").error_rate_ratio
+    assert {"metric": "p99.99 latency", "task": "get-by-id-open", "value": "> 812.5", "unit": "ms"} in rows
+
+
+def test_json_has_facts_rows_and_warnings() -> None:
+    document = json.loads(render(summary(golden_race()), "json"))
+    assert document["facts"]["Race ID"] == "20261121t101530-4f2a"
+    assert document["facts"]["Parameters"] == {"number_of_shards": 24, "secret_token": "<hidden>"}
+    assert {"metric": "p50 latency", "task": "get-by-id-open", "value": 1.7, "unit": "ms"} in document["rows"]
+    assert [warning["unusable"] for warning in document["warnings"]].count(True) == 1
+
+
+def test_an_unknown_format_is_refused() -> None:
+    with pytest.raises(UsageError, match='did you mean "json"'):
+        render(summary(golden_race()), "jsn")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_an_empty_list_is_valid_in_every_format(form: str) -> None:
+    text = render(race_list([], [], ()), form)
+    if form == "json":
+        assert json.loads(text) == []
+    if form == "csv":
+        assert text == "race_id,started,status,track,challenge,version,parameters,session,tags\n"
+
+
+@pytest.mark.parametrize(
+    ("cell", "column", "text"),
+    [
+        (None, Column("", ""), "-"),
+        (0, Column("", ""), "0"),
+        (0.0, Column("", "", signed=True), "0"),
+        (2.5, Column("", "", signed=True), "+2.500"),
+        (-2.5, Column("", "", signed=True), "-2.500"),
+        (9.04, Column("", "", signed=True, percent=True), "+9.0%"),
+        (True, Column("", ""), "yes"),
+        (Above(812.5), Column("", ""), "> 812.5"),
+        ({"a": 1, "rates": [1, 2], "b": True}, Column("", ""), "a:1,rates:1/2,b:true"),
+        (("x", "y"), Column("", ""), "x, y"),
+    ],
+)
+def test_a_cell_reads_as_people_write_it(cell: Any, column: Column, text: str) -> None:
+    assert cell_text(cell, column) == text
+
+
+def compared(metric_factor: float) -> str:
+    """The coloured comparison of a race with one whose bulk throughput and service time are that much higher."""
+    base = task_of(golden_race(), "bulk")
+    assert base.throughput.mean is not None
+    other = with_task(
+        golden_race(race_id="contender"),
+        "bulk",
+        throughput=replace(base.throughput, mean=base.throughput.mean * metric_factor),
+        service_time_ms={"p50": 191.0 * metric_factor},
+    )
+    return render(comparison(compare(golden_race(), other)), "text", colour=True)
+
+
+def line_of(text: str, metric: str) -> str:
+    return next(line for line in text.splitlines() if line.startswith(metric) and " bulk " in line)
+
+
+def test_a_comparison_has_rallys_columns_and_what_differs_above() -> None:
+    other = golden_race(race_id="contender", track_params={"number_of_shards": 5, "secret_token": "<hidden>"})
+    header, table, footer = render(comparison(compare(golden_race(), other)), "text").split("\n\n")
+    assert header.splitlines()[-1].split() == ["param", "number_of_shards", "24", "5"]
+    titles = ["Metric", "Task", "Baseline", "Contender", "Diff", "Unit", "Diff", "%"]
+    assert table.splitlines()[0].split() == titles
+    assert "A/A" not in footer
+
+
+def test_identical_races_are_labelled_a_a() -> None:
+    assert "A/A: nothing but chance" in render(
+        comparison(compare(golden_race(), golden_race(race_id="contender"))), "text"
+    )
+
+
+def test_gains_are_green_and_losses_red() -> None:
+    text = compared(1.10)
+    assert f"{GREEN}+2000\x1b[0m" in line_of(text, "Mean throughput")
+    assert f"{GREEN}+10.0%\x1b[0m" in line_of(text, "Mean throughput")
+    assert f"{RED}+10.0%\x1b[0m" in line_of(text, "p50 service time")
+
+
+def test_nothing_under_one_percent_is_coloured() -> None:
+    assert "\x1b" not in compared(1.009)
+    assert "\x1b" in compared(1.011)
+
+
+def test_colours_do_not_move_the_columns() -> None:
+    plain = compared(1.10).replace(RED, "").replace(GREEN, "").replace("\x1b[0m", "")
+    widths = {len(line.rstrip()) for line in plain.splitlines() if line.endswith("%") and "throughput" in line}
+    assert len(widths) == 1
+
+
+@pytest.mark.parametrize("form", ["markdown", "csv", "json"])
+def test_only_text_is_coloured(form: str) -> None:
+    other = with_task(golden_race(race_id="contender"), "bulk", throughput=Throughput("docs/s", 1.0))
+    assert "\x1b" not in render(comparison(compare(golden_race(), other)), form, colour=True)
+
+
+def test_a_zero_baseline_prints_a_dash() -> None:
+    other = with_task(golden_race(race_id="contender"), "bulk", error_rate_ratio=0.05)
+    line = line_of(render(comparison(compare(golden_race(), other)), "text"), "error rate")
+    assert line.split() == ["error", "rate", "bulk", "0", "5.000", "+5.000", "%", "-"]
+
+
+def entry(**changes: Any) -> RaceEntry:
+    record = golden_race()
+    entry = RaceEntry("a", "complete", "2026-11-21T10:15:30.9+00:00", record.track, "default", 1)
+    return replace(entry, **changes)
+
+
+def test_the_list_of_races_names_damaged_ones_below() -> None:
+    document = race_list([entry()], [DamagedRace("bad", "x/race.json: truncated", "")], ())
+    assert document.notices == (Notice("race bad is left out: x/race.json: truncated"),)
+    assert document.table.rows[0][:5] == ("a", "2026-11-21T10:15:30Z", "complete", "orders", "default")
+
+
+def test_a_race_whose_process_is_gone_has_died() -> None:
+    document = race_list([entry(status="running"), entry(race_id="b", status="running")], [], {"b"})
+    assert [row[2] for row in document.table.rows] == ["died", "running"]
+
+
+def test_a_race_of_a_session_says_its_place() -> None:
+    document = race_list([entry(session=Session("s1", "duel", "baseline", 2))], [], ())
+    assert document.table.rows[0][7] == "s1 baseline round 2"
