@@ -13,7 +13,7 @@ from esbench.errors import EsbenchError
 from esbench.load.recorder import Second
 from esbench.model import Corpus, Index, Task, Variable
 from esbench.operations.base import Ledger
-from esbench.track.corpus import PreparedDocuments
+from esbench.track.prepared import PreparedDocuments
 
 
 @dataclass(frozen=True)

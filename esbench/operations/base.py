@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from esbench.dialect import Dialect
 from esbench.errors import TrackError, did_you_mean
 from esbench.model import Corpus, Index, Task, Variable
 
 if TYPE_CHECKING:
-    from esbench.track.corpus import PreparedDocuments
+    from esbench.track.prepared import PreparedDocuments
 
 Body = bytes | bytearray | memoryview
 RequestBytes = Sequence[Body]
@@ -34,7 +34,13 @@ class Verdict:
     example: str = ""
     label: str | None = None
 
+    @property
+    def error_is_of_connection(self) -> bool:
+        """Whether there was no connection to get a reply on; a timeout is not such an error."""
+        return self.error in CONNECTION_ERRORS
 
+
+CONNECTION_ERRORS = ("connection refused", "connection lost")
 GOOD = Verdict()
 
 
@@ -101,6 +107,7 @@ class Session(Protocol):
     ) -> Reply: ...
 
 
+@runtime_checkable
 class Script(Protocol):
     """An operation that decides from replies what to do next; run once per iteration."""
 

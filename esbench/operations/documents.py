@@ -25,7 +25,7 @@ from esbench.track.variables import Places
 
 if TYPE_CHECKING:
     from esbench.track.bulk_source import BulkSource
-    from esbench.track.corpus import PreparedDocuments
+    from esbench.track.prepared import PreparedDocuments
 
 _INDEX = Parameter("the index; the track's only one by default")
 _ROUTING = Parameter("the routing value", (str, int))
@@ -113,7 +113,6 @@ class WritingProgram(TemplateProgram):
 
     @property
     def feed_waits(self) -> int:
-        """How often a request waited for its document to be made."""
         return self._fresh.feed_waits if self._fresh else 0
 
     def close(self) -> None:
@@ -305,15 +304,14 @@ class BulkProgram:
         self._share = float(context.params.get("ingest-percentage", 100)) / 100
         self._documents = _selected(context)
         self._acknowledged: dict[str, int] = {}
-        self._clients: list[BulkClientProgram] = []
 
     def client(self, slot: int, headers: bytes) -> BulkClientProgram:
-        from esbench.track.bulk_source import BulkSource, partition
+        from esbench.track.bulk_source import BulkSource, client_slice
 
         sources: list[tuple[str, BulkSource]] = []
         clients = self._context.task.clients
         for documents in self._documents:
-            first, last = partition(documents.document_count, clients, slot)
+            first, last = client_slice(documents.document_count, slot, clients)
             last = first + round((last - first) * self._share)
             if last > first:
                 index = documents.target_index or self._context.default_index()
@@ -321,9 +319,7 @@ class BulkProgram:
         if sources:
             start = slot % len(sources)  # clients begin at different corpora
             sources = sources[start:] + sources[:start]
-        program = BulkClientProgram(self._context, sources, headers, self._acknowledge)
-        self._clients.append(program)
-        return program
+        return BulkClientProgram(self._context, sources, headers, self._acknowledge)
 
     def _acknowledge(self, index: str, documents: int) -> None:
         self._acknowledged[index] = self._acknowledged.get(index, 0) + documents
@@ -331,8 +327,6 @@ class BulkProgram:
     def close(self) -> None:
         for index, documents in self._acknowledged.items():
             self._context.ledger.acknowledge(index, documents)
-        for client in self._clients:
-            client.close()
 
 
 class BulkClientProgram:
@@ -341,7 +335,6 @@ class BulkClientProgram:
     def __init__(
         self, context: TaskContext, sources: Sequence[tuple[str, BulkSource]], headers: bytes, acknowledge: Any
     ) -> None:
-        self._sources = sources
         self._acknowledge = acknowledge
         self._heads = {index: self._head(context, index, headers) for index, _ in sources}
         self._slices = ((index, *piece) for index, source in sources for piece in source)
@@ -374,10 +367,6 @@ class BulkClientProgram:
         verdict = judge_bulk(status, body, piece[2])
         self._acknowledge(piece[0], int(verdict.units))
         return verdict
-
-    def close(self) -> None:
-        for _, source in self._sources:
-            source.close()
 
 
 def _selected(context: TaskContext) -> list[PreparedDocuments]:

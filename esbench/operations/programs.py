@@ -27,7 +27,6 @@ class TemplateProgram:
     """One or several templates, drawn together. `given` are sources of the operation's own, by variable name."""
 
     finite = False
-    feed_waits = 0
 
     def __init__(
         self, context: TaskContext, requests: Sequence[Request], given: Mapping[str, Source] | None = None
@@ -46,6 +45,11 @@ class TemplateProgram:
             )
         )
         self._sources = [sources[name] if name in sources else given[name] for name in self._layout.variables]
+
+    @property
+    def feed_waits(self) -> int:
+        """Templates wait for nothing."""
+        return 0
 
     def client(self, slot: int, headers: bytes) -> TemplateClientProgram:
         return TemplateClientProgram(

@@ -1,0 +1,397 @@
+"""Runs steps on worker processes: deals client slots, starts and stops the clock, merges what workers report.
+
+It talks to workers in the five messages of `messages` and knows no cluster, engine or record folder.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection as Pipe
+from multiprocessing.connection import wait
+from pathlib import Path
+
+from esbench.errors import EsbenchError, RaceError
+from esbench.load.checks import WorkerHealth
+from esbench.load.measurements import TaskMeasurements
+from esbench.load.messages import Assignment, Hello, Message, Prepare, RunStep, Stock, Stop, Target, Tick
+from esbench.load.recorder import Second
+from esbench.load.schedule import check_unit, rate_segments
+from esbench.load.transport import clock_ns
+from esbench.model import Step, Task
+from esbench.operations.base import Ledger, OperationType
+from esbench.record import DriverFacts, TaskResult
+from esbench.registry import Registry
+
+NS = 1_000_000_000
+RATE_PER_WORKER = 30_000
+CLIENTS_PER_WORKER = 500
+_START_DELAY_NS = 5_000_000  # until RunStep has reached every worker
+_READY_TIMEOUT_S = 60.0
+_SILENT_S = 20.0  # a worker ticks once a second
+_DRAIN_S = 5.0
+
+
+@dataclass
+class _Worker:
+    number: int
+    process: subprocess.Popen[bytes]
+    pipe: Pipe
+    loop: str = ""
+    cpu_ns: int = 0
+    run_delay_ns: int = 0
+    last_heard_s: float = field(default_factory=time.monotonic)
+
+
+class Cancelled(Exception):  # noqa: N818 - not an error: the user said so
+    """The race was cancelled; `results` are those of the step that was running."""
+
+    def __init__(self, results: tuple[TaskResult, ...]) -> None:
+        super().__init__("cancelled")
+        self.results = results
+
+
+class StepFailed(Exception):  # noqa: N818 - its cause is the error
+    """A step was aborted for `error`; `results` are what it measured until then."""
+
+    def __init__(self, error: EsbenchError, results: tuple[TaskResult, ...]) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.results = results
+
+
+Observer = Callable[[str, Second], None]
+
+
+class Coordinator:
+    """Worker processes and the steps that they run, one at a time. Use it as a context manager."""
+
+    def __init__(
+        self,
+        count: int,
+        operations: Registry[OperationType],
+        *,
+        log: Path,
+        abort_on_error: bool,
+        seed: int,
+        race_id: str,
+    ) -> None:
+        self._operations = operations
+        self._count = count
+        self._log = log
+        self._abort_on_error = abort_on_error
+        self._seed = seed
+        self._race_id = race_id
+        self._workers: list[_Worker] = []
+        self._ledger = Ledger()
+        self._cancel_requests = 0
+
+    def __enter__(self) -> Coordinator:
+        """Spawn the workers; they get ready while the caller goes on."""
+        self._log.parent.mkdir(parents=True, exist_ok=True)
+        with self._log.open("ab") as log:
+            for number in range(self._count):
+                ours, theirs = socket.socketpair()
+                with theirs:
+                    process = subprocess.Popen(
+                        [sys.executable, "-m", "esbench.load.worker", str(theirs.fileno()), str(number)],
+                        pass_fds=(theirs.fileno(),),
+                        stdin=subprocess.DEVNULL,
+                        stdout=log,
+                        stderr=log,
+                        preexec_fn=_ignore_interrupt,
+                    )
+                self._workers.append(_Worker(number, process, Pipe(ours.detach())))
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        for worker in self._workers:
+            try:
+                worker.pipe.send(Stop(drain_s=0.0, leave=True))
+            except OSError:
+                pass  # it is gone already
+        deadline = time.monotonic() + 3
+        for worker in self._workers:
+            try:
+                worker.process.wait(max(0.1, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                worker.process.kill()
+                worker.process.wait()
+            worker.pipe.close()
+
+    @property
+    def drivers(self) -> tuple[DriverFacts, ...]:
+        """Where the workers ran, and the CPU time that each has used."""
+        return tuple(
+            DriverFacts(host=socket.gethostname(), worker=w.number, cpu_s=w.cpu_ns / NS, loop=w.loop)
+            for w in self._workers
+        )
+
+    def count_as_acknowledged(self, index: str, documents: int) -> None:
+        """Tell how many documents an index holds before the race writes to it."""
+        self._ledger.acknowledge(index, documents)
+
+    def cancel(self) -> None:
+        """Take no new arrivals; called by a signal handler. The second call ends the workers at once."""
+        self._cancel_requests += 1
+        if self._cancel_requests > 1:
+            for worker in self._workers:
+                worker.process.kill()
+
+    def run(
+        self, number: int, step: Step, target: Target, stock: Stock, observe: Observer = lambda task, second: None
+    ) -> tuple[TaskResult, ...]:
+        """Run one step and return its tasks' results, in order.
+
+        Raises StepFailed when it was aborted and Cancelled after `cancel`, both with the results so far; an
+        EsbenchError when it could not begin.
+        """
+        dealt = self._deal(step)
+        measurements = {
+            task.name: TaskMeasurements(
+                task,
+                number,
+                unit=(kind := self._operations.get(task.operation.type)).unit,
+                admin=kind.admin,
+                units_per_request=kind.units_per_request(task.operation.params),
+                workers=frozenset(n for n, shares in dealt.items() if any(a.task is task for a in shares)),
+            )
+            for task in step.tasks
+        }
+        taking_part = [worker for worker in self._workers if dealt.get(worker.number)]
+        for worker in taking_part:
+            assignments = tuple(dealt[worker.number])
+            self._send(
+                worker,
+                Prepare(
+                    number,
+                    assignments,
+                    target,
+                    stock,
+                    self._seed,
+                    self._race_id,
+                    self._abort_on_error,
+                    self._ledger,
+                ),
+            )
+        self._await_ready(taking_part, number)
+        if self._cancel_requests:
+            raise Cancelled(())
+        running = _RunningStep(step, measurements, observe)
+        start_ns = clock_ns() + _START_DELAY_NS
+        before = {worker.number: (clock_ns(), worker.run_delay_ns) for worker in taking_part}
+        for worker in taking_part:
+            self._send(worker, RunStep(number, start_ns))
+        error = self._follow(taking_part, running)
+        health = _health(taking_part, before, running.loop_lag_ns)
+        results = running.results(health)
+        if error is not None:
+            raise StepFailed(error, results)
+        if self._cancel_requests:
+            raise Cancelled(results)
+        return results
+
+    def _deal(self, step: Step) -> dict[int, list[Assignment]]:
+        """Client slots to workers: each task on as few as it needs, beginning where the least was dealt so far."""
+        dealt: dict[int, list[Assignment]] = {worker.number: [] for worker in self._workers}
+        load = dict.fromkeys(dealt, 0)
+        for task in step.tasks:
+            kind = self._operations.get(task.operation.type)
+            check_unit(task.schedule, kind.unit, f'task "{task.name}"')
+            count = min(len(self._workers), workers_needed(task, kind.units_per_request(task.operation.params)))
+            chosen = sorted(dealt, key=lambda number: (load[number], number))[:count]
+            for stripe, number in enumerate(chosen):
+                slots = tuple(range(stripe, task.clients, count))
+                load[number] += len(slots)
+                dealt[number].append(Assignment(task, slots, stripe, count))
+        return dealt
+
+    def _await_ready(self, workers: Sequence[_Worker], step: int) -> None:
+        waiting = {worker.number for worker in workers}
+        deadline = time.monotonic() + _READY_TIMEOUT_S
+        while waiting:
+            if time.monotonic() > deadline:
+                raise RaceError(f"load workers {sorted(waiting)} did not get ready in {_READY_TIMEOUT_S:.0f} s")
+            for worker, message in self._receive(workers):
+                if isinstance(message, Hello):
+                    worker.loop = message.loop
+                    if message.error is not None:
+                        raise message.error
+                    if message.step == step:
+                        waiting.discard(worker.number)
+
+    def _follow(self, workers: Sequence[_Worker], running: _RunningStep) -> EsbenchError | None:
+        """Take ticks until every task has ended; the error that ended the step early, if any."""
+        error: EsbenchError | None = None
+        stopped = False
+        for worker in workers:
+            worker.last_heard_s = time.monotonic()
+        while not running.ended:
+            if self._cancel_requests and not stopped:
+                stopped = True
+                self._stop(workers, Stop(drain_s=_DRAIN_S))
+            for worker, message in self._receive(workers):
+                if not isinstance(message, Tick):
+                    if isinstance(message, Hello) and message.error is not None:
+                        error = error or message.error
+                    continue
+                worker.cpu_ns, worker.run_delay_ns = message.cpu_ns, message.run_delay_ns
+                self._enter(message.ledger)
+                for name in running.take(worker.number, message):
+                    self._stop(workers, Stop(tasks=running.completed_by(name)))
+                if message.failure is not None and error is None:
+                    error = message.failure
+                    self._stop(workers, Stop(drain_s=1.0))
+            silent = [w.number for w in workers if time.monotonic() - w.last_heard_s > _SILENT_S]
+            if silent:
+                tasks = ", ".join(running.unfinished)
+                return error or RaceError(
+                    f"load worker {silent[0]} has said nothing for {_SILENT_S:.0f} s", where=f"task {tasks}"
+                )
+            dead = [worker for worker in workers if worker.process.poll() is not None]
+            if dead and not running.ended:
+                if self._cancel_requests:
+                    return error
+                tasks = ", ".join(running.unfinished)
+                return error or RaceError(
+                    f"load worker {dead[0].number} ended unexpectedly ({_exit_reason(dead[0].process.returncode)})",
+                    where=f"task {tasks}",
+                    hint=f"see {self._log}",
+                )
+        return error
+
+    def _stop(self, workers: Sequence[_Worker], message: Stop) -> None:
+        for worker in workers:
+            try:
+                worker.pipe.send(message)
+            except OSError:
+                pass  # noticed as a dead worker
+
+    def _enter(self, news: Ledger) -> None:
+        for index in news.emptied:
+            self._ledger.acknowledged.pop(index, None)
+        for index, documents in news.acknowledged.items():
+            self._ledger.acknowledge(index, documents)
+        for name, value in news.next_values.items():
+            self._ledger.next_values[name] = max(value, self._ledger.next_values.get(name, 0))
+
+    def _send(self, worker: _Worker, message: Message) -> None:
+        try:
+            worker.pipe.send(message)
+        except OSError as error:
+            raise RaceError(
+                f"load worker {worker.number} is gone ({_exit_reason(worker.process.poll())})", hint=f"see {self._log}"
+            ) from error
+
+    def _receive(self, workers: Sequence[_Worker]) -> list[tuple[_Worker, Message]]:
+        """What has arrived within 0.2 s; a worker whose pipe has ended is noticed by its process."""
+        by_pipe = {worker.pipe: worker for worker in workers}
+        received: list[tuple[_Worker, Message]] = []
+        for pipe in wait(list(by_pipe), timeout=0.2):
+            worker = by_pipe[pipe]  # type: ignore[index]
+            try:
+                message: Message = worker.pipe.recv()
+            except (EOFError, OSError) as error:
+                worker.process.wait(1)
+                raise_for = _exit_reason(worker.process.poll())
+                if self._cancel_requests > 1:
+                    continue
+                raise RaceError(
+                    f"load worker {worker.number} ended unexpectedly ({raise_for})", hint=f"see {self._log}"
+                ) from error
+            worker.last_heard_s = time.monotonic()
+            received.append((worker, message))
+        return received
+
+
+class _RunningStep:
+    """The tasks of the step that runs: their measurements, and who ends whom."""
+
+    def __init__(self, step: Step, measurements: dict[str, TaskMeasurements], observe: Observer) -> None:
+        self.loop_lag_ns = 0
+        self._step = step
+        self._measurements = measurements
+        self._observe = observe
+
+    @property
+    def ended(self) -> bool:
+        return all(task.ended for task in self._measurements.values())
+
+    @property
+    def unfinished(self) -> list[str]:
+        return [name for name, task in self._measurements.items() if not task.ended]
+
+    def take(self, worker: int, tick: Tick) -> list[str]:
+        """Merge a tick; the names of tasks that have ended with it."""
+        self.loop_lag_ns = max(self.loop_lag_ns, tick.loop_lag_ns)
+        for seconds in tick.tasks:
+            for second in self._measurements[seconds.task].add(worker, seconds):
+                self._observe(seconds.task, second)
+        just_ended = []
+        for end in tick.ended:
+            measurements = self._measurements[end.task]
+            measurements.end(worker, end)
+            if measurements.ended:
+                just_ended.append(end.task)
+        return just_ended
+
+    def completed_by(self, ended: str) -> tuple[str, ...]:
+        """The tasks that end because this one did."""
+        if self._step.completed_by not in (ended, "any"):
+            return (ended,)
+        return tuple(task.name for task in self._step.tasks)
+
+    def results(self, health: WorkerHealth) -> tuple[TaskResult, ...]:
+        """The results of all tasks that have begun and ended on every worker."""
+        results = []
+        for name, measurements in self._measurements.items():
+            for second in measurements.flush():
+                self._observe(name, second)
+            if measurements.ended:
+                results.append(measurements.result(health))
+        return tuple(results)
+
+
+def workers_needed(task: Task, units_per_request: float) -> int:
+    """As few workers as a task needs: splitting it costs queueing (docs/method.md)."""
+    by_clients = math.ceil(task.clients / CLIENTS_PER_WORKER)
+    by_rate = 1
+    if task.schedule.is_open:
+        fastest = max(
+            max(segment.rate_start, segment.rate_end) for segment in rate_segments(task.schedule, units_per_request)
+        )
+        by_rate = math.ceil(fastest / RATE_PER_WORKER)
+    return min(task.clients, max(1, by_clients, by_rate))
+
+
+def _health(workers: Sequence[_Worker], before: dict[int, tuple[int, int]], loop_lag_ns: int) -> WorkerHealth:
+    now_ns = clock_ns()
+    ratios = [
+        (worker.run_delay_ns - delay_ns) / max(1, now_ns - since_ns)
+        for worker in workers
+        for since_ns, delay_ns in [before[worker.number]]
+        if delay_ns and now_ns - since_ns > NS
+    ]
+    return WorkerHealth(run_delay_ratio=max(ratios, default=0.0), loop_lag_ms=loop_lag_ns / 1e6)
+
+
+def _ignore_interrupt() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _exit_reason(code: int | None) -> str:
+    if code is None:
+        return "still running"
+    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
+
+
+def default_workers() -> int:
+    """Half of the cores, at least one."""
+    return max(1, (os.cpu_count() or 1) // 2)

@@ -1,0 +1,285 @@
+"""What all workers together measured of one task: seconds merged as they close, and the result at the end.
+
+Percentiles come from merged histograms, never from averaging percentiles. METHOD (docs/method.md) defines phases,
+windows and throughput.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import statistics
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from esbench.load.checks import TaskFigures, WorkerHealth, task_checks
+from esbench.load.histogram import Counts, encode, percentiles_ns, supported
+from esbench.load.messages import TaskEnd, TaskSeconds
+from esbench.load.recorder import Second, Tally
+from esbench.load.schedule import rate_segments, stages_duration_s
+from esbench.model import Task
+from esbench.record import PERCENTILES, ErrorKind, NamedRequest, Phase, TaskResult, Throughput, Window
+
+NS = 1_000_000_000
+_FEWEST_SECONDS = 3  # minimum, median and maximum of throughput need so many whole seconds
+
+
+@dataclass
+class TaskMeasurements:
+    """Merges one task's seconds over its workers (`workers` are their numbers)."""
+
+    task: Task
+    step: int
+    unit: str
+    admin: bool
+    units_per_request: float
+    workers: frozenset[int]
+    warmup: Tally = field(default_factory=Tally)
+    measured: Tally = field(default_factory=Tally)
+    ends: dict[int, TaskEnd] = field(default_factory=dict)
+    units_by_second: dict[int, float] = field(default_factory=dict)
+    _open: dict[tuple[int, bool], Tally] = field(default_factory=dict)
+    _closed_until: dict[int, int] = field(default_factory=dict)
+    _backlog: dict[int, int] = field(default_factory=dict)
+
+    def add(self, worker: int, seconds: TaskSeconds) -> Iterator[Second]:
+        """Take a worker's closed seconds; yields those that every worker has closed, merged and in order."""
+        for second in seconds.seconds:
+            key = (second.second, second.warmup)
+            if key in self._open:
+                self._open[key].merge(second.tally)
+            else:
+                self._open[key] = second.tally
+        self._closed_until[worker] = seconds.closed_until
+        self._backlog[worker] = seconds.backlog
+        if self.workers <= self._closed_until.keys():
+            yield from self._close(min(self._closed_until.values()))
+
+    def _close(self, until: int) -> Iterator[Second]:
+        for second, warmup in sorted(key for key in self._open if key[0] < until):
+            tally = self._open.pop((second, warmup))
+            (self.warmup if warmup else self.measured).merge(tally)
+            self.units_by_second[second] = self.units_by_second.get(second, 0) + tally.units
+            yield Second(second, warmup, tally)
+
+    def end(self, worker: int, end: TaskEnd) -> None:
+        self.ends[worker] = end
+
+    @property
+    def ended(self) -> bool:
+        return self.workers <= self.ends.keys()
+
+    @property
+    def backlog(self) -> int:
+        return sum(self._backlog.values())
+
+    def flush(self) -> Iterator[Second]:
+        """Close everything: no worker will send more."""
+        yield from self._close(1 << 62)
+
+    def result(self, workers: WorkerHealth) -> TaskResult:
+        """The figures of the task. Call it after `flush`."""
+        task = self.task
+        is_open = task.schedule.is_open
+        inside_warmup = self.measured.requests == 0 and self.warmup.requests > 0
+        tally = self.warmup if inside_warmup else self.measured
+        window = self._window(inside_warmup)
+        unsent = sum(end.unsent for end in self.ends.values())
+        beyond = unsent + tally.timed_out
+        throughput = self._throughput(tally, window, inside_warmup)
+        samples = tally.service_time.count + beyond
+        ranks = supported(PERCENTILES, samples)
+        latency = _distribution(tally.latency, ranks, beyond) if is_open else None
+        service_time = _distribution(tally.service_time, ranks, tally.timed_out)
+        driver_lag = _distribution(tally.driver_lag, ranks, 0) if is_open else None
+        driver_share = None if is_open else self._driver_share_ratio(tally, window)
+        target = task.schedule.rate
+        figures = TaskFigures(
+            task=task,
+            tally=tally,
+            window_s=window.end_s - window.start_s,
+            throughput=throughput.mean,
+            target_units_per_s=self._target_units_per_s(),
+            unsent=unsent,
+            backlog=self.backlog,
+            reported_ms=latency if is_open else service_time,
+            driver_lag_ms=driver_lag,
+            driver_share_ratio=driver_share,
+            inside_warmup=inside_warmup,
+            feed_waits=sum(end.feed_waits for end in self.ends.values()),
+        )
+        include = task.operation.include_in_reporting
+        return TaskResult(
+            name=task.name,
+            step=self.step,
+            operation=task.operation.name,
+            operation_type=task.operation.type,
+            loop="open" if is_open else "closed",
+            clients=task.clients,
+            workers=len(self.workers),
+            schedule=task.schedule.kind if is_open else "closed",
+            target_rate_per_s=target.value if target else None,
+            target_unit=target.unit if target else None,
+            params_digest=params_digest(task),
+            include_in_reporting=include if include is not None else not self.admin,
+            warmup=Phase(
+                self.warmup.requests, self.warmup.units, self.warmup.errors.total, self._warmup_s(window, inside_warmup)
+            ),
+            window=window,
+            duration_s=self._duration_s(),
+            requests=tally.requests,
+            units=tally.units,
+            unit=self.unit,
+            errors=tally.errors.total,
+            error_kinds={
+                kind: ErrorKind(count, tally.errors.examples[kind]) for kind, count in tally.errors.counts.items()
+            },
+            error_rate_ratio=tally.errors.total / tally.requests if tally.requests else None,
+            due=tally.due if is_open else None,
+            sent=tally.sent,
+            unsent=unsent if is_open else None,
+            waited_ratio=tally.waited / tally.due if is_open and tally.due else None,
+            throughput=throughput,
+            latency_ms=latency,
+            service_time_ms=service_time,
+            client_wait_ms=_distribution(tally.client_wait, ranks, 0) if is_open else None,
+            driver_lag_ms=driver_lag,
+            schedule_lag_ms=_distribution(tally.schedule_lag, ranks, 0) if is_open else None,
+            driver_share_ratio=driver_share,
+            within_ms=_within(task, tally, unsent),
+            histograms=_histograms(tally, is_open),
+            requests_by_name=tuple(_named(name, part) for name, part in sorted(tally.parts.items())),
+            checks=task_checks(figures, workers),
+            tags=task.tags,
+            meta=dict(task.meta),
+        )
+
+    def _start_ns(self) -> int:
+        return min(end.start_ns for end in self.ends.values())
+
+    def _duration_s(self) -> float:
+        return (max(end.end_ns for end in self.ends.values()) - self._start_ns()) / NS
+
+    def _window(self, inside_warmup: bool) -> Window:
+        """The measurement window in seconds since the step's start."""
+        task = self.task
+        if inside_warmup:
+            return Window(0.0, self._duration_s())
+        start_ns = self._start_ns()
+        last = [ns for end in self.ends.values() if (ns := end.last_measured_received_ns) is not None]
+        if not last:
+            return Window(0.0, self._duration_s())
+        last_s = (max(last) - start_ns) / NS
+        if task.is_time_based or task.schedule.stages:
+            warmup_s = task.warmup_time_s or 0.0
+            period_s = task.time_period_s
+            if period_s is None and task.schedule.stages:
+                period_s = stages_duration_s(task.schedule) - warmup_s
+            if period_s is None:
+                return Window(warmup_s, max(warmup_s, last_s))
+            # a task that ended early (exhausted, stopped) has a window up to its end
+            return Window(warmup_s, max(warmup_s, min(warmup_s + period_s, self._duration_s())))
+        first = [ns for end in self.ends.values() if (ns := end.first_measured_sent_ns) is not None]
+        return Window((min(first) - start_ns) / NS if first else 0.0, last_s)
+
+    def _warmup_s(self, window: Window, inside_warmup: bool) -> float:
+        if inside_warmup:
+            return window.end_s
+        return window.start_s if self.warmup.requests else 0.0
+
+    def _throughput(self, tally: Tally, window: Window, inside_warmup: bool) -> Throughput:
+        length_s = window.end_s - window.start_s
+        # what completed in the window, whatever its due time
+        in_window = self.measured.in_window_units + self.warmup.in_window_units
+        units = tally.units if inside_warmup else in_window
+        mean = units / length_s if length_s > 0 else None
+        whole = range(math.ceil(window.start_s - 1e-9), math.floor(window.end_s + 1e-9))
+        if len(whole) < _FEWEST_SECONDS:
+            return Throughput(self.unit, mean)
+        rates = [self.units_by_second.get(second, 0.0) for second in whole]
+        return Throughput(self.unit, mean, statistics.median(rates), min(rates), max(rates))
+
+    def _driver_share_ratio(self, tally: Tally, window: Window) -> float | None:
+        """1 - X (R + Z) / N: the share of their time that clients spent in the driver (N = X R, Little's law)."""
+        length_s = window.end_s - window.start_s
+        in_service_s = (tally.service_time.total_ns + tally.failed.total_ns) / NS
+        thinking_s = tally.requests * self.task.think_time_s
+        if length_s <= 0 or tally.requests < 10 * self.task.clients:
+            return None  # too few: the ends of the window would be most of it
+        return max(0.0, 1 - (in_service_s + thinking_s) / (length_s * self.task.clients))
+
+    def _target_units_per_s(self) -> float | None:
+        """The target rate where it is constant over the window."""
+        schedule = self.task.schedule
+        if schedule.rate is None or schedule.stages:
+            return None
+        return rate_segments(schedule, self.units_per_request)[-1].rate_end * self.units_per_request
+
+
+def _distribution(counts: Counts, ranks: tuple[float, ...], beyond: int) -> dict[str, float] | None:
+    """mean, min, max and percentiles in ms; None when nothing was counted. `beyond` rank above all (inf)."""
+    if not counts.buckets:
+        return None
+    figures = {"mean": counts.mean_ns, "min": float(counts.min_ns), "max": float(counts.max_ns)}
+    for rank, value in percentiles_ns(counts, ranks, beyond).items():
+        figures[f"p{rank:g}"] = value
+    return {name: value / 1e6 for name, value in figures.items()}
+
+
+def _histograms(tally: Tally, is_open: bool) -> dict[str, str]:
+    names = ["service_time", "failed"]
+    if is_open:
+        names += ["latency", "client_wait", "driver_lag", "schedule_lag"]
+    return {name: encode(counts) for name in names if (counts := getattr(tally, name)).buckets}
+
+
+def _within(task: Task, tally: Tally, unsent: int) -> dict[str, float]:
+    """Percent of all requests that were answered well within each threshold; failures and unsent ones were not."""
+    total = tally.requests + unsent
+    if not task.within_ms or not total:
+        return {}
+    counts = tally.within or [0] * len(task.within_ms)
+    shares, so_far = {}, 0
+    for limit, count in zip(sorted(task.within_ms), counts, strict=True):
+        so_far += count
+        shares[f"{limit:g}"] = so_far / total * 100
+    return shares
+
+
+def _named(name: str, part: Any) -> NamedRequest:
+    good = part.service_time.count
+    return NamedRequest(
+        name=name,
+        requests=part.requests,
+        errors=part.errors,
+        service_time_ms=_distribution(part.service_time, supported(PERCENTILES, good), 0),
+        histogram=encode(part.service_time) if good else None,
+    )
+
+
+def params_digest(task: Task) -> str:
+    """sha256 of what the task asks: its operation's type and parameters."""
+    asked: Mapping[str, Any] = {"type": task.operation.type, "params": task.operation.params}
+    return hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def seconds_line(task: str, second: Second) -> dict[str, Any]:
+    """One line of seconds.jsonl (docs/reference/record.md)."""
+    tally = second.tally
+    line: dict[str, Any] = {
+        "task": task,
+        "second": second.second,
+        "phase": "warmup" if second.warmup else "measurement",
+        "due": tally.due,
+        "sent": tally.sent,
+        "requests": tally.requests,
+        "units": tally.units,
+        "errors": tally.errors.counts,
+    }
+    for name in ("latency", "service_time", "driver_lag"):
+        counts = getattr(tally, name)
+        if counts.buckets:
+            line[name] = encode(counts)
+    return line

@@ -1,0 +1,411 @@
+"""A load worker: one process, one event loop, its share of the clients of each task.
+
+    python -m esbench.load.worker FD NUMBER
+
+FD is its end of a socket pair. It talks to the coordinator in the five messages and ends when the coordinator is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Coroutine
+from functools import partial
+from multiprocessing.connection import Connection as Pipe
+from pathlib import Path
+from typing import Any
+
+from esbench.errors import ClusterError, EsbenchError, RaceError
+from esbench.load.client import Client, ScriptClient, TemplateClient
+from esbench.load.loops import ClosedLoop, Length, OpenLoop, TaskLoop
+from esbench.load.messages import (
+    Assignment,
+    Hello,
+    Message,
+    Prepare,
+    RunStep,
+    Stop,
+    TaskEnd,
+    TaskSeconds,
+    Tick,
+)
+from esbench.load.recorder import Recorder
+from esbench.load.schedule import arrivals, stages_duration_s
+from esbench.load.transport import clock_ns, header_lines
+from esbench.model import Task
+from esbench.operations import builtin_operations
+from esbench.operations.base import Ledger, OperationType, Program, Script, TaskContext, Verdict
+from esbench.operations.indices import ASSERTION_FAILED
+from esbench.registry import Registry
+from esbench.units import parse_duration
+
+NS = 1_000_000_000
+_SWEEP_S = 0.05
+
+
+class TaskShare:
+    """One task's share in this worker: its compiled program, connected clients and, once it runs, its loop."""
+
+    def __init__(
+        self, assignment: Assignment, program: Program, clients: list[Client], units_per_request: float
+    ) -> None:
+        self.assignment = assignment
+        self.program = program
+        self.clients = clients
+        self.units_per_request = units_per_request
+        self.loop: TaskLoop
+        self.recorder: Recorder
+        self.start_ns = 0
+        self.ended = False
+        self.reported_end = False
+
+    @property
+    def task(self) -> Task:
+        return self.assignment.task
+
+    def start(self, start_ns: int, seed: int, ended: Callable[[], None], failed: Callable[[Verdict], None]) -> None:
+        """Begin the task's loop; the clients are connected."""
+        task = self.task
+        self.start_ns = start_ns
+        length = self._length(start_ns)
+        window = (length.warmup_end_ns, length.end_ns or 1 << 62) if length.warmup_end_ns else None
+        within = tuple(sorted(int(limit * 1_000_000) for limit in task.within_ms))
+        self.recorder = Recorder(start_ns, is_open=task.schedule.is_open, window_ns=window, within_ns=within)
+        if task.schedule.is_open:
+            due = arrivals(
+                task.schedule,
+                seed=seed,
+                clients=task.clients,
+                slots=self.assignment.slots,
+                units_per_request=self.units_per_request,
+            )
+            self.loop = OpenLoop(self.clients, self.recorder, length, ended=ended, failed=failed, arrivals=due)
+        else:
+            self.loop = ClosedLoop(
+                self.clients,
+                self.recorder,
+                length,
+                ended=ended,
+                failed=failed,
+                think_time_s=task.think_time_s,
+                ramp_up_s=task.schedule.ramp_up_s,
+            )
+        self.loop.start(start_ns)
+
+    def _length(self, start_ns: int) -> Length:
+        task = self.task
+        if task.is_time_based or task.schedule.stages:
+            warmup_s = task.warmup_time_s or 0.0
+            period_s = task.time_period_s
+            if period_s is None and task.schedule.stages:
+                period_s = max(0.0, stages_duration_s(task.schedule) - warmup_s)
+            end_ns = None if period_s is None else start_ns + int((warmup_s + period_s) * NS)
+            return Length(warmup_end_ns=start_ns + int(warmup_s * NS), end_ns=end_ns)
+        if task.requests is not None:
+            return Length(requests=_share(task.requests, self.assignment))
+        if task.iterations is not None or task.warmup_iterations is not None:
+            warmup = (task.warmup_iterations or 0) * len(self.clients)
+            measured = (task.iterations if task.iterations is not None else 1) * len(self.clients)
+            return Length(requests=warmup + measured, warmup_requests=warmup)
+        return Length() if self.program.finite else Length(requests=len(self.clients))
+
+    def take_seconds(self, now_ns: int) -> TaskSeconds:
+        return TaskSeconds(
+            self.task.name,
+            tuple(self.recorder.closed_seconds(now_ns)),
+            closed_until=(now_ns - self.start_ns) // NS,
+            backlog=self.loop.backlog,
+        )
+
+    def take_end(self) -> TaskEnd:
+        self.reported_end = True
+        return TaskEnd(
+            self.task.name,
+            self.start_ns,
+            self.loop.end_ns,
+            self.loop.unsent,
+            self.recorder.first_measured_sent_ns,
+            self.recorder.last_measured_received_ns,
+            self.program.feed_waits,
+        )
+
+    def close(self) -> None:
+        for client in self.clients:
+            client.close()
+        if hasattr(self, "loop"):
+            self.loop.close()
+
+
+def _share(requests: int, assignment: Assignment) -> int:
+    """This worker's part of a total, by its part of the client slots."""
+    clients = assignment.task.clients
+    return sum(1 for slot in assignment.slots for _ in range(slot, requests, clients))
+
+
+class Worker:
+    """Prepares and runs steps as the coordinator says, one at a time."""
+
+    def __init__(self, number: int, pipe: Pipe, operations: Registry[OperationType]) -> None:
+        self._number = number
+        self._pipe = pipe
+        self._operations = operations
+        self._prepared: Prepare
+        self._shares: list[TaskShare] = []
+        self._ledger = Ledger()
+        self._running = False
+        self._leaving = False
+        self._failure: EsbenchError | None = None
+        self._loop_lag_ns = 0
+        self._finished = asyncio.Event()
+        self._background: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """Serve until told to leave, or until the coordinator is gone."""
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._unexpected)
+        loop.add_reader(self._pipe.fileno(), self._read)
+        self._hello()
+        sweeper = loop.create_task(self._sweep())
+        ticker = loop.create_task(self._tick_every_second())
+        await self._finished.wait()
+        for task in (sweeper, ticker):
+            task.cancel()
+        for share in self._shares:
+            share.close()
+
+    def _read(self) -> None:
+        try:
+            message: Message = self._pipe.recv()
+        except (EOFError, OSError):
+            self._finished.set()  # the coordinator is gone
+            return
+        if isinstance(message, Prepare):
+            self._spawn(self._prepare(message))
+        elif isinstance(message, RunStep):
+            self._start(message)
+        elif isinstance(message, Stop):
+            self._stop(message)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    def _send(self, message: Message) -> None:
+        try:
+            self._pipe.send(message)
+        except OSError:
+            self._finished.set()
+
+    def _hello(self, step: int | None = None, error: EsbenchError | None = None) -> None:
+        kind = type(asyncio.get_running_loop()).__module__.partition(".")[0]
+        self._send(Hello(self._number, os.getpid(), kind, step, error))
+
+    # A step
+
+    async def _prepare(self, message: Prepare) -> None:
+        self._prepared = message
+        self._ledger = Ledger()
+        self._failure = None
+        try:
+            self._shares = [await self._compile(assignment, message) for assignment in message.assignments]
+        except EsbenchError as error:
+            self._hello(message.step, error)
+            return
+        except Exception as error:  # noqa: BLE001 - the coordinator must hear of it, whatever it is
+            self._hello(message.step, _internal(error, "while preparing"))
+            return
+        gc.collect()
+        gc.freeze()
+        gc.disable()
+        self._hello(message.step)
+
+    async def _compile(self, assignment: Assignment, message: Prepare) -> TaskShare:
+        task, target, stock = assignment.task, message.target, message.stock
+        context = TaskContext(
+            task=task,
+            dialect=target.dialect,
+            indices=stock.indices,
+            corpora=stock.corpora,
+            documents=stock.documents,
+            variables=stock.variables,
+            seed=message.seed,
+            race_id=message.race_id,
+            slots=assignment.slots,
+            stripe=assignment.stripe,
+            stripes=assignment.stripes,
+            before=message.ledger,
+            ledger=self._ledger,
+        )
+        kind = self._operations.get(task.operation.type)
+        program = kind.compile(context)
+        timeout_s = parse_duration(task.operation.params.get("request-timeout", target.options.timeout_s))
+        clients: list[Client] = []
+        for slot in assignment.slots:
+            host = target.hosts[slot % len(target.hosts)]
+            compiled = program.client(slot, header_lines(host, target.options))
+            if isinstance(compiled, Script):
+                clients.append(ScriptClient(slot, host, target.options, timeout_s, compiled))
+            else:
+                clients.append(TemplateClient(slot, host, target.options, timeout_s, compiled))
+        try:
+            await asyncio.gather(*(client.connect() for client in clients))
+        except (OSError, TimeoutError) as error:
+            hosts = ", ".join(str(host) for host in target.hosts)
+            raise ClusterError(
+                f"cannot connect: {error or type(error).__name__}", where=f'task "{task.name}", {hosts}'
+            ) from error
+        return TaskShare(assignment, program, clients, kind.units_per_request(task.operation.params))
+
+    def _start(self, message: RunStep) -> None:
+        self._running = True
+        seed = self._prepared.seed
+        for share in self._shares:
+            share.start(message.start_ns, seed, partial(self._ended, share), partial(self._failed, share.task))
+        self._report_ends()
+
+    def _ended(self, share: TaskShare) -> None:
+        share.ended = True
+        share.program.close()
+        share.close()
+        if self._running:
+            self._report_ends()
+
+    def _report_ends(self) -> None:
+        if any(share.ended and not share.reported_end for share in self._shares):
+            self._tick()
+
+    def _failed(self, task: Task, verdict: Verdict) -> None:
+        """Abort at the first failure, unless the race or the task tolerates it."""
+        tolerated = not self._prepared.abort_on_error
+        if task.ignore_response_error_level == "non-fatal" and not verdict.error_is_of_connection:
+            tolerated = True
+        if tolerated and verdict.error != ASSERTION_FAILED:
+            return
+        if self._failure is None and verdict.error != "cancelled":
+            self._failure = RaceError(
+                f"{verdict.error}: {verdict.example}",
+                where=f'task "{task.name}"',
+                hint="" if verdict.error == ASSERTION_FAILED else "--on-error=continue races on and counts errors",
+            )
+            self._stop(Stop(drain_s=1.0))
+            self._tick()
+
+    def _stop(self, message: Stop) -> None:
+        self._leaving = self._leaving or message.leave
+        for share in self._shares:
+            if self._running and not share.ended and (not message.tasks or share.task.name in message.tasks):
+                share.loop.stop()
+                if message.drain_s is not None:
+                    give_up = partial(share.loop.give_up, "cancelled", "the race was stopped")
+                    asyncio.get_running_loop().call_later(message.drain_s, give_up)
+        if self._leaving and not self._running:
+            self._finished.set()
+
+    # Reports
+
+    async def _tick_every_second(self) -> None:
+        while True:
+            start_ns = self._shares[0].start_ns if self._shares and self._running else 0
+            into_second_ns = (clock_ns() - start_ns) % NS
+            await asyncio.sleep((NS - into_second_ns) / NS + 0.002)
+            if self._running:
+                self._tick()
+
+    def _tick(self) -> None:
+        now_ns = clock_ns()
+        running = [share for share in self._shares if not share.reported_end]
+        ended = [share for share in running if share.ended]
+        far_ns = now_ns + 2 * NS  # the last seconds of an ended task are closed, too
+        tick = Tick(
+            worker=self._number,
+            step=self._prepared.step,
+            tasks=tuple(share.take_seconds(far_ns if share.ended else now_ns) for share in running),
+            ended=tuple(share.take_end() for share in ended),
+            cpu_ns=time.process_time_ns(),
+            run_delay_ns=_run_delay_ns(),
+            loop_lag_ns=self._loop_lag_ns,
+            ledger=self._take_ledger() if ended else Ledger(),
+            failure=self._failure,
+        )
+        self._loop_lag_ns = 0
+        if all(share.reported_end for share in self._shares):
+            self._running = False
+            gc.enable()
+            gc.unfreeze()
+        self._send(tick)
+        if self._leaving and not self._running:
+            self._finished.set()
+
+    def _take_ledger(self) -> Ledger:
+        """The ledger so far; it is added up elsewhere, so that it starts again empty."""
+        taken = Ledger(dict(self._ledger.acknowledged), set(self._ledger.emptied), dict(self._ledger.next_values))
+        self._ledger.acknowledged.clear()
+        self._ledger.emptied.clear()
+        return taken
+
+    async def _sweep(self) -> None:
+        """Fail what has timed out, 20 times a second, and see how late the event loop is."""
+        while True:
+            before_ns = clock_ns()
+            await asyncio.sleep(_SWEEP_S)
+            now_ns = clock_ns()
+            self._loop_lag_ns = max(self._loop_lag_ns, now_ns - before_ns - int(_SWEEP_S * NS))
+            if self._running:
+                for share in self._shares:
+                    if not share.ended:
+                        share.loop.sweep(now_ns)
+
+    def _unexpected(self, loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+        """A programming error stops the race."""
+        error = context.get("exception")
+        self._failure = self._failure or _internal(error, str(context.get("message", "")))
+        if self._running:
+            for share in self._shares:
+                if not share.ended:
+                    share.loop.stop()
+                    share.loop.give_up("cancelled", "the race was stopped")
+            self._tick()
+        else:
+            self._hello(None, self._failure)
+
+
+def _internal(error: object, doing: str) -> EsbenchError:
+    import traceback
+
+    lines = traceback.format_exception(error) if isinstance(error, BaseException) else [str(error)]
+    print("".join(lines), file=sys.stderr, flush=True)
+    return RaceError(
+        f"an internal error in a load worker {doing}: {error!r}", hint="its traceback is in logs/worker.log"
+    )
+
+
+def _run_delay_ns() -> int:
+    """How long this process was runnable but not running (Linux: /proc/self/schedstat); 0 elsewhere."""
+    try:
+        return int(Path("/proc/self/schedstat").read_text().split()[1])
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+def main() -> None:
+    """Serve on an inherited socket. Ctrl-C is the coordinator's business."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    fd, number = int(sys.argv[1]), int(sys.argv[2])
+    with socket.socket(fileno=fd) as sock:
+        worker = Worker(number, Pipe(sock.detach()), builtin_operations())
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(worker.run())
+    else:
+        uvloop.run(worker.run())
+
+
+if __name__ == "__main__":
+    main()
