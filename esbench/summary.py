@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import isinf
+from typing import Any
 
 from esbench.record import PERCENTILES, Check, RaceRecord, TaskResult
 
@@ -45,11 +46,7 @@ def figures(record: RaceRecord) -> tuple[Figure, ...]:
     """Every figure in the order of the summary: the clusters' statistics, then task by task."""
     found: list[Figure] = []
     for name, cluster in record.clusters.items():
-        label = name if len(record.clusters) > 1 else ""
-        for statistic, fact in cluster.statistics.items():
-            if isinstance(fact, Mapping) and fact.get("value") is not None:
-                metric = str(fact.get("label", statistic))
-                found.append(Figure(metric, label, fact["value"], str(fact.get("unit", "")), LOWER))
+        found.extend(_statistics(cluster.statistics, name if len(record.clusters) > 1 else ""))
     for task in reported_tasks(record):
         usable = all(check.level != "unusable" for check in task.checks)
         found.extend(replace(figure, usable=usable) for figure in _task_figures(task, task_label(record, task)))
@@ -79,6 +76,14 @@ def notices(record: RaceRecord) -> tuple[Notice, ...]:
     for task in record.tasks:
         found.extend(_task_notices(task, task_label(record, task)))
     return tuple(found)
+
+
+def _statistics(statistics: Mapping[str, Any], label: str) -> Iterator[Figure]:
+    for fact in statistics.values():
+        value, unit = fact["value"], fact["unit"]
+        if unit == "bytes":
+            value, unit = value / (1 << 20), "MB"
+        yield Figure(fact["label"], label, value, unit, LOWER)
 
 
 def _task_figures(task: TaskResult, label: str) -> Iterator[Figure]:

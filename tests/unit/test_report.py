@@ -36,7 +36,7 @@ def test_the_clusters_statistics_come_first_in_their_own_order() -> None:
     assert found == [
         ("Cumulative indexing time of primary shards", 18250, "ms"),
         ("Cumulative merge count of primary shards", 3, ""),
-        ("Store size", 41943040, "bytes"),
+        ("Store size", 40.0, "MB"),
     ]
 
 
