@@ -24,7 +24,7 @@ Path = tuple[str | int, ...]
 class _Yaml(yaml.CSafeLoader):
     """YAML 1.2's core schema with text keys; a key that stands twice is an error."""
 
-    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - PyYAML's own class-level table
+    yaml_implicit_resolvers: dict[str, Any] = {}  # none of PyYAML's, which are of YAML 1.1
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()

@@ -89,8 +89,7 @@ class _Unprintable(jinja2.Undefined):
     Printed into YAML it would leave a key without a value, which is valid and means something else.
     """
 
-    def __str__(self) -> str:
-        self._fail_with_undefined_error()
+    __str__ = jinja2.Undefined._fail_with_undefined_error
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,270 @@
+"""What a user reads when a track is wrong: one line with file:line, and the source line with a caret for syntax."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from track_files import load, write_track
+
+from esbench.errors import EsbenchError, TrackError, UsageError
+
+
+def failure(tmp_path: Path, text: str, suffix: str = ".yml", params: Any = None, **files: str) -> str:
+    root = write_track(tmp_path, text, suffix, **files)
+    with pytest.raises(EsbenchError) as caught:
+        load(root, **(params or {}))
+    assert caught.value.exit_code == 2
+    return str(caught.value).replace(f"{root}/", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "schedule:\n  - operation: refresh\n    iterations 5\n",
+            "track.yml:3: not valid YAML: could not find expected ':' while scanning a simple key\n"
+            "    3 |     iterations 5\n"
+            "        ^",
+        ),
+        (
+            "schedule:\n  - operation: refresh\n    name: a\n    name: b\n",
+            'track.yml:4: not valid YAML: the key "name" stands here a second time\n    4 |     name: b\n            ^',
+        ),
+        (
+            "schedule:\n\t- operation: refresh\n",
+            "track.yml:2: not valid YAML: a tab indents this line, where YAML wants spaces\n"
+            "    2 |  - operation: refresh\n"
+            "        ^",
+        ),
+        (
+            "schedule:\n  - operation: refresh\n    clients: {{ 1 / 0 }}\n",
+            "track.yml:3: the template fails: division by zero\n"
+            "    3 |     clients: {{ 1 / 0 }}\n"
+            "                     ^",
+        ),
+        (
+            "schedule:\n{% for i in range(3) }\n  - operation: refresh\n{% endfor %}\n",
+            "track.yml:2: the template fails: unexpected '}'\n    2 | {% for i in range(3) }\n        ^",
+        ),
+        (
+            "schedule:\n  - operation: refresh\n    clients: {{ 3 | many }}\n",
+            "track.yml:3: the template fails: No filter named 'many'\n"
+            "    3 |     clients: {{ 3 | many }}\n"
+            "                     ^",
+        ),
+        (
+            "schedule:\n  - operation: refresh\n    clients: {{ clients }}\n",
+            "track.yml:3: the template fails: 'clients' is undefined\n"
+            "    3 |     clients: {{ clients }}\n"
+            "                     ^",
+        ),
+        (
+            "{% include 'gone.yml' %}\nschedule: [{operation: refresh}]\n",
+            'track.yml:1: the template fails: there is no file "gone.yml"\n'
+            "    1 | {% include 'gone.yml' %}\n"
+            "        ^",
+        ),
+    ],
+)
+def test_syntax_error_shows_its_line_and_a_caret(tmp_path: Path, text: str, expected: str) -> None:
+    assert failure(tmp_path, text) == expected
+
+
+def test_trailing_comma_of_json_is_pointed_at(tmp_path: Path) -> None:
+    assert failure(tmp_path, '{"schedule": [\n  {"operation": "refresh"},\n]}', ".json") == (
+        "track.json:2: not valid JSON: nothing follows this comma\n"
+        '    2 |   {"operation": "refresh"},\n'
+        "                                  ^"
+    )
+
+
+def test_error_in_a_collected_part_names_the_part_and_shows_what_was_rendered(tmp_path: Path) -> None:
+    message = failure(
+        tmp_path,
+        '{"schedule": [\n  {{ rally.collect(parts="tasks/*.json") }}\n]}',
+        ".json",
+        tasks_in_a__json='{"operation": "refresh"}',
+        tasks_in_b__json='{\n  "operation": "refresh"\n  "clients": {{ clients | default(2) }}\n}',
+    )
+    assert message == (
+        "tasks/b.json:3: not valid JSON: Expecting ',' delimiter\n"
+        '    3 |   "clients": {{ clients | default(2) }}\n'
+        'rendered:   "clients": 2\n'
+        "            ^"
+    )
+
+
+def test_lines_are_found_behind_loops_that_rendered_more_of_them(tmp_path: Path) -> None:
+    loop = "{% for i in range(9) %}\n  - {operation: refresh, name: r{{ i }}}\n{% endfor %}\n"
+    text = f"schedule:\n{loop}  - operation: refesh\n"
+    assert failure(tmp_path, text).startswith('track.yml:5: unknown operation or operation type "refesh"')
+
+
+def test_error_in_an_index_body_names_its_file(tmp_path: Path) -> None:
+    text = '{"indices": [{"name": "a", "body": "a.json"}], "schedule": [{"operation": "refresh"}]}'
+    message = failure(tmp_path, text, ".json", a__json='{\n  "settings": {},,\n}')
+    assert message.startswith("a.json:2: not valid JSON: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "expected"),
+    [
+        ("hello", 1, 'the track must be a mapping, not "hello"'),
+        ("description: x", 1, "the track has no challenge"),
+        ("schedule: []", 1, "schedule must not be empty"),
+        ("schedule:\n  - name: x\n", 2, '"operation" is missing in schedule[0]'),
+        (
+            "schedule:\n  - operaton: refresh\n",
+            2,
+            '"operation" is missing in schedule[0] (is it the "operaton" there?)',
+        ),
+        (
+            "schedule:\n  - operation: refresh\n    clients: eight\n",
+            3,
+            'schedule[0].clients must be a whole number, not "eight"',
+        ),
+        ("schedule:\n  - operation: refresh\n    clients: 0\n", 3, "schedule[0].clients must be at least 1, not 0"),
+        (
+            "schedule:\n  - operation: refresh\n    target_throughput: 5\n",
+            3,
+            'unknown key "target_throughput" in schedule[0] (did you mean "target-throughput"?)',
+        ),
+        ("schedule:\n  - operation: refresh\n    time-period: 5 parsecs\n", 3, '"5 parsecs" has no known unit of time'),
+        ("schedule:\n  - operation: refresh\n    target-throughput: 5 docs\n", 3, '"5 docs" is not a rate per second'),
+        (
+            "schedule:\n  - {operation: refresh, time-period: 5, requests: 3}\n",
+            2,
+            'task "refresh" has both "time-period" and "requests"',
+        ),
+        (
+            "schedule:\n  - {operation: refresh, warmup-time-period: 5, iterations: 3}\n",
+            2,
+            'task "refresh" mixes iterations and periods of time',
+        ),
+        (
+            "schedule:\n  - {operation: refresh, target-throughput: 5, target-interval: 3}\n",
+            2,
+            '"target-throughput" and "target-interval" exclude one another',
+        ),
+        (
+            "schedule:\n  - {operation: refresh, warmup-time-period: 5, ramp-up-time-period: 6}\n",
+            2,
+            'the "ramp-up-time-period" of task "refresh" is longer than its warmup',
+        ),
+        (
+            "schedule:\n  - operation: refresh\n  - operation: refresh\n",
+            3,
+            'challenge "default" has two tasks named "refresh"',
+        ),
+        (
+            "schedule:\n  - operation: {operation-type: serach}\n  - operation: {operation-type: esql}\n",
+            2,
+            'unknown operation types "serach", "esql" (did you mean "search"?',
+        ),
+        ("schedule:\n  - operation: {operation-type: bulk}\n", 2, 'operation type "bulk" needs "bulk-size"'),
+        (
+            "schedule:\n  - operation:\n      operation-type: bulk\n      bulk-size: 1\n      param-source: mine\n",
+            5,
+            'operation "bulk" wants the parameter source "mine"',
+        ),
+        (
+            "variables: [{name: order, type: sequence}]\n"
+            'schedule:\n  - operation: {operation-type: get, id: "$[[ordr.id]]"}\n',
+            3,
+            'operation "get" uses the undeclared variable $[[ordr]] (did you mean "order"?',
+        ),
+        (
+            "variables:\n  - {name: a, type: sequence}\n  - {name: a, type: uuid}\nschedule: [{operation: refresh}]\n",
+            3,
+            'the variable "a" is declared twice',
+        ),
+        (
+            "schedule:\n  - parallel:\n      completed-by: x\n      tasks: [{operation: refresh}]\n",
+            3,
+            '"completed-by" names no task of this "parallel": "x"',
+        ),
+        (
+            "schedule:\n  - parallel:\n      tasks:\n        - parallel: {tasks: []}\n          operation: refresh\n",
+            4,
+            '"parallel" cannot stand within "parallel"',
+        ),
+        (
+            "challenges:\n  - {name: a, schedule: [{operation: refresh}]}\n"
+            "  - {name: b, schedule: [{operation: refresh}]}\n",
+            3,
+            'no challenge is the default (write "default": true in one of a, b)',
+        ),
+        (
+            "challenges:\n  - {name: a, schedule: [{operation: refresh}]}\n"
+            "  - {name: a, schedule: [{operation: refresh}]}\n",
+            3,
+            'two challenges are named "a"',
+        ),
+        (
+            "challenge: {name: a, schedule: [{operation: refresh}]}\nschedule: [{operation: refresh}]\n",
+            2,
+            'a track cannot have both "challenge" and "schedule"',
+        ),
+        (
+            "corpora:\n  - name: c\n    documents:\n      - {document-count: 5}\nschedule: [{operation: refresh}]\n",
+            4,
+            'corpora[0].documents[0] needs either "source-file" or "generate"',
+        ),
+        (
+            "corpora:\n  - name: c\n    documents:\n      - {document-count: 5, source-file: a.json}\n"
+            "schedule: [{operation: refresh}]\n",
+            4,
+            'corpora[0].documents[0] needs "target-index"',
+        ),
+        (
+            "corpora:\n  - name: c\n    documents:\n      - document-count: 5\n        generate:\n"
+            "          id: b\n          fields: {a: {type: range}}\nschedule: [{operation: refresh}]\n",
+            6,
+            '"id" names no field of the documents: "b"',
+        ),
+        (
+            "indices:\n  - name: a\n    body: gone.json\nschedule: [{operation: refresh}]\n",
+            3,
+            'there is no file "gone.json" beside the track',
+        ),
+        ("requires: [percolater]\nschedule: [{operation: refresh}]\n", 1, 'did you mean "percolator"?'),
+        ("data-streams: [{name: a}]\nschedule: [{operation: refresh}]\n", 1, 'esbench cannot use "data-streams" yet'),
+        ("version: 3\nschedule: [{operation: refresh}]\n", 1, "version cannot be 3 (allowed: 2)"),
+    ],
+)
+def test_meaningless_track_is_refused_at_its_line(tmp_path: Path, text: str, line: int, expected: str) -> None:
+    message = failure(tmp_path, text)
+    assert message.startswith(f"track.yml:{line}: ")
+    assert expected in message
+    assert "\n" not in message
+
+
+def test_unknown_track_parameters_are_all_named(tmp_path: Path) -> None:
+    task = "{operation: refresh, clients: {{ clients | default(1) }}}"
+    text = "{% if flag %}{% include 'x.yml' %}{% endif %}\n" + f"schedule: [{task}]\n"
+    message = failure(tmp_path, text, params={"client": 3, "colour": "red"}, x__yml="x: {{ inner }}")
+    assert message == (
+        '--track-params: track "shop" has no parameters "client", "colour" '
+        '(did you mean "clients"? known: clients, flag, inner)'
+    )
+
+
+def test_template_refuses_a_parameter(tmp_path: Path) -> None:
+    root = write_track(tmp_path, "{{ fail('mode is a or b') }}")
+    with pytest.raises(UsageError, match=r"^--track-params: mode is a or b$"):
+        load(root)
+
+
+def test_track_with_a_python_part_is_refused(tmp_path: Path) -> None:
+    root = write_track(tmp_path, "schedule: [{operation: refresh}]", track__py="def register(registry): ...")
+    with pytest.raises(TrackError, match=r"track.py: esbench cannot run the Python part"):
+        load(root)
+
+
+def test_file_that_is_not_text_is_named(tmp_path: Path) -> None:
+    root = write_track(tmp_path, "")
+    (root / "track.yml").write_bytes(b"schedule: \xff")
+    with pytest.raises(TrackError, match=r"track.yml: is not UTF-8 text \(byte 10\)"):
+        load(root)

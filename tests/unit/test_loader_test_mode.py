@@ -1,0 +1,78 @@
+"""Test mode: every task small and quick, target rates kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from track_files import load, write_track
+
+from esbench.units import Rate
+
+
+@pytest.mark.parametrize(
+    ("keys", "attribute", "expected"),
+    [
+        ("clients: 2, iterations: 100, warmup-iterations: 50", "iterations", 2),
+        ("clients: 2, iterations: 100, warmup-iterations: 50", "warmup_iterations", 2),
+        ("clients: 8, iterations: 3", "iterations", 3),
+        ("requests: 100000", "requests", 100),
+        ("requests: 100000, clients: 256", "requests", 256),
+        ("time-period: 300, warmup-time-period: 60", "time_period_s", 3.0),
+        ("time-period: 300, warmup-time-period: 60", "warmup_time_s", 1.0),
+        ("time-period: 2", "time_period_s", 2.0),
+        ("time-period: 2", "warmup_time_s", None),
+        ("think-time: 5", "think_time_s", 1.0),
+    ],
+)
+def test_lengths_are_capped(tmp_path: Path, keys: str, attribute: str, expected: object) -> None:
+    root = write_track(tmp_path, f"schedule: [{{operation: refresh, {keys}}}]")
+    task = load(root, test_mode=True).challenges[0].tasks[0]
+    assert getattr(task, attribute) == expected
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        ("target-throughput: 50", Rate(50.0, "ops")),
+        ("target-interval: 12", Rate(1.0, "ops")),
+        ("target-throughput: 100 docs/s", Rate(1000.0, "docs")),  # a bulk of 1,000 documents a second
+        ("target-throughput: 5000 docs/s", Rate(5000.0, "docs")),
+    ],
+)
+def test_target_rates_stay_with_gaps_of_a_second_at_most(tmp_path: Path, target: str, expected: Rate) -> None:
+    root = write_track(tmp_path, f"schedule: [{{operation: {{operation-type: bulk, bulk-size: 1000}}, {target}}}]")
+    assert load(root, test_mode=True).challenges[0].tasks[0].schedule.rate == expected
+
+
+def test_stages_keep_their_proportions(tmp_path: Path) -> None:
+    root = write_track(
+        tmp_path,
+        "schedule:\n  - operation: refresh\n    warmup-time-period: 60\n    ramp-up-time-period: 30\n"
+        "    stages: [{for: 1m, target-throughput: 10}, {for: 2m, target-throughput: 20}]\n",
+    )
+    schedule = load(root, test_mode=True).challenges[0].tasks[0].schedule
+    assert [stage.duration_s for stage in schedule.stages] == pytest.approx([1.0, 2.0])
+    assert schedule.ramp_up_s == 1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "small"),
+    [
+        ("documents-2.json.bz2", "documents-2-1k.json.bz2"),
+        ("documents.json", "documents-1k.json"),
+        ("2024/logs.tar.gz", "2024/logs-1k.tar.gz"),
+    ],
+)
+def test_large_document_files_are_replaced_by_their_small_ones(tmp_path: Path, name: str, small: str) -> None:
+    root = write_track(
+        tmp_path,
+        "indices: [{name: a}]\ncorpora:\n  - name: c\n    documents:\n"
+        f"      - {{source-file: {name}, document-count: 5000, compressed-bytes: 9, uncompressed-bytes: 99}}\n"
+        "      - {source-file: tiny.json, document-count: 10, uncompressed-bytes: 99}\n"
+        "schedule: [{operation: refresh}]\n",
+    )
+    large, tiny = load(root, test_mode=True).corpora[0].documents
+    assert (large.source_file, large.document_count) == (small, 1000)
+    assert (large.compressed_bytes, large.uncompressed_bytes) == (None, None)
+    assert (tiny.source_file, tiny.document_count, tiny.uncompressed_bytes) == ("tiny.json", 10, 99)

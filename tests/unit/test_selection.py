@@ -1,0 +1,92 @@
+"""Which challenge and which of its tasks are raced."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from esbench.errors import UsageError
+from esbench.model import Challenge, Operation, Step, Task, Track
+from esbench.track.selection import choose_challenge, select_tasks
+
+
+def task(name: str, kind: str = "search", *tags: str) -> Task:
+    return Task(name, Operation(name, kind), tags=tags)
+
+
+CHALLENGE = Challenge(
+    "default",
+    (
+        Step((task("create", "create-index", "setup"),)),
+        Step((task("load", "bulk", "load"),)),
+        Step((task("a"), task("b"), task("c", "get")), completed_by="b"),
+    ),
+)
+TRACK = Track(
+    "shop",
+    Path("track.yml"),
+    "",
+    "",
+    (Challenge("one", CHALLENGE.steps), Challenge("two", CHALLENGE.steps, default=True)),
+)
+
+
+def left(include: list[str], exclude: list[str]) -> list[str]:
+    return [task.name for task in select_tasks(CHALLENGE, include, exclude).tasks]
+
+
+def test_the_default_challenge_is_chosen_unless_one_is_named() -> None:
+    assert choose_challenge(TRACK, None).name == "two"
+    assert choose_challenge(TRACK, "one").name == "one"
+
+
+def test_unknown_challenge_lists_the_known_ones() -> None:
+    with pytest.raises(UsageError, match=r'track "shop" has no challenge "tow" \(did you mean "two"\? known: one, two'):
+        choose_challenge(TRACK, "tow")
+
+
+@pytest.mark.parametrize(
+    ("include", "exclude", "expected"),
+    [
+        ([], [], ["create", "load", "a", "b", "c"]),
+        (["a"], [], ["a"]),
+        (["type:search", "create"], [], ["create", "a", "b"]),
+        (["tag:load"], [], ["load"]),
+        ([], ["tag:setup", "tag:load"], ["a", "b", "c"]),
+        ([], ["type:bulk", " a "], ["create", "b", "c"]),
+    ],
+)
+def test_filters_by_name_type_and_tag(include: list[str], exclude: list[str], expected: list[str]) -> None:
+    assert left(include, exclude) == expected
+
+
+def test_a_step_survives_with_its_matching_tasks() -> None:
+    (step,) = select_tasks(CHALLENGE, ["a", "c"], []).steps
+    assert [kept.name for kept in step.tasks] == ["a", "c"]
+    assert step.completed_by is None  # the task that would have ended the others is gone
+
+
+def test_a_step_keeps_the_task_that_ends_it() -> None:
+    assert select_tasks(CHALLENGE, [], ["a"]).steps[-1].completed_by == "b"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "guess"),
+    [("lod", "load"), ("tag:lod", "tag:load"), ("type:serch", "type:search"), ("type:load", "")],
+)
+def test_a_filter_that_matches_nothing_is_refused(wrong: str, guess: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        select_tasks(CHALLENGE, [], [wrong])
+    assert f'--exclude-tasks: "{wrong}" matches no task of challenge "default"' in str(caught.value)
+    assert f'did you mean "{guess}"?' in str(caught.value) or not guess
+
+
+def test_filters_that_leave_nothing_are_refused() -> None:
+    with pytest.raises(UsageError, match='no task of challenge "default" is left'):
+        select_tasks(CHALLENGE, [], ["create", "load", "type:search", "type:get"])
+
+
+def test_include_and_exclude_together_are_refused() -> None:
+    with pytest.raises(UsageError, match="exclude one another"):
+        select_tasks(CHALLENGE, ["a"], ["b"])
