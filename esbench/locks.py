@@ -70,6 +70,11 @@ def is_running(home: Path, race_id: str) -> bool:
     return _is_held(_folder(home) / f"{race_id}.lock")
 
 
+def status_now(home: Path, race_id: str, status: str) -> str:
+    """The status of a race: `died` for one whose record says running though its process is gone."""
+    return "died" if status == "running" and not is_running(home, race_id) else status
+
+
 def other_races(home: Path, own: str = "") -> tuple[RunningRace, ...]:
     """The races that run now under this home, except `own`; files that nobody holds are removed."""
     return tuple(

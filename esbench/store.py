@@ -124,11 +124,11 @@ class RaceFolder:
     def append_seconds(self, lines: bytes | Iterable[Mapping[str, Any]]) -> None:
         """Append to seconds.jsonl: mappings, one JSON line each, or lines that are encoded already.
 
-        All of one call goes out in a single write, so that a crash leaves whole seconds.
+        A crash in the middle of it leaves one incomplete line at the end of the file.
         """
         if not isinstance(lines, bytes):
             lines = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
-        with _writing(self.seconds_file), self.seconds_file.open("ab", buffering=0) as file:
+        with _writing(self.seconds_file), self.seconds_file.open("ab") as file:
             file.write(lines)
 
 

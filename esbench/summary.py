@@ -69,7 +69,7 @@ def notices(record: RaceRecord) -> tuple[Notice, ...]:
     if record.status == "failed":
         found.append(Notice(f"the race failed: {record.failure or 'no reason was kept'}", unusable=True))
     elif record.status != "complete":
-        found.append(Notice(f"the race is {record.status}: the figures are those of its finished tasks"))
+        found.append(Notice(f"the race is not complete ({record.status}): figures are those of its finished tasks"))
     if record.test_mode:
         found.append(Notice("test mode: the race was too small and too short for its figures to mean anything"))
     found.extend(Notice(text) for text in record.warnings)

@@ -127,7 +127,8 @@ def esbench_home() -> Path:
 
 
 def _unknown_option(name: str, command: click.Command, ctx: click.Context) -> UsageError:
-    if name in RALLY_OPTIONS:
-        return UsageError(f"{ctx.command_path} has no {name}", hint=RALLY_OPTIONS[name])
-    options = [option for param in command.get_params(ctx) for option in param.opts if option[:2] == "--"]
-    return UsageError(f'unknown option "{name}" of {ctx.command_path}', hint=did_you_mean(name, options))
+    hint = RALLY_OPTIONS.get(name)
+    if hint is None:
+        options = [option for param in command.get_params(ctx) for option in param.opts if option[:2] == "--"]
+        hint = did_you_mean(name, options)
+    return UsageError(f'unknown option "{name}" of {ctx.command_path}', hint=hint)

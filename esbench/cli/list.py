@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import click
 
 from esbench.cli.command import EsbenchGroup, esbench_home
@@ -20,14 +22,14 @@ def list_() -> None:
 @format_option
 def races(limit: int, track: str | None, challenge: str | None, form: str) -> None:
     """List the races that were run, the newest first."""
-    from esbench.locks import is_running
+    from esbench.locks import status_now
     from esbench.report.tables import race_list
     from esbench.store import RaceStore
 
     home = esbench_home()
     entries, damaged = RaceStore(home).entries(track=track, challenge=challenge, limit=limit)
-    running = {entry.race_id for entry in entries if entry.status == "running" and is_running(home, entry.race_id)}
-    print_document(race_list(entries, damaged, running), form)
+    entries = [replace(entry, status=status_now(home, entry.race_id, entry.status)) for entry in entries]
+    print_document(race_list(entries, damaged), form)
     if not entries:
         which = " of that track and challenge" if track or challenge else ""
         click.echo(f"esbench: there are no races{which} in {home / 'races'}", err=True)

@@ -5,7 +5,7 @@ A cell is text, a number, a mapping, `Above` or None (not measured). Building a 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -120,13 +120,13 @@ def _race_facts(record: RaceRecord) -> Table:
     return Table((Column("", "name"), Column("", "value")), tuple(facts))
 
 
-def race_list(entries: Sequence[RaceEntry], damaged: Sequence[DamagedRace], running: Collection[str]) -> Document:
-    """Races as a list; damaged ones are named in notices. `running`: the races whose process is alive."""
+def race_list(entries: Sequence[RaceEntry], damaged: Sequence[DamagedRace]) -> Document:
+    """Races as a list; damaged ones are named in notices."""
     rows = tuple(
         (
             entry.race_id,
             to_the_second(entry.started_at),
-            "died" if entry.status == "running" and entry.race_id not in running else entry.status,
+            entry.status,
             entry.track.name,
             entry.challenge,
             " ".join(f"{cluster.distribution} {cluster.version}" for cluster in entry.clusters.values()),

@@ -18,6 +18,7 @@ from races import golden_race, keep, task_of, with_task
 from esbench import __version__
 from esbench.cli.command import RALLY_OPTIONS
 from esbench.cli.main import COMMANDS, run
+from esbench.locks import RaceLock
 
 BASE, CONTENDER = "20261121t101530-4f2a", "20261121t111530-77aa"
 
@@ -100,8 +101,11 @@ def test_listing_races_imports_nothing_heavy(races: Path) -> None:
         (["show", "a", "b"], "unexpected extra argument"),
         (["compare", "--baseline", "last"], "Missing option '--contender'"),
         (["list", "races", "--limit", "0"], "0 is not in the range"),
-        (["compare", "--report-numbers-align=left"], "has no --report-numbers-align (leave it out:"),
-        (["--offline", "list"], "has no --offline (leave it out:"),
+        (
+            ["compare", "--report-numbers-align=left"],
+            'unknown option "--report-numbers-align" of esbench compare (leave it out:',
+        ),
+        (["--offline", "list"], 'unknown option "--offline" of esbench (leave it out:'),
         (["info"], "(use esbench list tracks)"),
         (["show", "last"], "there are no races in"),
         (["compare", "--baseline=a", "--contender=b"], 'there is no race "a"'),
@@ -168,6 +172,17 @@ def test_a_race_is_shown_by_last_and_by_a_unique_beginning(races: Path, capsys: 
     for name in ("last", CONTENDER, "20261121t11"):
         assert run(["show", name, "--format=json"]) == 0
         assert json.loads(capsys.readouterr().out)["facts"]["Race ID"] == CONTENDER
+
+
+def test_a_race_whose_process_is_gone_has_died(esbench_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    keep(esbench_home, golden_race(race_id="killed", status="running"))
+    with RaceLock(esbench_home, "alive"):
+        keep(esbench_home, golden_race(race_id="alive", status="running"))
+        assert run(["list", "races", "--format=json"]) == 0
+        listed = {race["race_id"]: race["status"] for race in json.loads(capsys.readouterr().out)}
+    assert listed == {"alive": "running", "killed": "died"}
+    assert run(["show", "killed"]) == 0
+    assert "the race is not complete (died)" in capsys.readouterr().out
 
 
 def test_a_report_file_is_overwritten_in_the_format_of_its_suffix(

@@ -103,7 +103,7 @@ def test_checks_and_errors_become_notices_with_their_remedy_and_an_example() -> 
     ("changes", "text"),
     [
         ({"status": "failed", "failure": "the node died"}, "the race failed: the node died"),
-        ({"status": "cancelled"}, "the race is cancelled: the figures are those of its finished tasks"),
+        ({"status": "cancelled"}, "the race is not complete (cancelled)"),
         ({"test_mode": True}, "test mode"),
         ({"warnings": ("another race ran",)}, "another race ran"),
     ],
@@ -159,7 +159,7 @@ def test_an_unknown_format_is_refused() -> None:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_an_empty_list_is_valid_in_every_format(form: str) -> None:
-    text = render(race_list([], [], ()), form)
+    text = render(race_list([], []), form)
     if form == "json":
         assert json.loads(text) == []
     if form == "csv":
@@ -254,16 +254,11 @@ def entry(**changes: Any) -> RaceEntry:
 
 
 def test_the_list_of_races_names_damaged_ones_below() -> None:
-    document = race_list([entry()], [DamagedRace("bad", "x/race.json: truncated", "")], ())
+    document = race_list([entry()], [DamagedRace("bad", "x/race.json: truncated", "")])
     assert document.notices == (Notice("race bad is left out: x/race.json: truncated"),)
     assert document.table.rows[0][:5] == ("a", "2026-11-21T10:15:30Z", "complete", "orders", "default")
 
 
-def test_a_race_whose_process_is_gone_has_died() -> None:
-    document = race_list([entry(status="running"), entry(race_id="b", status="running")], [], {"b"})
-    assert [row[2] for row in document.table.rows] == ["died", "running"]
-
-
 def test_a_race_of_a_session_says_its_place() -> None:
-    document = race_list([entry(session=Session("s1", "duel", "baseline", 2))], [], ())
+    document = race_list([entry(session=Session("s1", "duel", "baseline", 2))], [])
     assert document.table.rows[0][7] == "s1 baseline round 2"
