@@ -84,6 +84,7 @@ class Cluster:
         import logging
 
         from elastic_transport import NodeConfig, Urllib3HttpNode
+        from urllib3 import HTTPSConnectionPool
 
         # Its log would reach the terminal through logging's last resort; our errors say it in one line.
         logging.getLogger("elastic_transport").addHandler(logging.NullHandler())
@@ -92,26 +93,25 @@ class Cluster:
         nodes: list[BaseNode] = []
         for url in self.urls:
             parts = urlsplit(url)
-            config = NodeConfig(
-                scheme=parts.scheme,
-                host=parts.hostname or "",
-                port=parts.port or 9200,
-                headers=headers,
-                request_timeout=self.options.timeout_s,
-                http_compress=self.options.http_compress,
-            )
-            if parts.scheme == "https":
-                # urllib3 sets the context's verification again from these, so they must say the same.
-                config = config.replace(
-                    ssl_context=context,
+            node = Urllib3HttpNode(
+                NodeConfig(
+                    scheme=parts.scheme,
+                    host=parts.hostname or "",
+                    port=parts.port or 9200,
+                    headers=headers,
+                    request_timeout=self.options.timeout_s,
+                    http_compress=self.options.http_compress,
+                    ssl_context=context if parts.scheme == "https" else None,
                     verify_certs=self.options.verify_certs,
-                    ssl_assert_hostname=None if self.options.ssl_assert_hostname else False,
-                    ca_certs=self.options.ca_certs,
-                    client_cert=self.options.client_cert,
-                    client_key=self.options.client_key,
                     ssl_show_warn=False,
                 )
-            nodes.append(Urllib3HttpNode(config))
+            )
+            if isinstance(node.pool, HTTPSConnectionPool):
+                # The context alone decides, as for every other client: nothing is trusted in addition to
+                # ca_certs, and urllib3 does not match names once more.
+                node.pool.ca_certs = None
+                node.pool.assert_hostname = None if self.options.ssl_assert_hostname else False
+            nodes.append(node)
         return tuple(nodes)
 
     def request(
