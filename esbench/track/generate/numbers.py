@@ -169,8 +169,8 @@ class DecimalField(FractionField):
         super().__init__(spec, self._from, self._from + self._size - 1, decimals)
 
     def scaled(self, index: U64) -> I64:
-        offsets: I64 = below(draw(self._key, index), self._size).view(np.int64)
-        return offsets + self._from
+        numbers: I64 = below(draw(self._key, index), self._size).view(np.int64) + self._from
+        return numbers
 
 
 class LognormalField(FractionField):

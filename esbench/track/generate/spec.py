@@ -43,13 +43,13 @@ class SpecReader:
         if not isinstance(spec, Mapping):
             raise self.error(f"expected a mapping, not {spec!r}")
         self._left = {str(key): value for key, value in spec.items()}
-        self._known: list[str] = []
+        self._known: set[str] = set()
 
     def error(self, what: str, hint: str = "") -> TrackError:
         return TrackError(what, where=self.where, hint=hint)
 
     def take(self, key: str, default: Any = _REQUIRED) -> Any:
-        self._known.append(key)
+        self._known.add(key)
         if key in self._left:
             return self._left.pop(key)
         if default is _REQUIRED:
@@ -58,6 +58,7 @@ class SpecReader:
         return default
 
     def has(self, key: str) -> bool:
+        self._known.add(key)
         return key in self._left
 
     def integer(self, key: str, default: Any = _REQUIRED, *, minimum: int | None = None) -> int:

@@ -157,6 +157,8 @@ class WordsField(Field):
 
     def __init__(self, spec: SpecReader, compiler: Compiler, path: str) -> None:
         self._least, self._most = spec.span("count")
+        if self._most < 1:
+            raise spec.error('"count" must allow a word')
         vocabulary = spec.take("vocabulary", list(WORDS))
         if (
             not isinstance(vocabulary, list)
