@@ -49,16 +49,18 @@ def cell_text(cell: Cell, column: Column) -> str:
         return "-"
     if isinstance(cell, bool):
         return "yes" if cell else "no"
-    if isinstance(cell, str | Above):
-        return str(cell)
     if isinstance(cell, int | float):
-        sign = "+" if column.signed and cell > 0 else ""
-        if column.percent:
-            return f"{sign}{cell:.1f}%"
-        return f"{sign}{format_number(cell)}" if cell else "0"
+        return _number_text(cell, column)
     if isinstance(cell, Mapping):
         return pairs_text(cell)
-    return ", ".join(cell)
+    return str(cell) if isinstance(cell, str | Above) else ", ".join(cell)
+
+
+def _number_text(value: float, column: Column) -> str:
+    sign = "+" if column.signed and value > 0 else ""
+    if column.percent:
+        return f"{sign}{value:.1f}%"
+    return f"{sign}{format_number(value)}" if value else "0"
 
 
 def pairs_text(mapping: Mapping[str, Any]) -> str:
