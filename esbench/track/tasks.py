@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from esbench.errors import EsbenchError, did_you_mean
 from esbench.model import Challenge, Operation, Schedule, Stage, Step, Task, Variable
 from esbench.registry import Registry
+from esbench.track import templates
 from esbench.track.document import Node
 from esbench.track.schema import known_keys
+from esbench.track.templates import Encoding, Slot
+from esbench.track.variables import builtin_variables
 from esbench.units import Rate, parse_duration, parse_rate
 
 if TYPE_CHECKING:
@@ -27,7 +29,6 @@ _PARALLEL_DEFAULTS = (
     "time-period",
     "ramp-up-time-period",
 )
-_SLOT = re.compile(r"\$\[\[\s*([A-Za-z_][A-Za-z0-9_-]*)[^\]]*\]\]")
 _COMPLETED_BY_ANY = "any"
 
 
@@ -64,40 +65,38 @@ class TaskBuilder:
     def operation(self, node: Node) -> Operation:
         """An operation from its definition, or from the bare name of an operation type."""
         if isinstance(node.value, str):
-            return self._made(node, node.value, node.value, Operation(node.value, node.value))
-        kind = node.value["operation-type"]
-        return self._made(
-            node,
-            kind,
-            node.get("name", kind),
-            Operation(
+            operation = Operation(node.value, node.value)
+        else:
+            kind = node.value["operation-type"]
+            operation = Operation(
                 name=node.get("name", kind),
                 type=kind,
                 params={key: value for key, value in node.value.items() if key not in _OPERATION_KEYS},
                 variables=build_variables(node),
                 include_in_reporting=node.get("include-in-reporting"),
                 meta=node.get("meta", {}),
-            ),
-        )
+            )
+        if operation.type in self.operation_types:
+            self._check(node, operation)
+        else:
+            self.unknown.setdefault(operation.type, node)
+        return operation
 
-    def _made(self, node: Node, kind: str, name: str, operation: Operation) -> Operation:
-        if kind not in self.operation_types:
-            self.unknown.setdefault(kind, node)
-            return operation
-        if "param-source" in operation.params:
+    def _check(self, node: Node, operation: Operation) -> None:
+        label = f'operation "{operation.name}"'
+        if source := operation.params.get("param-source"):
             node["param-source"].fail(
-                f'operation "{name}" wants the parameter source "{operation.params["param-source"]}"',
+                f'{label} wants the parameter source "{source}"',
                 "parameter sources of a track.py are not supported",
             )
         known = {variable.name for variable in (*self.variables, *operation.variables)}
         for slot in _slots(operation.params):
             if slot not in known:
-                node.fail(f'operation "{name}" uses the undeclared variable $[[{slot}]]', did_you_mean(slot, known))
+                node.fail(f"{label} uses the undeclared variable $[[{slot}]]", did_you_mean(slot, known))
         try:
-            self.operation_types.get(kind).check(operation.params, "")
+            self.operation_types.get(operation.type).check(operation.params, "")
         except EsbenchError as error:
             raise node.failed(error) from None
-        return operation
 
     def refuse_unknown_types(self) -> None:
         """Raise one TrackError for all the operation types that nobody provides, at the place of the first."""
@@ -105,16 +104,11 @@ class TaskBuilder:
             return
         kinds = list(self.unknown)
         node = self.unknown[kinds[0]]
+        what, known = "operation type", {*self.operation_types}
+        if isinstance(node.value, str):  # it may have been meant as the name of an operation
+            what, known = "operation or operation type", known | set(self.operations)
         names = ", ".join(f'"{kind}"' for kind in kinds)
-        allowed = {*self.operation_types}
-        if isinstance(node.value, str):
-            node.fail(
-                f"unknown operation or operation type{'s' * (len(kinds) > 1)} {names}",
-                did_you_mean(kinds[0], allowed | set(self.operations)),
-            )
-        node["operation-type"].fail(
-            f"unknown operation type{'s' * (len(kinds) > 1)} {names}", did_you_mean(kinds[0], allowed)
-        )
+        node.fail(f"unknown {what}{'s' if len(kinds) > 1 else ''} {names}", did_you_mean(kinds[0], known))
 
     def _step(self, node: Node, meta: Mapping[str, Any]) -> Step:
         parallel = node.find("parallel")
@@ -138,7 +132,7 @@ class TaskBuilder:
             node["parallel"].fail('"parallel" cannot stand within "parallel"')
         operation = self._referenced(node["operation"])
         if (shown := node.get("include-in-reporting")) is not None:
-            operation = _shown(operation, shown)
+            operation = replace(operation, include_in_reporting=shown)
 
         def key(name: str) -> Node | None:
             return node.find(name) if name in node else inherited.get(name)
@@ -172,9 +166,12 @@ class TaskBuilder:
 
 def build_variables(node: Node) -> tuple[Variable, ...]:
     """The `variables` of a track or an operation; a name that is declared twice is an error."""
+    types = builtin_variables()
     found: dict[str, Variable] = {}
     for variable in node.find("variables") or ():
         name = variable.value["name"]
+        if (kind := variable.value["type"]) not in types:
+            variable["type"].fail(f'unknown {types.kind} "{kind}"', did_you_mean(kind, types))
         if name in found:
             variable.fail(f'the variable "{name}" is declared twice')
         params = {key: value for key, value in variable.value.items() if key not in ("name", "type")}
@@ -251,16 +248,10 @@ def _task_nodes(challenge: Node) -> Iterator[Node]:
         yield from [element] if parallel is None else parallel["tasks"]
 
 
-def _shown(operation: Operation, shown: bool) -> Operation:
-    from dataclasses import replace
-
-    return replace(operation, include_in_reporting=shown)
-
-
 def _slots(value: object) -> Iterator[str]:
     """The variables that a value of an operation uses, at any depth."""
     if isinstance(value, str):
-        yield from _SLOT.findall(value)
+        yield from (part.variable for part in templates.parse(value, Encoding.JSON) if isinstance(part, Slot))
     elif isinstance(value, Mapping):
         for key, inner in value.items():
             yield from _slots(key)

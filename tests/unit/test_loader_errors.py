@@ -181,6 +181,11 @@ def test_error_in_an_index_body_names_its_file(tmp_path: Path) -> None:
             'the variable "a" is declared twice',
         ),
         (
+            "variables:\n  - {name: a, type: sequenc}\nschedule: [{operation: refresh}]\n",
+            2,
+            'unknown variable type "sequenc" (did you mean "sequence"?',
+        ),
+        (
             "schedule:\n  - parallel:\n      completed-by: x\n      tasks: [{operation: refresh}]\n",
             3,
             '"completed-by" names no task of this "parallel": "x"',
