@@ -106,7 +106,7 @@ class Coordinator:
                         stdin=subprocess.DEVNULL,
                         stdout=log,
                         stderr=log,
-                        preexec_fn=_ignore_interrupt,
+                        start_new_session=True,  # the terminal's Ctrl-C would end them before the drain
                     )
                 self._workers.append(_Worker(number, process, Pipe(ours.detach())))
         return self
@@ -380,10 +380,6 @@ def _health(workers: Sequence[_Worker], before: dict[int, tuple[int, int]], loop
         if delay_ns and now_ns - since_ns > NS
     ]
     return WorkerHealth(run_delay_ratio=max(ratios, default=0.0), loop_lag_ms=loop_lag_ns / 1e6)
-
-
-def _ignore_interrupt() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _exit_reason(code: int | None) -> str:

@@ -306,12 +306,12 @@ class BulkProgram:
         self._acknowledged: dict[str, int] = {}
 
     def client(self, slot: int, headers: bytes) -> BulkClientProgram:
-        from esbench.track.bulk_source import BulkSource, client_slice
+        from esbench.track.bulk_source import BulkSource, partition
 
         sources: list[tuple[str, BulkSource]] = []
         clients = self._context.task.clients
         for documents in self._documents:
-            first, last = client_slice(documents.document_count, slot, clients)
+            first, last = partition(documents.document_count, clients, slot)
             last = first + round((last - first) * self._share)
             if last > first:
                 index = documents.target_index or self._context.default_index()

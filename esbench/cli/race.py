@@ -1,0 +1,131 @@
+"""`esbench race`: flags become RaceOptions, the record becomes a table and an exit code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from esbench.cli.command import EsbenchCommand, esbench_home
+from esbench.cli.output import check_report_file, print_document, report_options
+
+CANCELLED = 130
+DEFAULT_HEAP = "512m"
+
+
+@click.command(cls=EsbenchCommand)
+@click.option("--track", help="A track that esbench ships (esbench list tracks).")
+@click.option("--track-path", type=click.Path(path_type=Path), help="A folder or file of a track.")
+@click.option("--track-params", default="", metavar="PARAMS", help="k:v,k2:v2, inline JSON or a .json file.")
+@click.option("--challenge", help="The challenge to race; the track's default one otherwise.")
+@click.option("--include-tasks", default="", metavar="LIST", help="Only these: names, type:TYPE, tag:TAG.")
+@click.option("--exclude-tasks", default="", metavar="LIST", help="All but these: names, type:TYPE, tag:TAG.")
+@click.option("--target-hosts", default="", metavar="HOSTS", help="host:port,... of a cluster that runs already.")
+@click.option(
+    "--client-options", default="", metavar="OPTIONS", help="timeout:60,use_ssl:true, basic_auth_user:'x' ..."
+)
+@click.option("--pipeline", type=click.Choice(["embedded", "benchmark-only"]), help="Follows from --target-hosts.")
+@click.option(
+    "--distribution", "--distribution-version", default="", help="The embedded node: a name, version or path."
+)
+@click.option("--nodes", type=click.IntRange(min=1), default=1, show_default=True, help="Embedded nodes.")
+@click.option("--heap", default=DEFAULT_HEAP, show_default=True, help="Heap of each embedded node.")
+@click.option("--java-home", type=click.Path(path_type=Path), help="The Java for the embedded node.")
+@click.option("--keep-node", is_flag=True, help="Leave the embedded node running.")
+@click.option("--node-user", type=int, help="As root: the uid that runs the embedded node (64000).")
+@click.option("--race-id", help="The race's id; made up otherwise.")
+@click.option("--user-tags", default="", metavar="TAGS", help="k:v,k2:v2 kept in the record.")
+@click.option("--test-mode", is_flag=True, help="Everything small and quick; the figures mean nothing.")
+@click.option("--on-error", type=click.Choice(["abort", "continue"]), default="abort", show_default=True)
+@click.option("--strict", is_flag=True, help="A failed check makes the exit status 1.")
+@click.option("--workers", type=click.IntRange(min=1), help="Load worker processes; half of the cores otherwise.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of arrivals and draws.")
+@click.option("--kill-running-processes", is_flag=True, help="End this user's other races first.")
+@click.option("--quiet", is_flag=True, help="No progress, only the result.")
+@report_options
+def race(**flags: Any) -> int:
+    """Race a track against a cluster and keep the record."""
+    from esbench.engine.progress import NoProgress, Progress, TerminalProgress
+    from esbench.operations import builtin_operations
+    from esbench.race import failed_checks, outcome_error, run
+
+    report_file, report_format = flags["report_file"], flags["report_format"]
+    check_report_file(report_file, report_format)
+    options = _options(flags)
+    progress: Progress = NoProgress() if flags["quiet"] else TerminalProgress()
+    progress.say(f"race {options.race_id}")
+    record = run(options, builtin_operations(), progress)
+    if record.tasks:
+        from esbench.report.tables import summary
+
+        print_document(summary(record), flags["form"], report_file, report_format)
+    if (error := outcome_error(record)) is not None:
+        raise error
+    if record.status == "cancelled":
+        click.echo(f"esbench: cancelled; what was measured is in race {record.race_id}", err=True)
+        return CANCELLED
+    return 1 if flags["strict"] and failed_checks(record) else 0
+
+
+def _options(flags: dict[str, Any]) -> Any:
+    """RaceOptions from flags; every problem of a value is a UsageError before anything starts."""
+    from esbench.cli.values import parse_list, parse_mapping, parse_tags
+    from esbench.client_options import ClientOptions, Host, parse_hosts
+    from esbench.errors import UsageError
+    from esbench.load.coordinator import default_workers
+    from esbench.race import RaceOptions
+    from esbench.store import check_race_id, new_race_id
+    from esbench.track.loader import find_track
+    from esbench.units import parse_size
+
+    if flags["track"] and flags["track_path"]:
+        raise UsageError("--track and --track-path exclude each other")
+    if flags["include_tasks"] and flags["exclude_tasks"]:
+        raise UsageError("--include-tasks and --exclude-tasks exclude each other")
+    _check_pipeline(flags)
+    path = find_track(flags["track"], flags["track_path"])
+    client_options = ClientOptions.from_mapping(parse_mapping(flags["client_options"], "--client-options"))
+    hosts: tuple[Host, ...] = ()
+    if flags["target_hosts"]:
+        hosts, client_options = parse_hosts(parse_list(flags["target_hosts"], "--target-hosts"), client_options)
+    return RaceOptions(
+        home=esbench_home(),
+        race_id=check_race_id(flags["race_id"]) if flags["race_id"] else new_race_id(),
+        track_path=path,
+        track_params=parse_mapping(flags["track_params"], "--track-params", [path.parent]),
+        challenge=flags["challenge"],
+        include_tasks=parse_list(flags["include_tasks"], "--include-tasks", [path.parent]),
+        exclude_tasks=parse_list(flags["exclude_tasks"], "--exclude-tasks", [path.parent]),
+        user_tags=parse_tags(flags["user_tags"]),
+        test_mode=flags["test_mode"],
+        abort_on_error=flags["on_error"] == "abort",
+        workers=flags["workers"] or default_workers(),
+        seed=flags["seed"],
+        hosts=hosts,
+        client_options=client_options,
+        distribution=flags["distribution"],
+        nodes=flags["nodes"],
+        heap_bytes=parse_size(flags["heap"], "--heap"),
+        java_home=flags["java_home"],
+        keep_node=flags["keep_node"],
+        node_user=flags["node_user"],
+        kill_running_processes=flags["kill_running_processes"],
+    )
+
+
+def _check_pipeline(flags: dict[str, Any]) -> None:
+    from esbench.errors import UsageError
+
+    if flags["pipeline"] == "benchmark-only" and not flags["target_hosts"]:
+        raise UsageError("--pipeline=benchmark-only needs --target-hosts")
+    if flags["pipeline"] == "embedded" and flags["target_hosts"]:
+        raise UsageError("--pipeline=embedded starts its own node: leave out --target-hosts")
+    if flags["target_hosts"]:
+        node_flags = ("distribution", "java_home", "keep_node", "node_user")
+        given = [name for name in node_flags if flags[name]]
+        given += ["nodes"] if flags["nodes"] != 1 else []
+        given += ["heap"] if flags["heap"] != DEFAULT_HEAP else []
+        if given:
+            names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+            raise UsageError(f"{names} describe an embedded node: leave them out with --target-hosts")
