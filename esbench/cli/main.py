@@ -6,7 +6,6 @@ imported when they are run, so that help and lists answer at once.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -55,8 +54,9 @@ def run(arguments: list[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         return _fail("cancelled", CANCELLED, debug=debug)
     except BrokenPipeError:
-        # The reader of our output has gone (`| head`); Python must not try to flush to it again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        from esbench.cli.output import abandon_stdout
+
+        abandon_stdout()  # its reader has gone, as `| head` does
         return 1
     return code if isinstance(code, int) else 0
 

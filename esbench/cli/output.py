@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from esbench.errors import UsageError
+from esbench.errors import EsbenchError, UsageError
 
 if TYPE_CHECKING:
     from esbench.report.tables import Document
@@ -19,14 +19,20 @@ FORMATS = ("text", "json", "csv", "markdown")
 C = TypeVar("C", bound=Callable[..., Any])
 
 format_option = click.option(
-    "--format", "form", type=click.Choice(FORMATS), default="text", help="Format of the printed table."
+    "--format",
+    "form",
+    type=click.Choice(FORMATS, case_sensitive=False),
+    default="text",
+    help="Format of the printed table.",
 )
 
 
 def report_options(command: C) -> C:
     """--format, --report-file and --report-format: arguments `form`, `report_file`, `report_format`."""
     report_format = click.option(
-        "--report-format", type=click.Choice(FORMATS), help="Format of the report file, whatever its suffix."
+        "--report-format",
+        type=click.Choice(FORMATS, case_sensitive=False),
+        help="Format of the report file, whatever its suffix.",
     )
     report_file = click.option(
         "--report-file",
@@ -63,7 +69,7 @@ def print_document(
     else:
         check_report_file(report_file, report_format)
         _write(report_file, render(document, _file_format(report_file, report_format)))
-    click.echo(render(document, form, colour=wants_colour()), nl=False, color=True)
+    _print(render(document, form, colour=wants_colour()))
     if form == "csv" or (form == "json" and document.header is None):
         for notice in document.notices:
             click.echo(notice_line(notice), err=True)
@@ -85,6 +91,21 @@ def _file_format(report_file: Path, report_format: str | None) -> str:
             hint="end it in .md, .csv, .json or .txt, or add --report-format",
         )
     return form
+
+
+def _print(text: str) -> None:
+    try:
+        click.echo(text, nl=False, color=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        abandon_stdout()
+        raise EsbenchError(f"cannot be written: {error.strerror}", where="stdout") from error
+
+
+def abandon_stdout() -> None:
+    """Drop what stdout still holds, so that Python does not try again to write it when it exits."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _write(path: Path, text: str) -> None:

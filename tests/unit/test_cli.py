@@ -229,6 +229,15 @@ def test_a_reader_that_goes_away_is_no_error(races: Path) -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_result_that_cannot_be_printed_is_one_line(races: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "esbench.cli.main", "show", "last"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.stderr == "esbench: stdout: cannot be written: No space left on device\n"
+    assert done.returncode == 1
+
+
 def wait_for_reader(fifo: Path) -> int:
     """An open writing end of the fifo, as soon as somebody reads from it."""
     for _ in range(1000):
