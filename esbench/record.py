@@ -60,7 +60,7 @@ class Check:
 class Throughput:
     """Units per second over the measurement window; min, median, max of its whole seconds (three at least)."""
 
-    unit: str
+    unit: str  # what is counted: docs, ops, pages
     mean: float | None
     median: float | None = None
     min: float | None = None

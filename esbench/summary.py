@@ -91,7 +91,7 @@ def _task_figures(task: TaskResult, label: str) -> Iterator[Figure]:
     better = HIGHER if task.loop == "closed" else NEITHER
     throughput = task.throughput
     if task.target_rate_per_s is not None:
-        yield Figure("Target rate", label, task.target_rate_per_s, _per_second(task.target_unit or task.unit))
+        yield Figure("Target rate", label, task.target_rate_per_s, f"{task.target_unit or task.unit}/s")
     for name, value in (
         ("Min", throughput.min),
         ("Mean", throughput.mean),
@@ -99,7 +99,7 @@ def _task_figures(task: TaskResult, label: str) -> Iterator[Figure]:
         ("Max", throughput.max),
     ):
         if value is not None:
-            yield Figure(f"{name} throughput", label, value, _per_second(throughput.unit), better)
+            yield Figure(f"{name} throughput", label, value, f"{throughput.unit}/s", better)
     yield from _distribution("latency", label, task.latency_ms)
     yield from _distribution("service time", label, task.service_time_ms)
     measure = "latency" if task.loop == "open" else "service time"
@@ -144,7 +144,3 @@ def _task_notices(task: TaskResult, label: str) -> Iterator[Notice]:
 
 def _sentence(check: Check) -> str:
     return f"{check.message} ({check.hint})" if check.hint else check.message
-
-
-def _per_second(unit: str) -> str:
-    return unit if unit.endswith("/s") else f"{unit}/s"

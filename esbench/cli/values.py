@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from esbench.errors import UsageError
 
@@ -20,7 +19,6 @@ _FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _IPV6 = re.compile(r"\[[0-9a-fA-F]*:")  # [::1]:9200 is no JSON array
 _WORDS = {"true": True, "True": True, "false": False, "False": False, "None": None}
 _QUOTES = "'\""
-DEFAULT_PORT = 9200
 
 
 def parse_mapping(value: str, where: str, folders: Sequence[Path] = ()) -> dict[str, Any]:
@@ -54,58 +52,6 @@ def parse_list(value: str, where: str, folders: Sequence[Path] = ()) -> tuple[st
     if not isinstance(document, list) or not all(isinstance(item, str) for item in document):
         raise UsageError("expected a JSON array of strings", where=where)
     return tuple(document)
-
-
-def parse_hosts(value: str, where: str = "--target-hosts") -> dict[str, tuple[str, ...]]:
-    """Hosts by cluster from `a:9200,b:9200` (cluster "default"), a JSON array, or a JSON object of arrays.
-
-    A host comes out as HOST:PORT, or SCHEME://HOST:PORT when a scheme was given; the port is 9200 unless
-    said otherwise.
-    """
-    text = value.strip()
-    document = _json(text, where, (), opening="[{")
-    if document is None:
-        document = [_unquoted(item) for item in _split(text, ",", where) if item]
-    clusters = document if isinstance(document, dict) else {"default": document}
-    hosts = {name: _hosts(items, where) for name, items in clusters.items()}
-    if not hosts or not all(hosts.values()):
-        raise UsageError("names no host", where=where, hint="say 10.0.0.1:9200,10.0.0.2:9200")
-    return hosts
-
-
-def _hosts(items: object, where: str) -> tuple[str, ...]:
-    if isinstance(items, str):
-        items = items.split(",")
-    if not isinstance(items, list):
-        raise UsageError(f"expected an array of hosts, not {_kind(items)}", where=where)
-    return tuple(_host(item, where) for item in items)
-
-
-def _host(item: object, where: str) -> str:
-    if isinstance(item, Mapping) and set(item) <= {"host", "port", "scheme"} and "host" in item:
-        scheme = f"{item['scheme']}://" if "scheme" in item else ""
-        item = f"{scheme}{item['host']}:{item.get('port', DEFAULT_PORT)}"
-    if not isinstance(item, str):
-        raise UsageError(f"{item!r} is not a host", where=where, hint='say "10.0.0.1:9200"')
-    text = item.strip()
-    scheme, divider, rest = text.rpartition("://")
-    parts = urlsplit(f"//{rest}")
-    try:
-        port = parts.port
-    except ValueError:
-        raise UsageError(f'"{text}" has no valid port', where=where, hint='say "10.0.0.1:9200"') from None
-    if scheme not in ("", "http", "https") or not parts.hostname or re.search(r"\s", text):
-        raise UsageError(f'"{text}" is not a host', where=where, hint='say "10.0.0.1:9200"')
-    if parts.username is not None:
-        raise UsageError(
-            "a host must not carry a user or password",
-            where=where,
-            hint="say --client-options=\"basic_auth_user:'u',basic_auth_password:'p'\"",
-        )
-    if parts.path not in ("", "/") or parts.query:
-        raise UsageError(f'"{text}" has a path', where=where, hint="a host is an address and a port")
-    name = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return f"{scheme}{divider}{name}:{port or DEFAULT_PORT}"
 
 
 def _json(text: str, where: str, folders: Sequence[Path], *, opening: str) -> Any:

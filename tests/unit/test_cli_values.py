@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from esbench.cli.values import parse_hosts, parse_list, parse_mapping, parse_tags
+from esbench.cli.values import parse_list, parse_mapping, parse_tags
 from esbench.errors import UsageError
 
 WHERE = "--track-params"
@@ -115,38 +115,5 @@ def test_a_list_is_names_an_array_or_a_file(tmp_path: Path) -> None:
         parse_list("[1]", "--include-tasks")
 
 
-@pytest.mark.parametrize(
-    ("text", "hosts"),
-    [
-        ("10.0.0.1:9201,es", {"default": ("10.0.0.1:9201", "es:9200")}),
-        ("https://es:9243/", {"default": ("https://es:9243",)}),
-        ("http://es", {"default": ("http://es:9200",)}),
-        ("[::1]:9201, [fe80::2]", {"default": ("[::1]:9201", "[fe80::2]:9200")}),
-        ('["a:1", {"host": "b", "port": 2}]', {"default": ("a:1", "b:2")}),
-        ('{"default": ["a:1"], "remote": "b:2,c"}', {"default": ("a:1",), "remote": ("b:2", "c:9200")}),
-    ],
-)
-def test_hosts_come_out_by_cluster_with_a_port(text: str, hosts: dict[str, tuple[str, ...]]) -> None:
-    assert parse_hosts(text) == hosts
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "names no host"),
-        ("[]", "names no host"),
-        ('{"default": []}', "names no host"),
-        ("es:99999", "no valid port"),
-        ("es:http", "no valid port"),
-        ("ftp://es", "is not a host"),
-        ("a b", "is not a host"),
-        ("es:9200/index", "has a path"),
-        ("http://elastic:changeme@es", "must not carry a user or password.*--client-options"),
-        ("[1]", "is not a host"),
-        ('{"default": 1}', "expected an array of hosts, not a number"),
-    ],
-)
-def test_a_host_that_cannot_be_one_is_refused(text: str, message: str) -> None:
-    with pytest.raises(UsageError, match=message) as caught:
-        parse_hosts(text)
-    assert "changeme" not in str(caught.value)
+def test_a_list_that_begins_with_an_ipv6_address_is_no_json() -> None:
+    assert parse_list("[::1]:9200,[fe80::2]", "--target-hosts") == ("[::1]:9200", "[fe80::2]")

@@ -83,7 +83,7 @@ def test_tasks_of_several_clusters_say_which() -> None:
 
 
 def test_what_was_not_measured_has_no_row_and_says_so() -> None:
-    record = with_task(golden_race(), "bulk", throughput=Throughput("docs/s", None))
+    record = with_task(golden_race(), "bulk", throughput=Throughput("docs", None))
     assert not [metric for metric in metrics(record, "bulk") if "throughput" in metric]
     assert "bulk: nothing was completed in its measurement window, so it has no throughput" in texts(record)
 
@@ -237,7 +237,7 @@ def test_colours_do_not_move_the_columns() -> None:
 
 @pytest.mark.parametrize("form", ["markdown", "csv", "json"])
 def test_only_text_is_coloured(form: str) -> None:
-    other = with_task(golden_race(race_id="contender"), "bulk", throughput=Throughput("docs/s", 1.0))
+    other = with_task(golden_race(race_id="contender"), "bulk", throughput=Throughput("docs", 1.0))
     assert "\x1b" not in render(comparison(compare(golden_race(), other)), form, colour=True)
 
 
