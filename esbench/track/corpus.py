@@ -97,7 +97,7 @@ def _prepare_source(
     path = folder / hashlib.sha256(origin.encode()).hexdigest()[:16] / f"{source.name}.bulk"
     metadata = _read_metadata(path)
     if metadata is None:
-        digest = sha256_of(source)
+        digest = sha256_of(source, where)
         with _writing(path, where) as out:
             offsets = write_with_actions(
                 out,
@@ -110,7 +110,7 @@ def _prepare_source(
         metadata = _Metadata(part.document_count, offsets[-1], digest, stat.st_size, stat.st_mtime_ns)
         _finish(path, offsets, metadata, where)
     elif (metadata.source_size_bytes, metadata.source_mtime_ns) != (stat.st_size, stat.st_mtime_ns):
-        digest = sha256_of(source)
+        digest = sha256_of(source, where)
         if digest != metadata.digest:
             raise CorpusError(
                 f"{source} changed since earlier races (sha256 {metadata.digest[:12]} then, {digest[:12]} now)",
@@ -165,17 +165,18 @@ def _writing(path: Path, where: str) -> Iterator[BinaryIO]:
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("wb") as out:
-            yield out
-        partial.replace(path)
+        try:
+            with partial.open("wb") as out:
+                yield out
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
     except OSError as error:
         raise CorpusError(
             f"cannot write {path}: {error.strerror or error}",
             where=where,
             hint="free some space, or set ESBENCH_HOME to another disk",
         ) from error
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _of(progress: Progress, what: str, total: int) -> Callable[[int], None]:

@@ -43,10 +43,13 @@ def find_source(part: Documents, folders: list[Path], where: str) -> Path:
     raise CorpusError(f'the document file "{part.source_file}" is not there', where=where, hint=hint)
 
 
-def sha256_of(path: Path) -> str:
-    """sha256 (hex) of a file's bytes."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def sha256_of(path: Path, where: str) -> str:
+    """sha256 (hex) of a file's bytes; raises CorpusError where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise CorpusError(f"cannot read {path}: {error.strerror}", where=where) from error
 
 
 def write_with_actions(

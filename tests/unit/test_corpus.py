@@ -1,0 +1,243 @@
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import os
+import pickle
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from esbench.errors import CorpusError, TrackError
+from esbench.model import Corpus, Documents
+from esbench.track.corpus import prepare
+from esbench.track.generate.generator import Generator
+from esbench.track.generated_file import BLOCK
+from esbench.track.prepared import GROUP, DocumentFile
+from tests.unit.corpora import SPEC, from_file, generated, lines
+
+
+@pytest.mark.parametrize("count", [1, GROUP - 1, GROUP, GROUP + 1, BLOCK, BLOCK + 1, 5000])
+def test_a_generated_file_holds_the_generators_documents_in_order(tmp_path: Path, count: int) -> None:
+    documents = generated(tmp_path, count)
+    written = documents.path.read_bytes().splitlines()
+    assert written[::2] == Generator(SPEC).actions(0, count)
+    assert written[1::2] == Generator(SPEC).documents(0, count)
+    assert documents.size_bytes == documents.path.stat().st_size
+    assert (documents.id_field, documents.routing_field) == ("key", "user")
+    assert documents.digest == Generator(SPEC).digest
+
+
+def test_several_processes_write_the_same_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("esbench.track.generated_file._WORTH_A_PROCESS", 1000)
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    many = generated(tmp_path / "many", 15_000)
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    one = generated(tmp_path / "one", 15_000)
+    assert many.path.read_bytes() == one.path.read_bytes()
+    assert many.offsets_path.read_bytes() == one.offsets_path.read_bytes()
+
+
+def test_every_offset_is_where_its_document_starts(tmp_path: Path) -> None:
+    documents = generated(tmp_path, 1000)
+    file = DocumentFile(documents)
+    actions = Generator(SPEC).actions(0, 1000)
+    for number, action in enumerate(actions):
+        start = file.offset(number)
+        assert bytes(file.view[start : start + len(action)]) == action
+    assert file.offset(1000) == documents.size_bytes
+    with pytest.raises(ValueError, match="1001 of 1000"):
+        file.offset(1001)
+
+
+def test_a_prepared_file_is_written_once(tmp_path: Path) -> None:
+    told: list[tuple[str, int, int]] = []
+    corpora = [Corpus("small", (Documents(3000, generate=SPEC),))]
+    first = prepare(corpora, cache=tmp_path, track_dir=tmp_path, progress=lambda *step: told.append(step))
+    assert told[-1] == ("generating small", 3000, 3000)
+    told.clear()
+    assert prepare(corpora, cache=tmp_path, track_dir=tmp_path, progress=lambda *step: told.append(step)) == first
+    assert told == []
+    assert pickle.loads(pickle.dumps(first)) == first
+
+
+@pytest.mark.parametrize("ending", [".bulk", ".offsets", ".json"])
+def test_a_prepared_file_that_was_cut_is_made_anew(tmp_path: Path, ending: str) -> None:
+    documents = generated(tmp_path, 500)
+    whole = documents.path.read_bytes()
+    damaged = documents.path.with_suffix(ending)
+    damaged.write_bytes(damaged.read_bytes()[:-3])
+    assert generated(tmp_path, 500) == documents
+    assert documents.path.read_bytes() == whole
+
+
+def test_two_races_may_prepare_the_same_corpus_at_once(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from tests.unit.corpora import generated\n"
+        "print(generated(Path(sys.argv[1]), 60_000).path.stat().st_size)"
+    )
+    root = Path(__file__).parents[2]
+    both = [
+        subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, cwd=root)
+        for _ in range(2)
+    ]
+    sizes = [int(process.communicate()[0]) for process in both]
+    assert sizes == [generated(tmp_path, 60_000).size_bytes] * 2
+    assert not list(tmp_path.rglob("*.partial"))
+
+
+def test_documents_for_a_data_stream_are_created(tmp_path: Path) -> None:
+    documents = generated(tmp_path, 10, target_data_stream="logs")
+    assert documents.path.read_bytes().startswith(b'{"create":{"_id":')
+    assert documents.target_data_stream == "logs"
+
+
+def test_a_generator_that_means_nothing_is_a_track_error(tmp_path: Path) -> None:
+    spec = {"fields": {"key": {"type": "permutd", "of": "[0-9]{12}"}}}
+    with pytest.raises(TrackError) as caught:
+        generated(tmp_path, 10, spec)
+    assert str(caught.value).startswith('corpus "small": field "key": unknown type "permutd" (did you mean')
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_a_pattern_too_short_for_the_documents_is_told(tmp_path: Path) -> None:
+    spec = {"fields": {"key": {"type": "permuted", "of": "[0-9]{2}"}}}
+    with pytest.raises(TrackError, match="only 100 documents, not 101"):
+        generated(tmp_path, 101, spec)
+
+
+def test_a_cache_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CorpusError, match=r"cannot write .*ESBENCH_HOME"):
+        generated(tmp_path / "file", 10)
+
+
+def archive(folder: Path, ending: str, content: bytes) -> str:
+    path = folder / f"documents.json{ending}"
+    if ending == ".bz2":
+        path.write_bytes(bz2.compress(content))
+    elif ending == ".gz":
+        path.write_bytes(gzip.compress(content))
+    elif ending == ".zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
+            out.writestr("documents.json", content)
+    elif ending in {".tar", ".tar.gz"}:
+        with tarfile.open(path, "w:gz" if ending == ".tar.gz" else "w") as tar:
+            entry = tarfile.TarInfo("documents.json")
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+    else:
+        path.write_bytes(content)
+    return path.name
+
+
+@pytest.mark.parametrize("last_line_end", [b"\n", b""])
+@pytest.mark.parametrize("ending", ["", ".bz2", ".gz", ".zip", ".tar", ".tar.gz"])
+def test_documents_of_a_file_get_action_lines(tmp_path: Path, ending: str, last_line_end: bytes) -> None:
+    name = archive(tmp_path, ending, b"\n".join(lines(300)) + last_line_end)
+    documents = from_file(tmp_path, name, 300)
+    written = documents.path.read_bytes().splitlines()
+    assert written[::2] == [b'{"index":{}}'] * 300
+    assert written[1::2] == lines(300)
+    file = DocumentFile(documents)
+    assert bytes(file.view[file.offset(130) :]).splitlines()[1] == lines(300)[130]
+    assert (documents.id_field, documents.routing_field) == (None, None)
+
+
+def test_action_lines_of_a_file_are_kept(tmp_path: Path) -> None:
+    text = b"".join(b'{"index": {"_id": "%d"}}\n%b\n' % (n, line) for n, line in enumerate(lines(200)))
+    name = archive(tmp_path, "", text)
+    documents = from_file(tmp_path, name, 200, includes_action_and_meta_data=True)
+    assert documents.path.read_bytes() == text
+    assert DocumentFile(documents).group(2)[:2] == [b'{"index": {"_id": "128"}}', lines(200)[128]]
+    # The same file read otherwise is another preparation.
+    assert from_file(tmp_path, name, 400).path != documents.path
+
+
+def test_the_unpacked_file_serves_where_the_track_names_the_archive(tmp_path: Path) -> None:
+    archive(tmp_path, "", b"\n".join(lines(5)))
+    assert from_file(tmp_path, "documents.json.bz2", 5, compressed_bytes=1).document_count == 5
+
+
+def test_a_downloaded_file_is_found_in_the_cache(tmp_path: Path) -> None:
+    folder = tmp_path / "cache" / "filed"
+    folder.mkdir(parents=True)
+    name = archive(folder, ".bz2", b"\n".join(lines(5)))
+    assert from_file(tmp_path, name, 5).document_count == 5
+
+
+def test_a_file_that_is_nowhere_names_the_url_and_the_folder(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError) as caught:
+        from_file(tmp_path, "d.json.bz2", 5, base_url="https://example.org/corpora/")
+    folder = tmp_path / "cache" / "filed"
+    assert f"download https://example.org/corpora/d.json.bz2 to {folder}/" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "keys", "message"),
+    [
+        (b"{}\n{}\n", {}, "holds 2 documents, not 3"),
+        (b"{}\n{}\n{}\n{}\n", {}, "holds 4 documents, not 3"),
+        (b"", {}, "holds 0 documents, not 3"),
+        (b"{}\n\n{}\n{}\n", {}, "a blank line between line 1 and 4"),
+        (b"{}\n{}\n{}\n", {"uncompressed_bytes": 8}, "has 9 bytes unpacked, not 8"),
+        (b"{}\n{}\n{}\n", {"compressed_bytes": 8}, "has 9 bytes, not 8"),
+        (b"{}\n{}\n{}\n", {"includes_action_and_meta_data": True}, "ends with an action line"),
+    ],
+)
+def test_a_file_that_is_not_what_the_track_says_is_refused(
+    tmp_path: Path, content: bytes, keys: dict[str, Any], message: str
+) -> None:
+    name = archive(tmp_path, "", content)
+    with pytest.raises(CorpusError, match=message):
+        from_file(tmp_path, name, 3, **keys)
+    assert not list((tmp_path / "cache").rglob("*.*"))
+
+
+@pytest.mark.parametrize("ending", [".bz2", ".gz", ".zip", ".tar.gz"])
+def test_a_damaged_archive_is_refused(tmp_path: Path, ending: str) -> None:
+    name = archive(tmp_path, ending, b"\n".join(lines(3000)))
+    whole = (tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(CorpusError, match="is damaged"):
+        from_file(tmp_path, name, 3000)
+
+
+def test_an_archive_of_several_files_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "d.zip", "w") as out:
+        out.writestr("a", "{}\n")
+        out.writestr("b", "{}\n")
+    with pytest.raises(CorpusError, match="holds 2 files, not one"):
+        from_file(tmp_path, "d.zip", 1)
+
+
+def test_a_file_that_changed_since_earlier_races_is_refused(tmp_path: Path) -> None:
+    name = archive(tmp_path, "", b"\n".join(lines(9)))
+    documents = from_file(tmp_path, name, 9)
+    os.utime(tmp_path / name, ns=(1, 1))
+    assert from_file(tmp_path, name, 9) == documents  # touched, not changed
+    archive(tmp_path, "", b"\n".join(reversed(lines(9))))
+    with pytest.raises(CorpusError, match="changed since earlier races"):
+        from_file(tmp_path, name, 9)
+
+
+def test_a_count_that_the_track_corrects_later_is_checked_too(tmp_path: Path) -> None:
+    name = archive(tmp_path, "", b"\n".join(lines(9)))
+    from_file(tmp_path, name, 9)
+    with pytest.raises(CorpusError, match="holds 9 documents, not 8"):
+        from_file(tmp_path, name, 8)
+
+
+def test_preparing_does_not_import_numpy(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from tests.unit.corpora import generated\n"
+        "import esbench.track.bulk_source, esbench.track.feed, esbench.track.sampler\n"
+        "generated(Path(sys.argv[1]), 100); sys.exit('numpy' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, cwd=Path(__file__).parents[2])

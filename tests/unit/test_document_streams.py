@@ -1,0 +1,221 @@
+"""Bulks, feeds and samplers: what workers take from prepared documents."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from esbench.errors import TrackError
+from esbench.track.bulk_source import BulkSource, partition
+from esbench.track.feed import DocumentFeed
+from esbench.track.generate.generator import Generator
+from esbench.track.prepared import PreparedDocuments
+from esbench.track.sampler import DocumentSampler
+from tests.unit.corpora import SPEC, from_file, generated, lines
+
+
+@pytest.mark.parametrize(("count", "clients"), [(10, 4), (1000, 7), (3, 8), (0, 2), (200_000, 64)])
+def test_the_parts_of_all_clients_are_the_whole(count: int, clients: int) -> None:
+    parts = [partition(count, clients, slot) for slot in range(clients)]
+    assert parts[0][0] == 0
+    assert parts[-1][1] == count
+    assert all(before[1] == after[0] for before, after in pairwise(parts))
+    sizes = [last - first for first, last in parts]
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_parts_are_dealt_as_rally_deals_them() -> None:
+    assert [partition(10, 4, slot) for slot in range(4)] == [(0, 2), (2, 5), (5, 8), (8, 10)]
+
+
+@pytest.mark.parametrize("bulk_size", [1, 7, 64, 100, 5000])
+def test_the_bulks_of_all_clients_are_the_file(tmp_path: Path, bulk_size: int) -> None:
+    documents = generated(tmp_path, 1003)
+    bodies = []
+    for slot in range(3):
+        first, last = partition(1003, 3, slot)
+        source = BulkSource(documents, first, last, bulk_size)
+        bulks = list(source)
+        assert len(bulks) == len(source)
+        assert [docs for _, docs in bulks[:-1]] == [bulk_size] * (len(bulks) - 1)
+        assert sum(docs for _, docs in bulks) == last - first
+        for body, docs in bulks:
+            assert bytes(body).count(b"\n") == 2 * docs
+            assert bytes(body[-1:]) == b"\n"
+        bodies += [bytes(body) for body, _ in bulks]
+        source.close()
+    assert b"".join(bodies) == documents.path.read_bytes()
+
+
+def test_a_bulk_outlives_its_closed_source(tmp_path: Path) -> None:
+    source = BulkSource(generated(tmp_path, 10), 0, 10, 5)
+    body, _ = next(iter(source))
+    source.close()
+    assert bytes(body).startswith(b'{"index":')
+
+
+def test_an_empty_part_has_no_bulks(tmp_path: Path) -> None:
+    assert list(BulkSource(generated(tmp_path, 10), 4, 4, 5)) == []
+    with pytest.raises(ValueError, match=r"4\.\.11 of 10"):
+        BulkSource(generated(tmp_path, 10), 4, 11, 5)
+
+
+@pytest.fixture
+def documents(tmp_path: Path) -> PreparedDocuments:
+    return generated(tmp_path, 1000)
+
+
+def test_a_feed_gives_each_stripe_its_own_documents(documents: PreparedDocuments) -> None:
+    made = Generator(SPEC)
+    keys = made.values(["_id", "_routing"], range(1000, 9000))
+    bodies = made.documents(1000, 8000)
+    for stripe in range(2):
+        feed = DocumentFeed(documents, 1000 + stripe, 2)
+        feed.start()
+        try:
+            for expected in range(1000 + stripe, 9000, 2):
+                document_id, routing = keys[expected - 1000]
+                assert feed.next() == (expected, document_id.encode(), routing.encode(), bodies[expected - 1000])
+        finally:
+            feed.close()
+
+
+def test_a_feed_counts_the_documents_that_it_waited_for(documents: PreparedDocuments) -> None:
+    feed = DocumentFeed(documents, 0, 1)
+    feed.start()
+    try:
+        while not feed.waits:  # faster than any process can make documents
+            index = feed.next()[0]
+        assert index > 200
+    finally:
+        feed.close()
+
+
+def test_the_child_of_a_feed_ends_when_nobody_reads_any_more(documents: PreparedDocuments) -> None:
+    feed = DocumentFeed(documents, 0, 1)
+    feed.start()
+    child = feed._source._child  # type: ignore[union-attr]
+    assert child.poll() is None
+    child.stdout.close()
+    assert child.wait(timeout=10) == -13  # SIGPIPE
+    feed.close()
+
+
+def test_closing_a_feed_ends_its_child(documents: PreparedDocuments) -> None:
+    feed = DocumentFeed(documents, 0, 1)
+    feed.close()
+    assert feed._source._child.poll() is not None  # type: ignore[union-attr]
+
+
+def test_a_feed_beyond_the_last_possible_document_says_so(tmp_path: Path) -> None:
+    spec = {"fields": {"key": {"type": "permuted", "of": "[0-9]{4}"}}}
+    feed = DocumentFeed(generated(tmp_path, 10, spec), 9_990, 1)
+    with pytest.raises(TrackError, match="only 10,000 documents"):
+        feed.start()
+    feed.close()
+
+
+def test_a_feed_whose_child_dies_says_so(documents: PreparedDocuments) -> None:
+    feed = DocumentFeed(documents, 0, 1)
+    feed.start()
+    feed._source._child.kill()  # type: ignore[union-attr]
+    with pytest.raises(Exception, match="the generator process ended"):
+        for _ in range(100_000):
+            feed.next()
+    feed.close()
+
+
+@pytest.mark.parametrize(("first", "step"), [(0, 1), (95, 1), (3, 40), (1000, 7), (63, 64), (5, 100)])
+def test_a_feed_of_a_file_starts_over_at_its_end(tmp_path: Path, first: int, step: int) -> None:
+    (tmp_path / "d.json").write_bytes(b"\n".join(lines(100)))
+    feed = DocumentFeed(from_file(tmp_path, "d.json", 100), first, step)
+    feed.start()
+    for index in range(first, first + 300 * step, step):
+        assert feed.next() == (index, b"", b"", lines(100)[index % 100])
+    assert feed.waits == 0
+    feed.close()
+
+
+def test_a_feed_of_a_file_gives_the_ids_of_its_action_lines(tmp_path: Path) -> None:
+    text = b'{"index":{"_id":"a","routing":"r"}}\n{"n":1}\n{"index":{"_id":2,"_routing":"s"}}\n{"n":2}\n'
+    (tmp_path / "d.json").write_bytes(text)
+    feed = DocumentFeed(from_file(tmp_path, "d.json", 2, includes_action_and_meta_data=True), 0, 1)
+    feed.start()
+    assert [feed.next() for _ in range(2)] == [(0, b"a", b"r", b'{"n":1}'), (1, b"2", b"s", b'{"n":2}')]
+    feed.close()
+
+
+def draws(documents: PreparedDocuments, pick: str = "uniform", count: int = 3000, **keys: Any) -> list[tuple[Any, ...]]:
+    wanted = {"fields": ["key", "user", "at.n", "_id", "_routing"], "params": {}, "seed": 5, "indexed": 1000} | keys
+    sampler = DocumentSampler(documents, pick=pick, **wanted)
+    return [sampler.draw() for _ in range(count)]
+
+
+@pytest.mark.parametrize("pick", ["uniform", "zipf", "recent"])
+def test_drawn_fields_belong_to_one_indexed_document(documents: PreparedDocuments, pick: str) -> None:
+    real = {
+        (document["key"], document["user"], document["at"]["n"], document["key"], document["user"])
+        for document in map(json.loads, documents.path.read_bytes().splitlines()[1::2])
+    }
+    assert set(draws(documents, pick)) <= real
+
+
+@pytest.mark.parametrize("pick", ["uniform", "zipf", "recent"])
+def test_draws_follow_the_seed_alone(documents: PreparedDocuments, pick: str) -> None:
+    assert draws(documents, pick) == draws(documents, pick)
+    assert draws(documents, pick) != draws(documents, pick, seed=6)
+
+
+def test_uniform_draws_reach_every_document_about_as_often(documents: PreparedDocuments) -> None:
+    seen = Counter(key for (key,) in draws(documents, count=50_000, fields=["key"]))
+    assert len(seen) == 1000
+    assert 20 < min(seen.values()) < 50 < max(seen.values()) < 90
+
+
+def test_zipf_draws_have_favourites_that_every_seed_shares(documents: PreparedDocuments) -> None:
+    first, second = (Counter(draws(documents, "zipf", 20_000, fields=["key"], seed=seed)) for seed in (1, 2))
+    assert [key for key, _ in first.most_common(2)] == [key for key, _ in second.most_common(2)]
+    assert first.most_common(1)[0][1] / 20_000 == pytest.approx(0.1336, abs=0.01)  # 1 / H(1000)
+    assert len(Counter(draws(documents, "zipf", 20_000, fields=["key"], params={"exponent": 3.0}))) < len(first)
+
+
+def test_recent_draws_prefer_the_last_documents(documents: PreparedDocuments) -> None:
+    made = Generator(SPEC)
+    places = [made.index_of("key", key) for (key,) in draws(documents, "recent", fields=["key"])]
+    assert Counter(places).most_common(1)[0][0] == 999
+    assert sum(place >= 900 for place in places) / len(places) > 0.6
+
+
+def test_a_sampler_of_a_file_draws_its_documents(tmp_path: Path) -> None:
+    (tmp_path / "d.json").write_bytes(b"\n".join(lines(300)))
+    filed = from_file(tmp_path, "d.json", 300)
+    seen = Counter(draws(filed, count=20_000, fields=["n", "text"], indexed=200))
+    assert set(seen) == {(n, "x" * (n * 7 % 90)) for n in range(200)}
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"pick": "unifrom"}, 'unknown pick "unifrom" (did you mean "uniform"?'),
+        ({"fields": ["kee"]}, 'no field "kee" (did you mean "key"?'),
+        ({"indexed": 0}, "there is no indexed document"),
+        ({"params": {"exponent": "x"}}, '"exponent" must be a number'),
+    ],
+)
+def test_a_draw_that_means_nothing_is_told_before_the_clock(
+    documents: PreparedDocuments, keys: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(TrackError) as caught:
+        draws(documents, **keys)
+    assert message in str(caught.value)
+
+
+def test_a_field_that_a_file_lacks_is_told(tmp_path: Path) -> None:
+    (tmp_path / "d.json").write_bytes(b"\n".join(lines(3)))
+    with pytest.raises(TrackError, match=r'a document has no field "txt" .*"text"'):
+        draws(from_file(tmp_path, "d.json", 3), fields=["txt"])
