@@ -9,7 +9,7 @@ import asyncio
 import time
 import zlib
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, cast
 
 import httptools
 
@@ -85,8 +85,7 @@ class Connection(asyncio.Protocol):
     # asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by inheritance
 
     def data_received(self, data: bytes) -> None:
         self._data_ns = clock_ns()
