@@ -1,0 +1,29 @@
+# Two commands need nothing but Python 3.11 or later: `make race` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: race test lint clean
+
+race: $(READY)  ## race the orders track on an embedded Elasticsearch and print the table
+	$(BIN)/esbench race --track=orders
+
+test: $(READY)  ## run all tests, the races on a real node included
+	$(BIN)/pytest
+
+lint: $(READY)  ## style and types
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[lint]'
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "esbench needs Python 3.11 or later: make PYTHON=python3.12 ..." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[embedded,test]'
+	@touch $@
