@@ -67,9 +67,14 @@ class RaceError(EsbenchError):
 def did_you_mean(word: str, allowed: Iterable[str]) -> str:
     """A hint for a mistyped name: `did you mean "x"?` and the allowed names, at most twenty of them."""
     names = sorted(allowed)
-    close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
-    guess = f'did you mean "{close[0]}"? ' if close else ""
     if not names:
-        return f"{guess}there are none"
+        return "there are none"
+    guess = nearest(word, names)
     more = f" and {len(names) - 20} more" if len(names) > 20 else ""
-    return f"{guess}known: {', '.join(names[:20])}{more}"
+    return f"{guess}{' ' if guess else ''}known: {', '.join(names[:20])}{more}"
+
+
+def nearest(word: str, allowed: Iterable[str]) -> str:
+    """A hint without the list: `did you mean "x"?`, or nothing when no name is near."""
+    close = difflib.get_close_matches(word, sorted(allowed), n=1, cutoff=0.6)
+    return f'did you mean "{close[0]}"?' if close else ""

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from esbench.errors import RecordError, UsageError, did_you_mean
+from esbench.errors import RecordError, UsageError, did_you_mean, nearest
 from esbench.record import SCHEMA, RaceRecord, Session, TrackFacts, redact
 
 T = TypeVar("T")
@@ -219,8 +219,7 @@ class RaceStore:
     @staticmethod
     def _known(race: str, ids: list[str]) -> str:
         if len(ids) > 5:
-            close = did_you_mean(race, ids).split("known:")[0]
-            return f"{close}esbench list races shows all {len(ids)}"
+            return f"{nearest(race, ids)} esbench list races shows all {len(ids)}".strip()
         return did_you_mean(race, ids)
 
 

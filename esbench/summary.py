@@ -115,6 +115,8 @@ def _task_figures(task: TaskResult, label: str) -> Iterator[Figure]:
     for part in task.requests_by_name:
         name = f"{label}/{part.name}"
         yield Figure("requests", name, part.requests, "")
+        if part.requests == task.requests and len(task.requests_by_name) == 1:
+            continue  # all results are of one class: its figures are the task's
         yield from _distribution("service time", name, part.service_time_ms)
         if part.requests:
             yield Figure("error rate", name, 100 * part.errors / part.requests, "%", LOWER)

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from esbench.errors import UsageError, did_you_mean
+from esbench.errors import UsageError, did_you_mean, nearest
 
 _LEAVE_OUT = "leave it out: "
 RALLY_OPTIONS: Mapping[str, str] = {
@@ -24,6 +24,7 @@ RALLY_OPTIONS: Mapping[str, str] = {
     "--enable-driver-profiling": _LEAVE_OUT + "the driver's lag, share and CPU are in every record",
     "--ignore-unused-track-params": "remove the parameters that the track does not know",
     "--load-driver-hosts": "use --workers=N for more worker processes on this host",
+    "--multi-cluster": "race one cluster at a time",
     "--no-quiet": _LEAVE_OUT + "progress is shown unless --quiet is given",
     "--offline": _LEAVE_OUT + "what was downloaded once is used without the network",
     "--plugin-params": "use --distribution=FOLDER of a node that has the plugins, or --target-hosts",
@@ -37,6 +38,8 @@ RALLY_OPTIONS: Mapping[str, str] = {
     "--team-path": "the node is described by --distribution, --heap and --nodes",
     "--team-repository": "the node is described by --distribution, --heap and --nodes",
     "--team-revision": "the node is described by --distribution, --heap and --nodes",
+    "--telemetry": _LEAVE_OUT + "the cluster's own statistics are in every record",
+    "--telemetry-params": _LEAVE_OUT + "the cluster's own statistics are in every record",
     "--track-repository": "use --track-path=FOLDER of a track in a checked-out repository",
     "--track-revision": "use --track-path=FOLDER of a track in a checked-out repository",
     "--user-tag": "use --user-tags",
@@ -130,5 +133,5 @@ def _unknown_option(name: str, command: click.Command, ctx: click.Context) -> Us
     hint = RALLY_OPTIONS.get(name)
     if hint is None:
         options = [option for param in command.get_params(ctx) for option in param.opts if option[:2] == "--"]
-        hint = did_you_mean(name, options)
+        hint = nearest(name, options) or f"{ctx.command_path} --help lists them"
     return UsageError(f'unknown option "{name}" of {ctx.command_path}', hint=hint)

@@ -13,7 +13,7 @@ from races import golden_race, task_of, with_task
 
 from esbench.compare import compare
 from esbench.errors import UsageError
-from esbench.record import Check, ErrorKind, RaceRecord, Session, Throughput
+from esbench.record import Check, ErrorKind, NamedRequest, RaceRecord, Session, Throughput
 from esbench.report.render import FORMATS, render
 from esbench.report.tables import Above, Column, Document, Table, comparison, race_list, summary
 from esbench.report.text import cell_text
@@ -65,6 +65,15 @@ def test_an_open_loop_shows_its_target_its_latency_and_the_drivers_lag() -> None
 def test_the_halves_of_a_sequence_have_rows_of_their_own() -> None:
     assert "p50 service time" in metrics(golden_race(), "read-after-write/get")
     assert "p50 service time" in metrics(golden_race(), "read-after-write/index")
+
+
+def test_the_only_class_of_results_shows_its_count_and_does_not_repeat_the_task() -> None:
+    created = NamedRequest("created", 400, 0, {"p50": 191.0})
+    record = with_task(golden_race(), "bulk", requests_by_name=(created,))
+    assert metrics(record, "bulk/created") == ["requests"]
+    updated = NamedRequest("updated", 1, 0, {"p50": 9.0})
+    record = with_task(golden_race(), "bulk", requests_by_name=(replace(created, requests=399), updated))
+    assert metrics(record, "bulk/created") == ["requests", "p50 service time", "error rate"]
 
 
 def test_an_administrative_task_is_hidden_unless_it_failed() -> None:
