@@ -43,7 +43,8 @@ def assemble(distribution: Distribution, downloader: Downloader, servers: Path, 
 
 
 def _folder_name(distribution: Distribution, left_out: tuple[str, ...]) -> str:
-    recipe = hashlib.sha256(repr((RECIPE, distribution, left_out)).encode()).hexdigest()[:8]
+    parts = (RECIPE, distribution.archive, distribution.replaces, distribution.modules, left_out)
+    recipe = hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
     without = "".join(f"-without-{name}" for name in left_out)
     return f"{distribution.name}{without}-{recipe}"
 

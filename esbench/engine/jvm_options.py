@@ -30,7 +30,7 @@ def rewrite_jvm_options(
             dropped_cms = True
             continue
         module = re.fullmatch(r"--add-modules=([\w.]+)", option)
-        if module and java.lacks_module(module[1]):
+        if module and java.lacks((module[1],)):
             continue
         lines.append(_GC_LOG.sub(lambda match: f"{match[1]}{logs}/gc.log", line.strip()))
     if dropped_cms:

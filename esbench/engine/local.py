@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Container
 from pathlib import Path
 
 from esbench.engine.archives import SUFFIXES, share_read_only, unpack
@@ -13,9 +14,11 @@ from esbench.engine.server import inspect_server
 from esbench.errors import UsageError
 
 
-def is_path(distribution: str) -> bool:
-    """Whether a --distribution means a file or folder rather than a name of the catalog."""
-    return "/" in distribution or distribution.lower().endswith(SUFFIXES) or Path(distribution).expanduser().is_dir()
+def is_path(distribution: str, catalog: Container[str]) -> bool:
+    """Whether a --distribution means a file or folder; a name of the catalog wins over a folder of that name."""
+    if "/" in distribution or distribution.lower().endswith(SUFFIXES):
+        return True
+    return distribution not in catalog and Path(distribution).is_dir()
 
 
 def open_local(distribution: str, servers: Path, progress: Progress, *, for_all_users: bool) -> Path:

@@ -130,27 +130,33 @@ class Node:
         """Let the node live on without this process and without its guard."""
         if self._guard is not None:
             self._say("release")
-            self._end_guard()
+            self.begin_stop()  # closes the input; the guard has its order already
+            self._await_guard(self._guard)
 
-    def stop(self) -> list[str]:
-        """End the node, save its logs, remove its folder; returns what went wrong, if anything."""
+    def begin_stop(self) -> None:
+        """Order the node's end, without waiting for it."""
+        if self._guard is not None and self._guard.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self._guard.stdin.close()
+            self._guard.stdin = None
+
+    def finish_stop(self) -> list[str]:
+        """Return when the node has ended, its logs are saved and its folder is gone; says what went wrong."""
         if self._guard is None:
-            shutil.rmtree(self.plan.folder, ignore_errors=True)  # prepared, never launched
-            with contextlib.suppress(OSError):
-                self.plan.folder.parent.rmdir()
+            self._remove_folder()  # prepared, never launched
             return []
-        return self._end_guard()
+        self.begin_stop()
+        return self._await_guard(self._guard)
 
-    def _end_guard(self) -> list[str]:
-        guard, self._guard = self._guard, None
-        if guard is None:
-            return []
+    def _await_guard(self, guard: subprocess.Popen[bytes]) -> list[str]:
         try:
-            told, _ = guard.communicate(timeout=GUARD_PATIENCE_S)  # closes its input: the order to end
+            told, _ = guard.communicate(timeout=GUARD_PATIENCE_S)
         except subprocess.TimeoutExpired:
             guard.kill()
             told, _ = guard.communicate()
-        problems = [str(json.loads(line)["error"]) for line in (self._buffer + told).splitlines() if b'"error"' in line]
+        self._guard = None
+        events = [json.loads(line) for line in (self._buffer + told).splitlines()]
+        problems = [str(event["error"]) for event in events if "error" in event]
         if guard.returncode != 0:
             problems.append(self._end_without_guard())
         return problems
@@ -159,10 +165,13 @@ class Node:
         if self.pid is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, 9)
+        self._remove_folder()
+        return "the guard of the node was killed: the node was ended without saving its logs"
+
+    def _remove_folder(self) -> None:
         shutil.rmtree(self.plan.folder, ignore_errors=True)
         with contextlib.suppress(OSError):
             self.plan.folder.parent.rmdir()
-        return "the guard of the node was killed: the node was ended without saving its logs"
 
     def _say(self, line: str) -> None:
         if self._guard is None or self._guard.stdin is None:

@@ -31,7 +31,7 @@ class NoProgress:
 
 
 class TerminalProgress:
-    """Lines on stderr, and a bar for each download where stderr is a terminal."""
+    """Lines on stderr, and there a bar for each download where it is a terminal."""
 
     def say(self, message: str) -> None:
         print(message, file=sys.stderr, flush=True)
@@ -39,7 +39,6 @@ class TerminalProgress:
     @contextmanager
     def download(self, name: str, total_bytes: int) -> Iterator[Callable[[int], None]]:
         if not sys.stderr.isatty():
-            self.say(f"downloading {name} ({total_bytes / 1e6:.1f} MB)")
             yield lambda count: None
             return
         from rich.console import Console  # 0.1 s, and only downloads need it
@@ -59,6 +58,6 @@ class TerminalProgress:
             TransferSpeedColumn(),
             TimeRemainingColumn(),
         )
-        with Progress(*columns, console=Console(stderr=True)) as bar:
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task(name, total=total_bytes)
             yield lambda count: bar.advance(task, count)

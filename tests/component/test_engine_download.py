@@ -1,0 +1,120 @@
+"""Downloads from a real HTTP server: whole, cut, altered, missing, two at once."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from esbench.engine.catalog import Artifact
+from esbench.engine.download import Downloader
+from esbench.engine.progress import NoProgress
+from esbench.errors import EngineError
+
+pytest.importorskip("jgo")
+
+CONTENT = bytes(range(256)) * 4096
+ARTIFACT = Artifact("org.example", "server", "1.0", "zip", hashlib.sha256(CONTENT).hexdigest())
+PATH = "/org/example/server/1.0/server-1.0.zip"
+
+
+class Repository(BaseHTTPRequestHandler):
+    """A Maven repository with one file, which it sends as `send` says."""
+
+    send: str = "whole"
+    served: int = 0
+
+    def do_GET(self) -> None:
+        if self.path != PATH:
+            self.send_error(404)
+            return
+        type(self).served += 1
+        body = {"whole": CONTENT, "cut": CONTENT[:100_000], "altered": CONTENT[:-1] + b"x"}[self.send]
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(CONTENT)))
+        self.end_headers()
+        self.wfile.write(body)  # when cut, the connection closes early
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@contextmanager
+def repository(send: str = "whole") -> Iterator[tuple[str, type[Repository]]]:
+    handler = type("Handler", (Repository,), {"send": send, "served": 0})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}", handler
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def downloader(cache: Path, url: str, *, offline: bool = False) -> Downloader:
+    return Downloader(cache, NoProgress(), offline=offline, repositories={"test": url})
+
+
+def files_in(cache: Path) -> list[str]:
+    return sorted(str(path.relative_to(cache)) for path in cache.rglob("*") if path.is_file())
+
+
+def test_a_file_is_fetched_once_and_then_needs_no_network(tmp_path: Path) -> None:
+    with repository() as (url, handler):
+        found = downloader(tmp_path, url).fetch([ARTIFACT])
+        assert found[ARTIFACT].read_bytes() == CONTENT
+        downloader(tmp_path, url).fetch([ARTIFACT])
+        assert handler.served == 1
+    assert downloader(tmp_path, url, offline=True).fetch([ARTIFACT]) == found
+    assert files_in(tmp_path) == ["org.example/server-1.0.zip"]
+
+
+@pytest.mark.parametrize("send", ["cut", "altered"])
+def test_a_cut_or_altered_download_never_reaches_the_cache(tmp_path: Path, send: str) -> None:
+    with repository(send) as (url, _), pytest.raises(EngineError) as caught:
+        downloader(tmp_path, url).fetch([ARTIFACT])
+    assert "server-1.0.zip" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+    with repository() as (url, _):
+        assert downloader(tmp_path, url).fetch([ARTIFACT])[ARTIFACT].read_bytes() == CONTENT
+
+
+def test_a_damaged_file_in_the_cache_is_fetched_again(tmp_path: Path) -> None:
+    path = tmp_path / ARTIFACT.cached_as
+    path.parent.mkdir()
+    path.write_bytes(CONTENT[:1000])
+    with repository() as (url, handler):
+        downloader(tmp_path, url).fetch([ARTIFACT])
+        assert handler.served == 1
+    assert path.read_bytes() == CONTENT
+
+
+def test_a_file_that_no_repository_has_is_named(tmp_path: Path) -> None:
+    missing = Artifact("org.example", "other", "1.0", "jar", "0" * 64)
+    with repository() as (url, _), pytest.raises(EngineError, match=r"other-1\.0\.jar was not found"):
+        downloader(tmp_path, url).fetch([missing])
+
+
+def test_without_a_network_the_error_is_one_line_that_helps(tmp_path: Path) -> None:
+    with repository() as (url, _):
+        pass  # nobody listens there any more
+    with pytest.raises(EngineError, match=r"server-1\.0\.zip could not be downloaded") as caught:
+        downloader(tmp_path, url).fetch([ARTIFACT])
+    assert "--distribution" in caught.value.hint
+    assert "\n" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_several_may_fetch_the_same_file_at_once(tmp_path: Path) -> None:
+    with repository() as (url, _), ThreadPoolExecutor(4) as pool:
+        downloaders = [downloader(tmp_path, url) for _ in range(4)]
+        results = list(pool.map(lambda each: each.fetch([ARTIFACT])[ARTIFACT].read_bytes(), downloaders))
+    assert results == [CONTENT] * 4
+    assert files_in(tmp_path) == ["org.example/server-1.0.zip"]

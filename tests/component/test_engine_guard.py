@@ -1,0 +1,152 @@
+"""The guard with processes that are no servers: whatever ends the asking process ends the node's group."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+NODE = """
+import pathlib, subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+pathlib.Path("logs/pids").write_text(f"{__import__('os').getpid()} {child.pid}")
+print("hello", flush=True)
+time.sleep(600)
+"""
+STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + NODE
+
+
+def plan_of(folder: Path, code: str, saved: Path, grace_s: float = 5.0) -> dict[str, Any]:
+    (folder / "logs").mkdir(parents=True)
+    return {
+        "command": [sys.executable, "-c", code],
+        "environment": dict(os.environ),
+        "folder": str(folder),
+        "console": str(folder / "logs" / "console.log"),
+        "user": None,
+        "logs": str(saved),
+        "grace_s": grace_s,
+    }
+
+
+def start_guard(plan: dict[str, Any]) -> subprocess.Popen[bytes]:
+    guard = subprocess.Popen(
+        [sys.executable, "-m", "esbench.engine.guard"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert guard.stdin is not None
+    guard.stdin.write(json.dumps(plan).encode() + b"\n")
+    guard.stdin.flush()
+    return guard
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 10.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def pids_in(folder: Path) -> list[int]:
+    wait_for(lambda: (folder / "logs" / "pids").exists() and (folder / "logs" / "pids").read_text().count(" "))
+    return [int(pid) for pid in (folder / "logs" / "pids").read_text().split()]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "nodes" / "race" / "node-0"
+
+
+def test_the_end_of_its_input_ends_the_group_and_saves_the_logs(folder: Path, tmp_path: Path) -> None:
+    guard = start_guard(plan_of(folder, NODE, tmp_path / "saved"))
+    pids = pids_in(folder)
+    told, _ = guard.communicate(timeout=10)
+    assert json.loads(told) == {"pid": pids[0]}
+    assert guard.returncode == 0
+    assert not [pid for pid in pids if is_alive(pid)]
+    assert not folder.parent.exists()
+    assert (tmp_path / "saved" / "console.log").read_text() == "hello\n"
+
+
+def test_a_node_that_ignores_sigterm_is_killed(folder: Path, tmp_path: Path) -> None:
+    guard = start_guard(plan_of(folder, STUBBORN, tmp_path / "saved", grace_s=0.3))
+    pids = pids_in(folder)
+    guard.communicate(timeout=10)
+    assert not [pid for pid in pids if is_alive(pid)]
+
+
+def test_sigkill_of_the_asking_process_ends_the_group(folder: Path, tmp_path: Path) -> None:
+    asking = (
+        "import json, subprocess, sys, time\n"
+        "guard = subprocess.Popen([sys.executable, '-m', 'esbench.engine.guard'], stdin=subprocess.PIPE)\n"
+        f"guard.stdin.write(json.dumps({plan_of(folder, NODE, tmp_path / 'saved')!r}).encode() + b'\\n')\n"
+        "guard.stdin.flush()\n"
+        "time.sleep(600)\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", asking], stdout=subprocess.DEVNULL)
+    pids = pids_in(folder)
+    process.send_signal(signal.SIGKILL)
+    process.wait(10)
+    wait_for(lambda: not [pid for pid in pids if is_alive(pid)])
+    wait_for(lambda: not folder.parent.exists())
+    assert (tmp_path / "saved" / "console.log").read_text() == "hello\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_guard_itself_is_not_ended_by_a_stray_signal(folder: Path, tmp_path: Path, number: int) -> None:
+    guard = start_guard(plan_of(folder, NODE, tmp_path / "saved"))
+    pids = pids_in(folder)
+    guard.send_signal(number)
+    time.sleep(0.2)
+    assert guard.poll() is None
+    assert all(is_alive(pid) for pid in pids)
+    guard.communicate(timeout=10)
+    assert not [pid for pid in pids if is_alive(pid)]
+
+
+def test_a_released_node_lives_on(folder: Path, tmp_path: Path) -> None:
+    guard = start_guard(plan_of(folder, NODE, tmp_path / "saved"))
+    pids = pids_in(folder)
+    try:
+        guard.communicate(b"release\n", timeout=10)
+        assert guard.returncode == 0
+        assert all(is_alive(pid) for pid in pids)
+        assert folder.exists()
+    finally:
+        os.killpg(pids[0], signal.SIGKILL)
+
+
+def test_the_end_of_the_node_is_told(folder: Path, tmp_path: Path) -> None:
+    guard = start_guard(plan_of(folder, "raise SystemExit(78)", tmp_path / "saved"))
+    assert guard.stdout is not None
+    assert "pid" in json.loads(guard.stdout.readline())
+    assert json.loads(guard.stdout.readline()) == {"exit": 78}
+    assert folder.exists()  # until the asking process has read the log
+    guard.communicate(timeout=10)
+    assert not folder.exists()
+
+
+def test_a_command_that_cannot_run_is_told(folder: Path, tmp_path: Path) -> None:
+    plan = plan_of(folder, "", tmp_path / "saved")
+    guard = start_guard({**plan, "command": [str(tmp_path / "absent")]})
+    told, _ = guard.communicate(timeout=10)
+    assert "No such file" in json.loads(told)["error"]
+    assert not folder.exists()
