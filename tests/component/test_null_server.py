@@ -507,10 +507,11 @@ def test_a_connection_is_cut_inside_the_reply(null_server: NullServerFactory) ->
     assert 0 < len(body) < int(head.rpartition(b"content-length: ")[2])
 
 
+@pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
 @pytest.mark.parametrize("fault", ["reset-before", "reset-inside"])
-def test_a_connection_is_reset(null_server: NullServerFactory, fault: str) -> None:
+def test_a_connection_is_reset(null_server: NullServerFactory, fault: str, loop: str) -> None:
     with pytest.raises(ConnectionResetError):
-        exchange(null_server(faulty(fault)), GET % 1)
+        exchange(null_server(faulty(fault), loop=loop), GET % 1)
 
 
 def test_half_a_reply_then_silence(null_server: NullServerFactory) -> None:

@@ -32,7 +32,7 @@ class Request:
     label: str
     method: str
     parts: list[str]
-    handler: Handler | None
+    handler: Handler
     query: str
     body: bytes
     refuse_item: RefuseItem | None = None
@@ -92,14 +92,14 @@ class Cluster:
             if self._version.typed_paths:
                 _drop_type(parts)
             shape = _shape(parts)
-        return Request(f"{method} {shape}", method, parts, _HANDLERS.get((method, shape)), query, body)
+        known = _ROUTES.get((method, shape))
+        label, handler = known or (f"{method} {shape}", Cluster._other)
+        return Request(label, method, parts, handler, query, body)
 
     def answer(self, request: Request) -> Answer:
         """Carry out a request."""
         try:
-            if request.handler is not None:
-                return request.handler(self, request)
-            return self._other(request)
+            return request.handler(self, request)
         except Refusal as refusal:
             return refusal.answer
 
@@ -335,8 +335,8 @@ class Cluster:
         return list(chosen.values())
 
 
-def _handlers() -> dict[tuple[str, str], Handler]:
-    """(method, shape of the path) -> what answers it."""
+def _routes() -> dict[tuple[str, str], tuple[str, Handler]]:
+    """(method, shape of the path) -> the class of such requests, what answers them."""
     table: tuple[tuple[str, str, Handler], ...] = (
         ("GET HEAD", "/*/_doc/*", Cluster._get),
         ("PUT POST", "/*/_doc/*", Cluster._put),
@@ -360,14 +360,14 @@ def _handlers() -> dict[tuple[str, str], Handler]:
         ("GET PUT", "/_cluster/settings", Cluster._acknowledge),
     )
     return {
-        (method, shape): handler
+        (method, shape): (f"{method} {shape}", handler)
         for methods, shapes, handler in table
         for method in methods.split()
         for shape in shapes.split()
     }
 
 
-_HANDLERS = _handlers()
+_ROUTES = _routes()
 
 
 def _shape(parts: list[str]) -> str:

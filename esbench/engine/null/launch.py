@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import select
 import ssl
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from esbench.engine.null.log import Counts, LogLine, parse_log
 from esbench.engine.null.script import Script, parse_script
 from esbench.errors import EngineError
 
+_READY_WITHIN_S = 20.0
 _STOP_WITHIN_S = 5.0
 
 
@@ -68,7 +70,8 @@ class NullServer:
                 start_new_session=True,  # the terminal's Ctrl-C is not for the server
             )
         assert self._process.stdout is not None
-        line = self._process.stdout.readline()
+        ready_in_time, _, _ = select.select([self._process.stdout], [], [], _READY_WITHIN_S)
+        line = self._process.stdout.readline() if ready_in_time else b""
         if not line:
             words = (folder / "stderr").read_text(errors="replace").strip()
             self.stop()

@@ -39,7 +39,7 @@ class Server:
         self._tls = tls
         self._address: tuple[str, int] = ("127.0.0.1", 0)
         self._listener: asyncio.AbstractServer | None = None
-        self._opening: asyncio.Task[None] | None = None
+        self._opening: asyncio.Task[int] | None = None
         self._cluster_key: tuple[str, bool, bool] | None = None
         self.set_script(script)
 
@@ -111,14 +111,12 @@ class Server:
                     connection.reset()
 
         def end() -> None:
-            if self._listener is None:
-                self._opening = self._loop.create_task(self._reopen())
+            if self._listener is None and (self._opening is None or self._opening.done()):
+                self._opening = self._loop.create_task(self._listen())
+                self._opening.add_done_callback(asyncio.Task.result)  # a port that is taken is told on stderr
 
         self.timer.at(self._start_ns + round(outage.at_s * _S), begin)
         self.timer.at(self._start_ns + round((outage.at_s + outage.for_s) * _S), end)
-
-    async def _reopen(self) -> None:
-        await self._listen()
 
     # requests
 
