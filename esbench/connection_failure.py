@@ -17,7 +17,7 @@ from esbench.errors import ClusterError
 from esbench.units import format_duration
 
 _LONGEST_REASON = 400
-_PLAIN_REPLY = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "UNEXPECTED_EOF_WHILE_READING")
+_PLAIN_REPLY = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST")
 _HOSTNAME_MISMATCH = (62, 64)  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
 _EXPIRED = 10  # X509_V_ERR_CERT_HAS_EXPIRED
 _UNREACHABLE = (
@@ -33,7 +33,7 @@ def explain_connection_failure(error: BaseException, url: str, limit_s: float) -
         if isinstance(cause, ssl.SSLCertVerificationError):
             return _certificate_failure(cause, where)
         if isinstance(cause, ssl.SSLError):
-            return _tls_failure(cause, where)
+            return _tls_failure(cause, url, where)
         if isinstance(cause, TimeoutError):
             what, hint = f"no answer within {format_duration(limit_s)}", "check host, port and firewall"
             return ClusterError(what, where=where, hint=hint)
@@ -56,8 +56,11 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _closed_connection(url: str, where: str) -> ClusterError:
-    if url.startswith("http:") and speaks_tls(url):
-        return host_speaks_tls(url)
+    if speaks_tls(url):
+        # After TLS 1.3's handshake a server that misses a client certificate may just close.
+        return _wants_client_certificate(where) if url.startswith("https:") else host_speaks_tls(url)
+    if url.startswith("https:"):
+        return _host_speaks_plain_http(where)
     return ClusterError("the host closed the connection without an answer", where=where, hint="check the port")
 
 
@@ -85,21 +88,31 @@ def _certificate_failure(cause: ssl.SSLCertVerificationError, where: str) -> Clu
     )
 
 
-def _tls_failure(cause: ssl.SSLError, where: str) -> ClusterError:
+def _tls_failure(cause: ssl.SSLError, url: str, where: str) -> ClusterError:
     reason = cause.reason or ""
     if reason in _PLAIN_REPLY:
-        return ClusterError("the host speaks plain HTTP, not TLS", where=where, hint="drop use_ssl or https://")
+        return _host_speaks_plain_http(where)
     if "CERTIFICATE_REQUIRED" in reason or "HANDSHAKE_FAILURE" in reason:
-        return ClusterError(
-            "the host wants a client certificate",
-            where=where,
-            hint="client_cert:'/path/cert.pem',client_key:'/path/key.pem' in --client-options",
-        )
+        return _wants_client_certificate(where)
+    if isinstance(cause, ssl.SSLEOFError):
+        return _closed_connection(url, where)
     return ClusterError(f"TLS failed: {reason or cause}", where=where)
 
 
+def _host_speaks_plain_http(where: str) -> ClusterError:
+    return ClusterError("the host speaks plain HTTP, not TLS", where=where, hint="drop use_ssl or https://")
+
+
+def _wants_client_certificate(where: str) -> ClusterError:
+    return ClusterError(
+        "the host wants a client certificate",
+        where=where,
+        hint="client_cert:'/path/cert.pem',client_key:'/path/key.pem' in --client-options",
+    )
+
+
 def speaks_tls(url: str, limit_s: float = 1.0) -> bool:
-    """Whether the host behind an http URL answers a TLS handshake."""
+    """Whether the host behind a URL answers a TLS handshake."""
     parts = urlsplit(url)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False

@@ -7,12 +7,14 @@ import socket
 import ssl
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import trustme
-from tiny_server import GREEN, INFO, TinyServer, serve
+from tiny_server import GREEN, TinyServer, serve
 
 from esbench.client_options import ClientOptions
 from esbench.cluster import Cluster, ClusterInfo, index_path
@@ -180,22 +182,26 @@ def test_a_host_that_takes_connections_and_never_answers_times_out() -> None:
         assert failure(f"http://127.0.0.1:{port}").startswith(f"127.0.0.1:{port}: no answer within 500 ms")
 
 
-def test_an_empty_answer_is_told() -> None:
-    with serve({"GET /": (200, INFO)}) as server, Cluster([server.url]) as cluster:
-        assert cluster.info().name == "tiny"
-    with socket.create_server(("127.0.0.1", 0)) as closing:
-        import threading
+@contextmanager
+def closing_server(connections: int) -> Iterator[int]:
+    """A port that reads once from each of its connections and closes it without an answer."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
 
         def close_all() -> None:
-            for _ in range(2):  # the request, and the question whether it is TLS
-                connection, _ = closing.accept()
+            for _ in range(connections):
+                connection, _ = server.accept()
                 connection.recv(1 << 16)
                 connection.close()
 
         thread = threading.Thread(target=close_all)
         thread.start()
-        said = failure(f"http://127.0.0.1:{closing.getsockname()[1]}")
+        yield server.getsockname()[1]
         thread.join()
+
+
+def test_a_connection_that_is_closed_without_an_answer_is_told() -> None:
+    with closing_server(connections=2) as port:  # the request, and the question whether it is TLS
+        said = failure(f"http://127.0.0.1:{port}")
     assert "closed the connection without an answer" in said
 
 
@@ -250,6 +256,12 @@ def test_tls_against_plain_http_says_so() -> None:
     with serve(GREEN) as server:
         said = failure(server.url.replace("http", "https"), ClientOptions(use_ssl=True))
         assert "speaks plain HTTP, not TLS" in said
+
+
+def test_tls_against_a_plain_port_that_just_closes_says_so() -> None:
+    with closing_server(connections=2) as port:
+        said = failure(f"https://127.0.0.1:{port}", ClientOptions(use_ssl=True))
+    assert "speaks plain HTTP, not TLS" in said
 
 
 def test_a_file_without_a_certificate_is_a_usage_error(tmp_path: Path) -> None:

@@ -1,0 +1,120 @@
+"""A cluster that somebody else runs is checked before the race: every host, within 3 s, in one line."""
+
+from __future__ import annotations
+
+import socket
+import time
+
+import pytest
+from tiny_server import GREEN, INFO, serve
+
+from esbench.client_options import ClientOptions, Host, parse_hosts
+from esbench.engine.external import ExternalEngine
+from esbench.errors import ClusterError
+
+WITHIN_S = 3.0
+
+
+def engine(*urls: str, options: ClientOptions | None = None) -> ExternalEngine:
+    return ExternalEngine(*parse_hosts(list(urls), options))
+
+
+def failure(*urls: str, options: ClientOptions | None = None) -> str:
+    started = time.monotonic()
+    with pytest.raises(ClusterError) as caught:
+        engine(*urls, options=options).start()
+    assert time.monotonic() - started < WITHIN_S
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_hosts_that_answer_become_the_endpoint() -> None:
+    with serve(GREEN) as one, serve(GREEN) as two:
+        external = engine(one.url, two.url)
+        assert external.start().urls == (one.url, two.url)
+        external.stop()
+        assert all(server.asked[0].target == "/" for server in (one, two))
+
+
+def test_every_host_is_checked_and_the_bad_one_named() -> None:
+    with serve(GREEN) as good, socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound, but nobody listens
+        port = taken.getsockname()[1]
+        assert failure(good.url, f"127.0.0.1:{port}").startswith(f"127.0.0.1:{port}: connection refused")
+
+
+def test_hosts_that_never_answer_are_told_at_once_not_one_after_the_other() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as one,
+        socket.create_server(("127.0.0.1", 0)) as two,
+    ):
+        ports = [sock.getsockname()[1] for sock in (one, two)]
+        assert failure(*(f"127.0.0.1:{port}" for port in ports)).startswith(f"127.0.0.1:{ports[0]}: no answer")
+
+
+def test_a_host_that_answers_byte_by_byte_does_not_hold_the_race() -> None:
+    import threading
+
+    with socket.create_server(("127.0.0.1", 0)) as slow:
+        done = threading.Event()
+
+        def dribble() -> None:
+            connection, _ = slow.accept()
+            with connection:
+                for byte in b"HTTP/1.1 200 OK\r\nX-Long: " + b"x" * 100:
+                    if done.wait(0.2):
+                        return
+                    connection.send(bytes([byte]))
+
+        thread = threading.Thread(target=dribble)
+        thread.start()
+        try:
+            assert "no answer within" in failure(f"127.0.0.1:{slow.getsockname()[1]}")
+        finally:
+            done.set()
+            thread.join()
+
+
+def test_a_red_cluster_names_its_red_indices() -> None:
+    indices = {f"i{n}": {"status": "red"} for n in range(7)} | {"fine": {"status": "green"}}
+    health = {"status": "red", "indices": indices}
+    with serve({**GREEN, "GET /_cluster/health": (200, health)}) as server:
+        said = failure(server.url)
+        assert "the cluster is red: i0, i1, i2, i3, i4 and 2 more (" in said
+        assert "fine" not in said
+
+
+def test_a_cluster_without_a_master_is_told() -> None:
+    reply = {"error": {"type": "master_not_discovered_exception", "reason": None}, "status": 503}
+    with serve({**GREEN, "GET /_cluster/health": (503, reply)}) as server:
+        assert "HTTP 503 master_not_discovered_exception" in failure(server.url)
+
+
+def test_a_wrong_password_names_host_and_user() -> None:
+    with serve({"GET /": (401, {"error": {"type": "security_exception"}})}) as server:
+        options = ClientOptions(basic_auth_user="elastic", basic_auth_password="nope")
+        said = failure(server.url, options=options)
+        assert f"127.0.0.1:{server.port}: GET /: wrong user or password (user elastic)" in said
+        assert "nope" not in said
+
+
+def test_nodes_of_two_clusters_are_not_one_target() -> None:
+    other = {**INFO, "cluster_uuid": "u2", "cluster_name": "other"}
+    with serve(GREEN) as one, serve({**GREEN, "GET /": (200, other)}) as two:
+        assert f'127.0.0.1:{two.port}: belongs to another cluster ("other")' in failure(one.url, two.url)
+
+
+def test_serverless_has_no_health_to_ask_for() -> None:
+    version = {"number": "8.11.0", "build_flavor": "serverless"}
+    with serve({"GET /": (200, {**INFO, "version": version})}) as server:
+        assert engine(server.url).start().urls == (server.url,)
+        assert [asked.target for asked in server.asked] == ["/"]
+
+
+def test_another_kind_of_server_is_named() -> None:
+    with serve({"GET /": (200, "<html>")}) as server:
+        assert "neither Elasticsearch nor OpenSearch" in failure(server.url)
+
+
+def test_stop_without_a_start_does_nothing() -> None:
+    ExternalEngine((Host("nowhere.invalid"),), ClientOptions()).stop()

@@ -1,0 +1,36 @@
+"""Statistics are asked for over a real socket; a cluster that refuses costs rows, never the race."""
+
+from __future__ import annotations
+
+from tiny_server import serve
+
+from esbench.cluster import Cluster
+from esbench.telemetry.statistics import difference, take
+
+COLLECTORS = {"young": {"collection_time_in_millis": 5, "collection_count": 1}}
+NODES = {"nodes": {"n": {"jvm": {"uptime_in_millis": 1, "gc": {"collectors": COLLECTORS}}}}}
+REFUSAL = (403, {"error": {"type": "security_exception", "reason": "action [indices:monitor/stats] is unauthorized"}})
+
+
+def test_missing_rights_become_a_warning_and_the_other_rows_stay() -> None:
+    replies = {"GET /a/_settings/index.uuid": REFUSAL, "GET /_nodes/stats/jvm": (200, NODES)}
+    with serve(replies) as server, Cluster([server.url]) as cluster:
+        before, after = take(cluster, ["a"]), take(cluster, ["a"])
+    (warning,) = after.warnings
+    assert warning.startswith("no index statistics: GET /a/_settings/index.uuid: missing rights: action")
+    assert list(difference(before, after)) == ["young_gc_time_ms", "young_gc_count"]
+
+
+def test_a_cluster_that_is_gone_becomes_warnings() -> None:
+    with serve({}) as server:
+        url = server.url
+    with Cluster([url]) as cluster:
+        snapshot = take(cluster, ["a"])
+    assert len(snapshot.warnings) == 2
+    assert difference(snapshot, snapshot) == {}
+
+
+def test_a_track_without_indices_asks_for_none() -> None:
+    with serve({"GET /_nodes/stats/jvm": (200, NODES)}) as server, Cluster([server.url]) as cluster:
+        assert take(cluster, []).warnings == ()
+        assert [asked.target for asked in server.asked] == ["/_nodes/stats/jvm"]

@@ -1,0 +1,201 @@
+"""The cluster's counters over a race, from replies recorded on real nodes.
+
+The recorded race: `orders` is deleted and created anew (five bulks of 4,000 documents, a refresh after each, a
+force-merge); `kept` held 3,000 documents before it and gets five bulks of 1,000 and a flush; both have two shards.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from esbench.telemetry.statistics import Snapshot, difference, snapshot
+
+RECORDED = sorted((Path(__file__).parent / "recorded_statistics").glob("*.json"))
+ACTIVITIES = ("indexing", "indexing_throttle", "merge", "merge_throttle", "refresh", "flush")
+WITH_HEAP = ("elasticsearch-5", "elasticsearch-6", "elasticsearch-7")
+
+
+def load(path: Path) -> dict[str, Any]:
+    recorded: dict[str, Any] = json.loads(path.read_text())
+    return recorded
+
+
+def taken(moment: dict[str, Any]) -> Snapshot:
+    return snapshot((moment["settings"], moment["stats"]), moment["nodes"])
+
+
+@pytest.fixture(params=RECORDED, ids=[path.stem for path in RECORDED])
+def recorded(request: pytest.FixtureRequest) -> dict[str, Any]:
+    return load(request.param)
+
+
+@pytest.fixture
+def race() -> dict[str, Any]:
+    return load(next(path for path in RECORDED if path.stem == "elasticsearch-7.10.2"))
+
+
+def primaries(moment: dict[str, Any], index: str, section: str, field: str) -> int:
+    value: int = moment["stats"]["indices"][index]["primaries"][section][field]
+    return value
+
+
+def test_recordings_of_every_generation_are_there() -> None:
+    assert [path.stem.rpartition(".")[0].partition(".")[0] for path in RECORDED] == [
+        "elasticsearch-5",
+        "elasticsearch-6",
+        "elasticsearch-7",
+        "elasticsearch-7",
+        "elasticsearch-8",
+        "opensearch-2",
+        "opensearch-3",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "section", "field"),
+    [
+        ("indexing_time_ms", "indexing", "index_time_in_millis"),
+        ("merge_time_ms", "merges", "total_time_in_millis"),
+        ("merge_count", "merges", "total"),
+        ("refresh_time_ms", "refresh", "total_time_in_millis"),
+        ("refresh_count", "refresh", "total"),
+        ("flush_time_ms", "flush", "total_time_in_millis"),
+        ("flush_count", "flush", "total"),
+    ],
+)
+def test_an_index_born_in_the_race_counts_whole_and_an_older_one_its_difference(
+    recorded: dict[str, Any], name: str, section: str, field: str
+) -> None:
+    before, after = recorded["before"], recorded["after"]
+    expected = (
+        primaries(after, "orders", section, field)
+        + primaries(after, "kept", section, field)
+        - primaries(before, "kept", section, field)
+    )
+    assert difference(taken(before), taken(after))[name]["value"] == expected
+
+
+def test_nothing_is_negative_though_an_index_was_deleted_and_created_anew(recorded: dict[str, Any]) -> None:
+    before, after = recorded["before"], recorded["after"]
+    assert primaries(before, "orders", "flush", "total") > primaries(after, "orders", "flush", "total") - 2
+    assert all(figure["value"] >= 0 for figure in difference(taken(before), taken(after)).values())
+
+
+def test_the_order_is_that_of_rallys_summary(recorded: dict[str, Any]) -> None:
+    figures = difference(taken(recorded["before"]), taken(recorded["after"]))
+    expected = []
+    for activity in ACTIVITIES:
+        expected.append(f"Cumulative {activity.replace('_', ' ')} time of primary shards")
+        if activity in ("merge", "refresh", "flush"):
+            expected.append(f"Cumulative {activity} count of primary shards")
+        expected += [
+            f"{which} cumulative {activity.replace('_', ' ')} time across primary shards"
+            for which in ("Min", "Median", "Max")
+        ]
+    collectors = ["Young Gen", "Old Gen"]
+    if "g1_concurrent_gc_time_ms" in figures:
+        collectors.append("G1 Concurrent")
+    expected += [f"Total {name} GC {what}" for name in collectors for what in ("time", "count")]
+    if "dataset_size_bytes" in figures:
+        expected.append("Dataset size")
+    expected += ["Store size", "Translog size"]
+    if f"{recorded['distribution']}-{recorded['version']}".startswith(WITH_HEAP):
+        parts = ("segments", "doc values", "terms", "norms", "points", "stored fields")
+        expected += [f"Heap used for {part}" for part in parts]
+    assert [figure["label"] for figure in figures.values()] == [*expected, "Segment count"]
+    assert {figure["unit"] for figure in figures.values()} == {"ms", "bytes", ""}
+
+
+def test_shards_are_summed_and_ranked(race: dict[str, Any]) -> None:
+    before, after = race["before"], race["after"]
+    figures = difference(taken(before), taken(after))
+    per_shard = []
+    for index in ("orders", "kept"):
+        for number, copies in after["stats"]["indices"][index]["shards"].items():
+            value = copies[0]["indexing"]["index_time_in_millis"]
+            if index == "kept":
+                then = before["stats"]["indices"][index]["shards"][number][0]
+                value -= then["indexing"]["index_time_in_millis"]
+            per_shard.append(value)
+    per_shard.sort()
+    assert len(per_shard) == 4
+    assert figures["indexing_time_ms"]["value"] == sum(per_shard)
+    assert figures["indexing_time_per_shard_min_ms"]["value"] == per_shard[0]
+    assert figures["indexing_time_per_shard_median_ms"]["value"] == (per_shard[1] + per_shard[2]) / 2
+    assert figures["indexing_time_per_shard_max_ms"]["value"] == per_shard[3]
+
+
+def test_sizes_and_segments_are_those_at_the_end(recorded: dict[str, Any]) -> None:
+    figures = difference(taken(recorded["before"]), taken(recorded["after"]))
+    indices = recorded["after"]["stats"]["indices"].values()
+    assert figures["store_size_bytes"]["value"] == sum(i["total"]["store"]["size_in_bytes"] for i in indices)
+    assert figures["segment_count"]["value"] == sum(i["primaries"]["segments"]["count"] for i in indices)
+
+
+def test_a_shard_whose_counters_fell_began_anew_and_counts_whole(race: dict[str, Any]) -> None:
+    before, after = race["before"], copy.deepcopy(race["after"])
+    for copies in after["stats"]["indices"]["kept"]["shards"].values():
+        copies[0]["indexing"]["index_time_in_millis"] = 1
+        copies[0]["refresh"]["total"] = 2
+    figures = difference(taken(before), taken(after))
+    orders = after["stats"]["indices"]["orders"]["shards"].values()
+    assert figures["indexing_time_ms"]["value"] == 2 + sum(
+        copies[0]["indexing"]["index_time_in_millis"] for copies in orders
+    )
+    assert figures["refresh_count"]["value"] == 4 + sum(copies[0]["refresh"]["total"] for copies in orders)
+
+
+def test_replicas_do_not_count_as_primary_shards(race: dict[str, Any]) -> None:
+    with_replica = copy.deepcopy(race["after"])
+    for copies in with_replica["stats"]["indices"]["orders"]["shards"].values():
+        replica = copy.deepcopy(copies[0])
+        replica["routing"] = {**replica["routing"], "primary": False, "node": "other"}
+        copies.append(replica)
+    before = taken(race["before"])
+    with_replicas, without = difference(before, taken(with_replica)), difference(before, taken(race["after"]))
+    assert with_replicas == without
+
+
+def collectors(time_ms: int, count: int, uptime_ms: int, **more: dict[str, int]) -> dict[str, Any]:
+    young = {"collection_time_in_millis": time_ms, "collection_count": count}
+    return {"nodes": {"n": {"jvm": {"uptime_in_millis": uptime_ms, "gc": {"collectors": {"young": young, **more}}}}}}
+
+
+def test_collections_are_a_difference_and_those_of_a_restarted_node_count_whole() -> None:
+    before = snapshot(None, collectors(100, 10, 60_000))
+    assert difference(before, snapshot(None, collectors(150, 12, 90_000))) == {
+        "young_gc_time_ms": {"label": "Total Young Gen GC time", "value": 50, "unit": "ms"},
+        "young_gc_count": {"label": "Total Young Gen GC count", "value": 2, "unit": ""},
+    }
+    restarted = difference(before, snapshot(None, collectors(110, 4, 5_000)))
+    assert (restarted["young_gc_time_ms"]["value"], restarted["young_gc_count"]["value"]) == (110, 4)
+
+
+def test_other_collectors_keep_the_names_of_the_jvm() -> None:
+    cycles = {"collection_time_in_millis": 7, "collection_count": 3}
+    reply = collectors(0, 0, 1, **{"ZGC Cycles": cycles, "ZGC Pauses": cycles})
+    labels = [figure["label"] for figure in difference(snapshot(None, reply), snapshot(None, reply)).values()]
+    assert labels[2:] == [
+        "Total ZGC Cycles GC time",
+        "Total ZGC Cycles GC count",
+        "Total ZGC Pauses GC time",
+        "Total ZGC Pauses GC count",
+    ]
+
+
+def test_what_the_cluster_did_not_tell_has_no_rows(race: dict[str, Any]) -> None:
+    before, after = taken(race["before"]), taken(race["after"])
+    only_nodes = difference(Snapshot(), snapshot(None, race["after"]["nodes"]))
+    assert only_nodes == {}  # without a beginning there is no difference
+    assert "young_gc_time_ms" not in difference(before, Snapshot(shards=after.shards))
+    assert difference(before, Snapshot()) == {}
+
+
+def test_indices_that_were_all_deleted_leave_no_rows(race: dict[str, Any]) -> None:
+    gone = snapshot(({}, {"indices": {}}), race["after"]["nodes"])
+    assert all(name.endswith(("gc_time_ms", "gc_count")) for name in difference(taken(race["before"]), gone))
