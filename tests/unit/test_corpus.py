@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from corpora import SPEC, from_file, generated, lines
 
 from esbench.errors import CorpusError, TrackError
 from esbench.model import Corpus, Documents
@@ -20,7 +21,6 @@ from esbench.track.corpus import prepare
 from esbench.track.generate.generator import Generator
 from esbench.track.generated_file import BLOCK
 from esbench.track.prepared import GROUP, DocumentFile
-from tests.unit.corpora import SPEC, from_file, generated, lines
 
 
 @pytest.mark.parametrize("count", [1, GROUP - 1, GROUP, GROUP + 1, BLOCK, BLOCK + 1, 5000])
@@ -79,10 +79,10 @@ def test_a_prepared_file_that_was_cut_is_made_anew(tmp_path: Path, ending: str) 
 
 def test_two_races_may_prepare_the_same_corpus_at_once(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from tests.unit.corpora import generated\n"
+        "import sys; from pathlib import Path; from corpora import generated\n"
         "print(generated(Path(sys.argv[1]), 60_000).path.stat().st_size)"
     )
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parent
     both = [
         subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, cwd=root)
         for _ in range(2)
@@ -236,8 +236,8 @@ def test_a_count_that_the_track_corrects_later_is_checked_too(tmp_path: Path) ->
 
 def test_preparing_does_not_import_numpy(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from tests.unit.corpora import generated\n"
+        "import sys; from pathlib import Path; from corpora import generated\n"
         "import esbench.track.bulk_source, esbench.track.feed, esbench.track.sampler\n"
         "generated(Path(sys.argv[1]), 100); sys.exit('numpy' in sys.modules)"
     )
-    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, cwd=Path(__file__).parents[2])
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, cwd=Path(__file__).parent)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from corpora import SPEC, from_file, generated, lines
 
 from esbench.errors import TrackError
 from esbench.track.bulk_source import BulkSource, partition
@@ -16,7 +17,6 @@ from esbench.track.feed import DocumentFeed
 from esbench.track.generate.generator import Generator
 from esbench.track.prepared import PreparedDocuments
 from esbench.track.sampler import DocumentSampler
-from tests.unit.corpora import SPEC, from_file, generated, lines
 
 
 @pytest.mark.parametrize(("count", "clients"), [(10, 4), (1000, 7), (3, 8), (0, 2), (200_000, 64)])
