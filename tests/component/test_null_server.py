@@ -497,11 +497,16 @@ def test_a_hanging_request_is_never_answered(null_server: NullServerFactory) -> 
 
 
 def test_a_connection_is_cut_before_the_reply(null_server: NullServerFactory) -> None:
-    assert exchange(null_server(faulty("cut-before")), GET % 1) == b""
+    server = null_server(faulty("cut-before"), log=True)
+    assert exchange(server, GET % 1) == b""
+    assert [line.answered_ns for line in server.log()] == [None]
+    assert server.counts().requests == 1
 
 
 def test_a_connection_is_cut_inside_the_reply(null_server: NullServerFactory) -> None:
-    data = exchange(null_server(faulty("cut-inside")), GET % 1)
+    server = null_server(faulty("cut-inside"), log=True)
+    data = exchange(server, GET % 1)
+    assert [line.answered_ns for line in server.log()] == [None]
     head, _, body = data.partition(b"\r\n\r\n")
     assert b"200 OK" in head
     assert 0 < len(body) < int(head.rpartition(b"content-length: ")[2])

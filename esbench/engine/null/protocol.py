@@ -189,7 +189,7 @@ class Connection(asyncio.Protocol):
                 self._server.timer.at(time.monotonic_ns() + _RESET_AFTER_NS, self.reset)
                 return
             pending.popleft()
-            self._server.log_exchange(exchange, time.monotonic_ns())
+            self._server.log_exchange(exchange, time.monotonic_ns() if outgoing.is_answer else None)
             if outgoing.ending == "close":
                 self._transport.close()
                 return

@@ -44,11 +44,15 @@ class Head:
 
 @dataclass(slots=True)
 class Outgoing:
-    """The pieces of a reply, `pause_ns` apart, and what becomes of the connection after them."""
+    """The pieces of a reply, `pause_ns` apart, and what becomes of the connection after them.
+
+    `is_answer` is false where the reply is missing or cut.
+    """
 
     pieces: deque[bytes]
     ending: Ending
     pause_ns: int = 0
+    is_answer: bool = True
 
 
 class Wire:
@@ -115,17 +119,17 @@ def _spoiled(  # noqa: PLR0911 - one for each fault
     ending: Ending = "close" if closes or plan.fault == "close-after" else "keep"
     match plan.fault:
         case "hang":
-            return Outgoing(deque(), "silence")
+            return Outgoing(deque(), "silence", is_answer=False)
         case "cut-before":
-            return Outgoing(deque(), "close")
+            return Outgoing(deque(), "close", is_answer=False)
         case "reset-before":
-            return Outgoing(deque(), "reset")
+            return Outgoing(deque(), "reset", is_answer=False)
         case "garbage":
             return Outgoing(deque([_GARBAGE]), ending)
         case "cut-inside" | "reset-inside" | "silence-inside":
             half = head + body[: len(body) // 2] if body else head[: len(head) // 2]
             endings: dict[str, Ending] = {"cut-inside": "close", "reset-inside": "reset"}
-            return Outgoing(deque([half]), endings.get(plan.fault, "silence"))
+            return Outgoing(deque([half]), endings.get(plan.fault, "silence"), is_answer=False)
     if not plan.chunked and not plan.drip:
         return Outgoing(deque([head + body]), ending)
     size = plan.drip.bytes if plan.drip else _CHUNK_BYTES
