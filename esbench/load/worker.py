@@ -157,7 +157,9 @@ class Worker:
         self._prepared: Prepare
         self._shares: list[TaskShare] = []
         self._ledger = Ledger()
+        self._starting = False
         self._running = False
+        self._early_stops: list[Stop] = []
         self._leaving = False
         self._failure: EsbenchError | None = None
         self._loop_lag_ns = 0
@@ -263,11 +265,22 @@ class Worker:
         return TaskShare(assignment, program, clients, kind.units_per_request(task.operation.params))
 
     def _start(self, message: RunStep) -> None:
-        self._running = True
+        """Begin the step at its start time, and not before: the loop's timers may be a millisecond early."""
+        self._starting = True
+        delay_s = (message.start_ns - clock_ns()) / NS
+        asyncio.get_running_loop().call_later(max(0.0, delay_s), self._begin, message.start_ns)
+
+    def _begin(self, start_ns: int) -> None:
+        while clock_ns() < start_ns:
+            pass
+        self._starting, self._running = False, True
         seed = self._prepared.seed
         for share in self._shares:
-            share.start(message.start_ns, seed, partial(self._ended, share), partial(self._failed, share.task))
+            share.start(start_ns, seed, partial(self._ended, share), partial(self._failed, share.task))
         self._report_ends()
+        early, self._early_stops = self._early_stops, []
+        for message in early:
+            self._stop(message)
 
     def _ended(self, share: TaskShare) -> None:
         share.ended = True
@@ -298,6 +311,9 @@ class Worker:
 
     def _stop(self, message: Stop) -> None:
         self._leaving = self._leaving or message.leave
+        if self._starting:
+            self._early_stops.append(message)
+            return
         for share in self._shares:
             if self._running and not share.ended and (not message.tasks or share.task.name in message.tasks):
                 share.loop.stop()
