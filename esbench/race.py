@@ -43,7 +43,7 @@ from esbench.track.loader import load_track
 from esbench.track.prepared import PreparedDocuments
 from esbench.track.rendering import RenderContext
 from esbench.track.selection import choose_challenge, select_tasks
-from esbench.units import format_number
+from esbench.units import format_duration, format_number
 
 
 @dataclass(frozen=True)
@@ -397,6 +397,8 @@ def _announcement(number: int, challenge: Challenge, step: Step) -> str:
 
 def _news(result: TaskResult) -> str:
     """One line about a task that has ended."""
+    if not result.include_in_reporting:
+        return f"      {format_duration(result.duration_s)}"
     rate = result.throughput.mean
     figures = [f"{format_number(rate)} {result.throughput.unit}/s"] if rate is not None else []
     times = result.latency_ms or result.service_time_ms or {}

@@ -77,7 +77,8 @@ class TaskLoop:
         for client in self.clients:
             client.free_ns = start_ns
         if self._length.end_ns is not None:
-            delay_s = max(0, self._length.end_ns - clock_ns()) / NS
+            # timers may be a millisecond early, and the end's own arrivals must not be lost
+            delay_s = max(0, self._length.end_ns - clock_ns()) / NS + 0.001
             self._end_timer = asyncio.get_running_loop().call_later(delay_s, self.stop)
 
     def freed(self, client: Client, verdict: Verdict) -> None:
