@@ -13,7 +13,8 @@ from typing import Any
 from esbench.record import ClusterFacts, RaceRecord, TaskResult
 from esbench.summary import HIGHER, NEITHER, Figure, Notice, figures, notices, reported_tasks, task_label
 
-_NOT_SETTINGS = ("uuid", "creation_date", "provided_name", "version", "routing", "history")
+# Settings of a node of our own that its cluster reports too, or that say which processes it was.
+_TOLD_ELSEWHERE = ("distribution", "version", "nodes", "heap_bytes", "java", "pids")
 
 
 @dataclass(frozen=True)
@@ -125,10 +126,12 @@ def _facts(record: RaceRecord, tasks: Collection[str]) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "track": record.track.name,
         "challenge": record.challenge,
-        "track digest": record.track.digest,
+        "track digest": record.track.digest[:12],
     }
     facts |= _named("param ", record.track_params)
-    facts |= {f"corpus {corpus.name}": f"{corpus.documents} documents, {corpus.digest}" for corpus in record.corpora}
+    facts |= {
+        f"corpus {corpus.name}": f"{corpus.documents} documents, {corpus.digest[:12]}" for corpus in record.corpora
+    }
     for name, cluster in record.clusters.items():
         facts |= _named("" if len(record.clusters) == 1 else f"{name}: ", _cluster_facts(cluster))
     facts |= {
@@ -152,10 +155,15 @@ def _cluster_facts(cluster: ClusterFacts) -> dict[str, Any]:
     }
     if cluster.pipeline == "benchmark-only":  # a node of our own gets a free port: that is no difference
         facts["hosts"] = sorted(cluster.hosts)
-    facts |= _named("node ", cluster.settings)
+    for name in ("heap_max_bytes", "processors", "jvm"):
+        facts[f"node {name}"] = sorted({str(getattr(node, name)) for node in cluster.nodes})
+    facts["node plugins"] = sorted({plugin for node in cluster.nodes for plugin in node.plugins})
+    settings = {name: value for name, value in cluster.settings.items() if name not in _TOLD_ELSEWHERE}
+    facts |= _named("node ", settings)
     for name, index in cluster.indices.items():
-        if isinstance(index, Mapping) and isinstance(index.get("settings"), Mapping):
-            facts |= _named(f"index {name}: ", _without_ids(index["settings"]))
+        settings = {key.removeprefix("index."): value for key, value in index.get("settings", {}).items()}
+        facts |= _named(f"index {name}: ", settings)
+        facts[f"index {name}: mappings"] = index.get("mappings_digest")
     return facts
 
 
@@ -180,14 +188,6 @@ def _named(prefix: str, facts: Mapping[str, Any]) -> dict[str, Any]:
         else:
             flat[f"{prefix}{name}"] = value
     return flat
-
-
-def _without_ids(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """An index's settings without what each creation of it makes anew."""
-    nested = {name.removeprefix("index."): value for name, value in settings.items()}
-    if isinstance(nested.get("index"), Mapping):
-        nested = dict(nested["index"])
-    return {name: value for name, value in nested.items() if name.split(".")[0] not in _NOT_SETTINGS}
 
 
 def _notices(baseline: RaceRecord, contender: RaceRecord) -> Iterator[Notice]:

