@@ -1,0 +1,105 @@
+"""The door, the external engine and the statistics, against a real node."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from esbench.client_options import parse_hosts
+from esbench.cluster import Cluster
+from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
+from esbench.engine.external import ExternalEngine
+from esbench.errors import ClusterError
+from esbench.telemetry.statistics import difference, take
+
+pytestmark = pytest.mark.node
+
+DOCUMENTS = 500
+SETTINGS = {"number_of_shards": 2, "number_of_replicas": 0}
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    home = tmp_path_factory.mktemp("home")
+    cache = Path(os.environ.get("ESBENCH_TEST_CACHE", "~/.esbench/cache")).expanduser()
+    cache.mkdir(parents=True, exist_ok=True)
+    (home / "cache").symlink_to(cache)  # a node is downloaded once on a machine
+    race_id = f"test-cluster-{os.getpid()}"
+    engine = EmbeddedEngine(EmbeddedOptions(home=home, race_id=race_id, logs=home / "logs"))
+    try:
+        yield engine.start().urls[0]
+    finally:
+        engine.stop()
+
+
+@pytest.fixture
+def cluster(url: str) -> Iterator[Cluster]:
+    with Cluster([url]) as cluster:
+        yield cluster
+        cluster.request("DELETE", "/orders,other,red", params={"ignore_unavailable": True})
+
+
+def fill(cluster: Cluster, index: str, settings: dict[str, Any] = SETTINGS) -> None:
+    cluster.request("DELETE", f"/{index}", ignore=(404,))
+    cluster.request("PUT", f"/{index}", body={"settings": settings})
+    lines = "".join(f'{{"index":{{"_id":"{n}"}}}}\n{{"n":{n}}}\n' for n in range(DOCUMENTS))
+    assert not cluster.request("POST", f"/{index}/_bulk", params={"refresh": True}, body=lines)["errors"]
+
+
+def test_a_node_says_who_it_is(cluster: Cluster) -> None:
+    info = cluster.info()
+    (node,) = cluster.nodes()
+    assert (info.distribution, info.version_tuple) == ("elasticsearch", (7, 10, 2))
+    assert len(info.build_hash) == 40
+    assert node.version == info.version
+    assert {"data", "master"} <= set(node.roles)
+    assert node.heap_max_bytes == 512 << 20
+    assert node.processors
+    assert node.jvm
+
+
+def test_facts_of_indices_leave_out_what_does_not_exist(cluster: Cluster) -> None:
+    fill(cluster, "orders")
+    fill(cluster, "other", {**SETTINGS, "codec": "best_compression"})
+    facts = cluster.indices_facts(["orders", "missing"])
+    assert list(facts) == ["orders"]
+    assert (facts["orders"]["primary_shards"], facts["orders"]["replicas"]) == (2, 0)
+    assert facts["orders"]["docs"] == DOCUMENTS
+    assert facts["orders"]["store_bytes"] > 0
+    assert facts["orders"]["settings"] == {"index.number_of_shards": "2", "index.number_of_replicas": "0"}
+    everything = cluster.indices_facts()
+    assert everything["other"]["settings"]["index.codec"] == "best_compression"
+    assert everything["other"]["mappings_digest"] == everything["orders"]["mappings_digest"]
+
+
+def test_an_index_that_cannot_be_created_says_why(cluster: Cluster) -> None:
+    with pytest.raises(ClusterError, match=r"PUT /red: HTTP 400 illegal_argument_exception: unknown setting"):
+        cluster.request("PUT", "/red", body={"settings": {"number_of_shard": 1}})
+
+
+def test_statistics_count_what_the_race_added(cluster: Cluster) -> None:
+    fill(cluster, "orders")
+    before = take(cluster, ["orders", "missing"])
+    fill(cluster, "orders")  # deleted and created anew
+    cluster.request("POST", "/orders/_flush")
+    after = take(cluster, ["orders", "missing"])
+    figures = difference(before, after)
+    assert before.warnings == after.warnings == ()
+    assert figures["flush_count"]["value"] == 2
+    assert figures["refresh_count"]["value"] > 0
+    assert figures["store_size_bytes"]["value"] > 0
+    assert figures["young_gc_count"]["value"] >= 0
+    assert difference(after, after)["refresh_count"]["value"] == 0
+
+
+def test_a_red_cluster_is_not_raced(cluster: Cluster, url: str) -> None:
+    engine = ExternalEngine(*parse_hosts(url))
+    assert engine.start().urls == (url,)
+    nowhere = {**SETTINGS, "routing.allocation.require._name": "nowhere"}
+    cluster.request("PUT", "/red", params={"wait_for_active_shards": 0}, body={"settings": nowhere})
+    with pytest.raises(ClusterError, match=r"the cluster is red: red \(shards are missing"):
+        engine.start()
