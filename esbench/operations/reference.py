@@ -1,0 +1,69 @@
+"""docs/reference/operations.md, written from what validates the parameters.
+
+    python -m esbench.operations.reference > docs/reference/operations.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from esbench.operations import builtin_operations
+from esbench.operations.base import COMMON, OperationType, Parameter
+from esbench.registry import Registry
+
+_HEAD = """# Operation types
+
+Written by `python -m esbench.operations.reference` from what validates the parameters. Names and meanings are Rally's
+where Rally has them; `get`, `index`, `delete`, `read-after-write` and `assert-count` are esbench's own. Unknown
+parameters are tolerated. `$[[name]]` stands for a drawn value ([variables](variables.md)) in paths, query strings,
+headers and bodies.
+
+A type counts in its **unit**: throughput and target rates are in it. *Administrative* types are left out of the summary
+unless they fail.
+"""
+_COMMON_HEAD = """
+## Parameters of every type
+
+The retry parameters are honoured by administrative types; a measured request is never repeated.
+
+"""
+
+
+def reference(operations: Registry[OperationType]) -> str:
+    """The page as Markdown."""
+    return "\n".join(_lines(operations)) + "\n"
+
+
+def _lines(operations: Registry[OperationType]) -> Iterator[str]:
+    yield _HEAD.rstrip("\n")
+    yield _COMMON_HEAD.rstrip("\n")
+    yield ""
+    yield from _table(COMMON)
+    for name in operations:
+        kind = operations.get(name)
+        yield f"\n## {name}\n"
+        yield f"{kind.doc} Unit: {kind.unit}.{' Administrative.' if kind.admin else ''}\n"
+        yield from _table(kind.parameters)
+
+
+def _table(parameters: Mapping[str, Parameter]) -> Iterator[str]:
+    yield "| parameter | type | default | meaning |"
+    yield "|---|---|---|---|"
+    for name, parameter in parameters.items():
+        kinds = " or ".join(_KINDS[kind] for kind in parameter.kinds)
+        default = "**mandatory**" if parameter.required else _default(parameter.default)
+        choices = f" ({', '.join(parameter.choices)})" if parameter.choices else ""
+        yield f"| `{name}` | {kinds}{choices} | {default} | {parameter.doc} |"
+
+
+_KINDS = {str: "text", int: "whole number", float: "number", bool: "boolean", dict: "object", list: "list"}
+
+
+def _default(value: object) -> str:
+    if value is None:
+        return "-"
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+if __name__ == "__main__":
+    print(reference(builtin_operations()), end="")
