@@ -57,7 +57,7 @@ def _schema() -> dict[str, Any]:
 
 @cache
 def _validator() -> Validator:
-    import jsonschema  # takes 50 ms, which only a race should pay
+    import jsonschema  # takes 65 ms, which only a race should pay
 
     return jsonschema.Draft202012Validator(_schema())
 
