@@ -1,0 +1,293 @@
+"""Real nodes: started, used, ended; alone and in pairs; with and without a network; whoever dies."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from esbench.engine.base import Endpoint
+from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
+from esbench.engine.ready import ask
+from esbench.errors import EngineError, UsageError
+
+pytestmark = pytest.mark.node
+
+IS_ROOT = os.geteuid() == 0
+SHARED_NODES = Path("/var/lib/esbench/nodes")
+
+
+class Said:
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def say(self, message: str) -> None:
+        self.lines.append(message)
+
+    def download(self, name: str, total_bytes: int) -> Any:
+        from esbench.engine.progress import NoProgress
+
+        return NoProgress().download(name, total_bytes)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """An ESBENCH_HOME with nothing but the machine's cache of downloads."""
+    cache = Path(os.environ.get("ESBENCH_TEST_CACHE", "~/.esbench/cache")).expanduser()
+    cache.mkdir(parents=True, exist_ok=True)
+    folder = tmp_path / "home"
+    folder.mkdir()
+    (folder / "cache").symlink_to(cache)
+    return folder
+
+
+Make = Callable[..., tuple[EmbeddedEngine, Said]]
+
+
+@pytest.fixture
+def make(home: Path, request: pytest.FixtureRequest) -> Iterator[Make]:
+    engines: list[EmbeddedEngine] = []
+
+    def make_engine(**changes: Any) -> tuple[EmbeddedEngine, Said]:
+        race = f"test-{os.getpid()}-{len(engines)}-{time.time_ns() % 1_000_000}"
+        options = {"home": home, "race_id": race, "logs": home / "races" / race / "logs", **changes}
+        said = Said()
+        engines.append(EmbeddedEngine(EmbeddedOptions(**options), said))
+        return engines[-1], said
+
+    yield make_engine
+    for engine in engines:
+        engine.stop()
+
+
+def port_of(url: str) -> int:
+    return int(url.rsplit(":", 1)[1])
+
+
+def nodes_folder(home: Path) -> Path:
+    return SHARED_NODES if IS_ROOT else home / "nodes"
+
+
+def is_running(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def gone_within(seconds: float, pids: list[int]) -> bool:
+    deadline = time.monotonic() + seconds
+    while any(is_running(pid) for pid in pids):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def index_and_get(endpoint: Endpoint) -> None:
+    port = port_of(endpoint.urls[0])
+    assert ask(port, "PUT", "/books/_doc/1", {"title": "Moby-Dick"})[0] == 201
+    status, answer = ask(port_of(endpoint.urls[-1]), "GET", "/books/_doc/1")
+    assert (status, answer["_source"]) == (200, {"title": "Moby-Dick"})
+
+
+def test_the_default_node_starts_serves_and_leaves_only_its_logs(make: Make, home: Path, tmp_path: Path) -> None:
+    logs = tmp_path / "race" / "logs"
+    engine, _ = make(race_id="test-serves", logs=logs, heap_bytes=300 << 20)
+    engine.require(("percolator", "painless"))
+    endpoint = engine.start()
+    index_and_get(endpoint)
+    facts = endpoint.settings
+    assert (facts["distribution"], facts["version"]) == ("elasticsearch-7.10.2", "7.10.2")
+    assert facts["nodes"] == 1
+    assert int(str(facts["java"]).split(".")[0]) in range(11, 22)
+    _, answer = ask(port_of(endpoint.urls[0]), "GET", "/_nodes/jvm,process")
+    (node,) = answer["nodes"].values()
+    assert node["jvm"]["mem"]["heap_max_in_bytes"] == facts["heap_bytes"] == 300 << 20
+    assert facts["pids"] == [node["process"]["id"]]
+    if IS_ROOT:
+        assert Path(f"/proc/{facts['pids'][0]}").stat().st_uid == 64000
+    assert engine.failure() is None
+    assert (nodes_folder(home) / "test-serves").is_dir()
+    engine.stop()
+    assert gone_within(0.0, facts["pids"])
+    assert not (nodes_folder(home) / "test-serves").exists()
+    assert "started" in (logs / "node-0" / "console.log").read_text()
+    assert (logs / "node-0" / "gc.log").is_file()
+    engine.stop()
+
+
+def test_two_nodes_form_one_cluster_with_replicas(make: Make) -> None:
+    engine, _ = make(nodes=2)
+    endpoint = engine.start()
+    port = port_of(endpoint.urls[0])
+    ask(port, "PUT", "/books", {"settings": {"number_of_shards": 2, "number_of_replicas": 1}})
+    status, health = ask(port, "GET", "/_cluster/health/books?wait_for_status=green&timeout=20s")
+    assert (status, health["status"], health["number_of_nodes"], health["active_shards"]) == (200, "green", 2, 4)
+    index_and_get(endpoint)
+    pids = endpoint.settings["pids"]
+    assert len({*pids}) == len({*endpoint.urls}) == 2
+    engine.stop()
+    assert gone_within(0.0, pids)
+
+
+RACE = """
+import json, sys, time
+from pathlib import Path
+from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
+home, race, then = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+engine = EmbeddedEngine(EmbeddedOptions(home=home, race_id=race, logs=home / "logs" / race))
+endpoint = engine.start()
+print(json.dumps({"urls": endpoint.urls, "pids": endpoint.settings["pids"]}), flush=True)
+if then == "stop":
+    engine.stop()
+else:
+    time.sleep(600)
+"""
+
+
+def race_process(home: Path, race: str, then: str, *before: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [*before, sys.executable, "-c", RACE, str(home), race, then], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL
+    )
+
+
+def test_sigkill_of_esbench_leaves_no_java_and_no_folder(home: Path) -> None:
+    with race_process(home, "test-killed", "sleep") as process:
+        assert process.stdout is not None
+        told = json.loads(process.stdout.readline())
+        assert all(is_running(pid) for pid in told["pids"])
+        process.kill()
+    assert gone_within(10.0, told["pids"])
+    deadline = time.monotonic() + 10
+    while (nodes_folder(home) / "test-killed").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert (home / "logs" / "test-killed" / "node-0" / "console.log").is_file()
+
+
+def test_sigkill_during_the_start_leaves_no_java(home: Path) -> None:
+    with race_process(home, "test-start-killed", "sleep") as process:
+        folder = nodes_folder(home) / "test-start-killed" / "node-0"
+        deadline = time.monotonic() + 120
+        while not (folder / "logs" / "console.log").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        process.kill()
+    deadline = time.monotonic() + 10
+    while folder.exists() or processes_with(str(folder)):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def processes_with(text: str) -> list[int]:
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if text.encode() in (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes():
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+def test_a_second_start_works_without_a_network(home: Path, make: Make) -> None:
+    unshare = shutil.which("unshare")
+    isolated = [unshare or "unshare", "--net"] if IS_ROOT else [unshare or "unshare", "--net", "--map-current-user"]
+    loopback = [*isolated, "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+    if unshare is None or subprocess.run([*loopback, "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("cannot make a network namespace here")
+    first, _ = make()
+    first.start()
+    first.stop()
+    process = race_process(home, "test-offline", "stop", *loopback)
+    told, _ = process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert len(json.loads(told)["pids"]) == 1
+
+
+def test_a_node_that_dies_is_told_with_the_end_of_its_log(make: Make) -> None:
+    engine, _ = make()
+    endpoint = engine.start()
+    os.kill(endpoint.settings["pids"][0], signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while (failure := engine.failure()) is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert "node-0 ended by itself" in failure
+    assert "started" in failure
+
+
+def test_a_start_that_fails_shows_the_end_of_the_log_and_leaves_nothing(make: Make, home: Path) -> None:
+    engine, _ = make(race_id="test-no-heap", heap_bytes=1 << 50)
+    with pytest.raises(EngineError, match=r"elasticsearch-7\.10\.2 did not start: .*ended by itself") as caught:
+        engine.start()
+    assert "heap" in str(caught.value)
+    assert not (nodes_folder(home) / "test-no-heap").exists()
+
+
+def test_a_kept_node_lives_on_and_is_announced(make: Make, home: Path) -> None:
+    engine, said = make(race_id="test-kept", keep_node=True)
+    endpoint = engine.start()
+    pid = endpoint.settings["pids"][0]
+    try:
+        engine.stop()
+        assert is_running(pid)
+        index_and_get(endpoint)
+        assert [line for line in said.lines if endpoint.urls[0] in line and str(pid) in line]
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        assert gone_within(10, [pid])
+        shutil.rmtree(nodes_folder(home) / "test-kept")
+
+
+def test_a_users_own_folder_is_raced(make: Make, home: Path) -> None:
+    first, _ = make()
+    first.start()
+    first.stop()
+    servers = (Path("/var/lib/esbench") if IS_ROOT else home / "cache") / "servers"
+    (folder, *_) = servers.glob("elasticsearch-7.10.2-*")
+    engine, _ = make(distribution=str(folder))
+    assert engine.missing_features(("percolator",)) == ()
+    endpoint = engine.start()
+    index_and_get(endpoint)
+    assert endpoint.settings["version"] == "7.10.2"
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="needs root to mount a small disk")
+@pytest.mark.parametrize(("mount", "words"), [("size=64k", "No space left on device"), ("ro", "Read-only file system")])
+def test_a_disk_that_takes_nothing_is_one_clear_line(make: Make, tmp_path: Path, mount: str, words: str) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", mount, "tmpfs", disk], check=False).returncode != 0:
+        pytest.skip("cannot mount here")
+    try:
+        engine, _ = make(shared=disk)
+        with pytest.raises(EngineError, match=words) as caught:
+            engine.start()
+        assert str(disk) in str(caught.value)
+        assert "\n" not in str(caught.value)
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def test_bad_options_are_refused_before_anything_is_done(make: Make, home: Path) -> None:
+    with pytest.raises(UsageError, match=r'did you mean "elasticsearch-7\.10\.2"'):
+        make(distribution="elasticsearch-7.10.1")
+    with pytest.raises(UsageError, match="--nodes must be at least 1"):
+        make(nodes=0)
+    with pytest.raises(UsageError, match="--heap must be at least"):
+        make(heap_bytes=1000)
+    with pytest.raises(UsageError, match="--node-user"):
+        make(node_user=0)
+    assert not (home / "races").exists()
