@@ -32,10 +32,10 @@ _OPTIONS = (
     "basic_auth_password",
     "api_key",
     "http_compress",
-    "max_connections",
 )
 # Options of other clients that change nothing here, with the reason that the user is told.
 _WITHOUT_EFFECT = {
+    "max_connections": "each client has a connection of its own",
     "enable_cleanup_closed": "esbench closes its connections itself",
     "max_retries": "esbench never repeats a measured request",
     "retry_on_timeout": "esbench never repeats a measured request",
@@ -68,8 +68,7 @@ class Host:
 class ClientOptions:
     """Connection options, the same for every client of a race. Secrets stay out of its repr.
 
-    `timeout_s` is how long one request may take; `max_connections` bounds connections per worker (None: one
-    per client). `warnings` are sentences about given options that have no effect.
+    `timeout_s` is how long one request may take; `warnings` are sentences about given options without effect.
     """
 
     timeout_s: float = 60.0
@@ -83,7 +82,6 @@ class ClientOptions:
     basic_auth_password: str | None = field(default=None, repr=False)
     api_key: str | None = field(default=None, repr=False)
     http_compress: bool = False
-    max_connections: int | None = None
     warnings: tuple[str, ...] = ()
 
     @classmethod
@@ -116,7 +114,6 @@ class ClientOptions:
             basic_auth_password=password,
             api_key=api_key,
             http_compress=reader.flag("http_compress", default=False),
-            max_connections=reader.count("max_connections"),
             warnings=reader.warnings(),
         )
 
@@ -169,24 +166,25 @@ def _add_public_authorities(context: ssl.SSLContext) -> None:
 def parse_hosts(
     value: str | Iterable[str], options: ClientOptions | None = None, where: str = "--target-hosts"
 ) -> tuple[tuple[Host, ...], ClientOptions]:
-    """Hosts from `10.0.0.1:9200,https://user:secret@x:9243,[::1]`, and the options that they imply.
+    """Hosts from `10.0.0.1:9200,es2,[::1]` or `https://user:secret@x:9243`, and the options that they imply.
 
-    The port is 9200, as in elasticsearch-py 443 after `https://`. User and password of a URL move into the
-    options; `use_ssl` makes hosts without a scheme https, and an https host sets it.
+    The port is 9200, as in elasticsearch-py 443 after `https://`. A cluster has one scheme: https when
+    `use_ssl` or one of the hosts says so. User and password of a URL move into the options.
     """
     options = options or ClientOptions()
     parts = value.split(",") if isinstance(value, str) else list(value)
-    hosts: list[Host] = []
     for part in parts:
         if not isinstance(part, str):
             raise UsageError(f"{part!r} is not a host", where=where, hint="say 10.0.0.1:9200")
-        if part.strip():
-            host, options = _parse_host(part.strip(), options, where)
-            hosts.append(host)
-    if not hosts:
+    texts = [part.strip() for part in parts if part.strip()]
+    if not texts:
         raise UsageError("no host given", where=where, hint="say 10.0.0.1:9200,10.0.0.2:9200")
-    if any(host.scheme == "https" for host in hosts):
+    if any(text.lower().startswith("https://") for text in texts):
         options = replace(options, use_ssl=True)
+    hosts: list[Host] = []
+    for text in texts:
+        host, options = _parse_host(text, options, where)
+        hosts.append(host)
     return tuple(dict.fromkeys(hosts)), options
 
 
@@ -200,7 +198,9 @@ def _parse_host(text: str, options: ClientOptions, where: str) -> tuple[Host, Cl
     if scheme not in ("http", "https"):
         raise UsageError(f'"{shown}" has the scheme "{scheme}"', where=where, hint="http or https")
     if scheme == "http" and options.use_ssl and separator:
-        raise UsageError(f'"{shown}" says http, but use_ssl is set', where=where, hint="drop one of them")
+        raise UsageError(
+            f'"{shown}" says http, but use_ssl or another host says https', where=where, hint="drop http://"
+        )
     if rest.count(":") > 1 and "[" not in rest and "@" not in rest and re.fullmatch(r"[0-9a-fA-F:.]+", rest):
         raise UsageError(f'"{shown}" is an IPv6 address without brackets', where=where, hint=f"[{rest}]:9200")
     try:
@@ -295,9 +295,3 @@ class _Reader:
         if timeout_s <= 0:
             raise UsageError("timeout must be above zero", where=self.where)
         return timeout_s
-
-    def count(self, name: str) -> int | None:
-        value = self.options.get(name)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-            raise UsageError(f"{name} must be a whole number above zero, not {value!r}", where=self.where)
-        return value

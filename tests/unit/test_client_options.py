@@ -52,12 +52,10 @@ def test_rallys_names_are_read() -> None:
             "basic_auth_user": "elastic",
             "basic_auth_password": "a:b",
             "http_compress": True,
-            "max_connections": 512,
         }
     )
     assert options.timeout_s == 120.0
     assert (options.use_ssl, options.verify_certs, options.http_compress) == (True, False, True)
-    assert options.max_connections == 512
     assert options.headers() == (("Authorization", "Basic ZWxhc3RpYzphOmI="),)
 
 
@@ -84,8 +82,6 @@ def test_secrets_are_not_shown_and_survive_the_way_to_a_worker() -> None:
         ({"use_ssl": 1}, "use_ssl must be true or false, not 1"),
         ({"timeout": "soon"}, '"soon" is not a duration'),
         ({"timeout": 0}, "timeout must be above zero"),
-        ({"max_connections": 0}, "max_connections must be a whole number above zero, not 0"),
-        ({"max_connections": True}, "max_connections must be a whole number above zero, not True"),
         ({"basic_auth_user": "u"}, "basic_auth_password is missing"),
         ({"basic_auth_password": SECRET}, "basic_auth_user is missing"),
         ({"basic_auth_user": "u", "basic_auth_password": 123}, "basic_auth_password must be text (quote it"),
@@ -134,7 +130,7 @@ def test_a_client_certificate_that_cannot_be_read_is_told(tmp_path: Path) -> Non
         ("https://es1", [Host("es1", 443, "https")]),
         ("HTTPS://ES1:9243", [Host("es1", 9243, "https")]),
         ("[::1],[fe80::1]:9201", [Host("::1", 9200), Host("fe80::1", 9201)]),
-        ("10.0.0.1:9200,https://x:9243", [Host("10.0.0.1", 9200), Host("x", 9243, "https")]),
+        ("10.0.0.1:9200,https://x:9243", [Host("10.0.0.1", 9200, "https"), Host("x", 9243, "https")]),
     ],
 )
 def test_hosts_are_read(text: str, hosts: list[Host]) -> None:
@@ -187,5 +183,13 @@ def test_hosts_that_are_no_text_are_told() -> None:
     assert "9200 is not a host" in host_refusal([9200])
 
 
-def test_http_with_use_ssl_is_a_contradiction() -> None:
-    assert "says http, but use_ssl is set" in host_refusal("http://es1:9200", ClientOptions(use_ssl=True))
+def test_a_cluster_has_one_scheme() -> None:
+    expected = '"http://es1:9200" says http, but use_ssl or another host says https (drop http://)'
+    assert expected in host_refusal("http://es1:9200", ClientOptions(use_ssl=True))
+    assert expected in host_refusal("http://es1:9200,https://es2:9200")
+
+
+def test_the_urls_of_hosts_are_read_back_as_the_same_hosts() -> None:
+    for text in ("es1,es2:9201", "es1,https://es2", "[::1]"):
+        hosts, options = parse_hosts(text)
+        assert parse_hosts([host.url for host in hosts], options) == (hosts, options)
