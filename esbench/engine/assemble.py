@@ -26,7 +26,7 @@ def assemble(distribution: Distribution, downloader: Downloader, servers: Path, 
     def waiting() -> None:
         downloader.progress.say(f"waiting for another esbench that unpacks {distribution.name}")
 
-    with disk_errors(f"unpacking {distribution.name}"), built_once(target, waiting) as work:
+    with disk_errors(f"unpacking {distribution.name}", servers), built_once(target, waiting) as work:
         if work is not None:
             top = unpack(files[distribution.archive], work)
             for entry in list(top.iterdir()):

@@ -41,7 +41,7 @@ class Downloader:
     def fetch(self, artifacts: Iterable[Artifact]) -> dict[Artifact, Path]:
         """The file of each artifact, downloaded where the cache does not hold it intact."""
         files = {artifact: self.cache / artifact.cached_as for artifact in artifacts}
-        with disk_errors("writing to the cache of distributions"):
+        with disk_errors("writing to the cache of distributions", self.cache):
             missing = [artifact for artifact, path in files.items() if not _is_intact(artifact, path)]
             if missing:
                 self._download(missing)

@@ -53,8 +53,11 @@ class Folders:
 
 
 @contextmanager
-def disk_errors(doing: str) -> Iterator[None]:
-    """Turn an OSError into an EngineError that says what was being done, where, and how to fix it."""
+def disk_errors(doing: str, place: Path) -> Iterator[None]:
+    """Turn an OSError into an EngineError that says what was being done, where, and how to fix it.
+
+    `place` is named where the error itself names no file, as that of a full disk.
+    """
     try:
         yield
     except OSError as error:
@@ -68,7 +71,7 @@ def disk_errors(doing: str) -> Iterator[None]:
         }
         raise EngineError(
             f"{doing} failed: {error.strerror or error}",
-            where=str(error.filename or ""),
+            where=str(error.filename or place),
             hint=hints.get(error.errno or 0, ""),
         ) from error
 

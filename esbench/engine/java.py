@@ -161,7 +161,7 @@ def install_wheel(wheel: Wheel, cache: Path, progress: Progress, *, offline: boo
     def waiting() -> None:
         progress.say(f"waiting for another esbench that fetches {requirement}")
 
-    with disk_errors(f"fetching {requirement}"), built_once(target, waiting) as work:
+    with disk_errors(f"fetching {requirement}", cache), built_once(target, waiting) as work:
         if work is not None:
             if offline:
                 raise EngineError(
@@ -199,7 +199,7 @@ def share_java(java: Java, javas: Path, progress: Progress) -> Java:
     def waiting() -> None:
         progress.say(f"waiting for another esbench that copies Java {java.version}")
 
-    with disk_errors(f"copying Java {java.version}"), built_once(target, waiting) as work:
+    with disk_errors(f"copying Java {java.version}", javas), built_once(target, waiting) as work:
         if work is not None:
             shutil.copytree(java.home, work, dirs_exist_ok=True, ignore_dangling_symlinks=True)
             for path in (work, *work.rglob("*")):

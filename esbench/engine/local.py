@@ -43,7 +43,7 @@ def open_local(distribution: str, servers: Path, progress: Progress, *, for_all_
     def waiting() -> None:
         progress.say(f"waiting for another esbench that unpacks {path.name}")
 
-    with disk_errors(f"unpacking {path.name}"), built_once(target, waiting) as work:
+    with disk_errors(f"unpacking {path.name}", servers), built_once(target, waiting) as work:
         if work is not None:
             progress.say(f"unpacking {path.name}")
             if path.is_dir():

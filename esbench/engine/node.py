@@ -59,7 +59,7 @@ class Node:
     ) -> None:
         """Write the node's folder; `user` becomes the owner of all in it."""
         plan = self.plan
-        with disk_errors("making the folder of a node"):
+        with disk_errors("making the folder of a node", self.plan.folder):
             open_folder(plan.folder.parent)
             plan.folder.mkdir()
             for folder in (plan.data, plan.logs, plan.temp):

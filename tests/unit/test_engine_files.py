@@ -176,10 +176,12 @@ def test_two_builders_do_the_work_once(tmp_path: Path) -> None:
 def test_an_error_of_the_disk_is_one_line(code: int, words: str) -> None:
     with (
         pytest.raises(EngineError, match=f"^/some/file: unpacking x failed: {words}") as caught,
-        disk_errors("unpacking x"),
+        disk_errors("unpacking x", Path("/place")),
     ):
         raise OSError(code, os.strerror(code), "/some/file")
     assert "\n" not in str(caught.value)
+    with pytest.raises(EngineError, match=r"^/place: unpacking x"), disk_errors("unpacking x", Path("/place")):
+        raise OSError(code, os.strerror(code))
 
 
 def test_a_home_that_start_scripts_would_take_apart_is_refused(tmp_path: Path) -> None:
