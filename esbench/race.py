@@ -39,6 +39,7 @@ from esbench.registry import Registry
 from esbench.store import RaceFolder, RaceStore
 from esbench.telemetry import statistics
 from esbench.track.corpus import prepare
+from esbench.track.features import features_needed
 from esbench.track.loader import load_track
 from esbench.track.prepared import PreparedDocuments
 from esbench.track.rendering import RenderContext
@@ -168,9 +169,10 @@ class _SetUp:
         )
         track = load_track(options.track_path, context, self._operations, test_mode=options.test_mode)
         challenge = choose_challenge(track, options.challenge)
+        challenge = select_tasks(challenge, options.include_tasks, options.exclude_tasks)
         if isinstance(self._engine, EmbeddedEngine):
-            self._engine.require(track.requires)
-        return track, select_tasks(challenge, options.include_tasks, options.exclude_tasks)
+            self._engine.require(features_needed(track, challenge))
+        return track, challenge
 
     def first_record(self, track: Track, challenge: Challenge) -> RaceRecord:
         options = self._options
