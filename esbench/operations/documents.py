@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -21,7 +22,7 @@ from esbench.operations.base import (
 from esbench.operations.programs import Judge, Request, TemplateProgram, common_headers, refuse
 from esbench.operations.replies import judge_bulk, judge_deleted, judge_found, judge_get, judge_indexed
 from esbench.track.templates import Encoding, RequestTemplate, Slot, encode, plain
-from esbench.track.variables import Places
+from esbench.track.variables import Places, loaded_key
 
 if TYPE_CHECKING:
     from esbench.track.bulk_source import BulkSource
@@ -311,8 +312,7 @@ class BulkProgram:
         sources: list[tuple[str, BulkSource]] = []
         clients = self._context.task.clients
         for documents in self._documents:
-            first, last = partition(documents.document_count, clients, slot)
-            last = first + round((last - first) * self._share)
+            first, last = partition(self._count(documents), clients, slot)
             if last > first:
                 index = documents.target_index or self._context.default_index()
                 sources.append((index, BulkSource(documents, first, last, self._bulk_size)))
@@ -321,12 +321,18 @@ class BulkProgram:
             sources = sources[start:] + sources[:start]
         return BulkClientProgram(self._context, sources, headers, self._acknowledge)
 
+    def _count(self, documents: PreparedDocuments) -> int:
+        """How many documents are sent: the first ones, so that readers know which there are."""
+        return math.ceil(documents.document_count * self._share)
+
     def _acknowledge(self, index: str, documents: int) -> None:
         self._acknowledged[index] = self._acknowledged.get(index, 0) + documents
 
     def close(self) -> None:
         for index, documents in self._acknowledged.items():
             self._context.ledger.acknowledge(index, documents)
+        for part in self._documents:
+            self._context.ledger.next_values[loaded_key(part.corpus)] = self._count(part)
 
 
 class BulkClientProgram:

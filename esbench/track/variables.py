@@ -23,7 +23,7 @@ from esbench.registry import Registry
 from esbench.track.templates import Encoding, encode
 
 if TYPE_CHECKING:
-    from esbench.track.corpus import PreparedDocuments
+    from esbench.track.prepared import PreparedDocuments
 
 Places = Sequence[tuple[str | None, Encoding]]
 _ZIPF_MOST = 5_000_000
@@ -179,6 +179,11 @@ def _now_with_format(variable: Variable, places: Places, context: SourceContext)
     return _now(lambda: datetime.now().astimezone().strftime(str(form)), numeric=False)(variable, places, context)
 
 
+def loaded_key(corpus: str) -> str:
+    """The name under which a ledger keeps how many documents of a corpus were loaded."""
+    return f"loaded/{corpus}"
+
+
 def _corpus_document(variable: Variable, places: Places, context: SourceContext) -> Source:
     from esbench.track.sampler import DocumentSampler
 
@@ -197,7 +202,7 @@ def _corpus_document(variable: Variable, places: Places, context: SourceContext)
         str(variable.params.get("pick", "uniform")),
         variable.params,
         seed=context.random(variable.name).getrandbits(63),
-        indexed=known[name].document_count,
+        indexed=context.next_values.get(loaded_key(known[name].corpus), known[name].document_count),
     )
     encodings = [encoding for _, encoding in places]
     draw = sampler.draw
