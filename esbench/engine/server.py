@@ -105,6 +105,10 @@ def node_settings(server: Server, node: NodePlan, nodes: tuple[NodePlan, ...], c
         masters = "cluster.initial_master_nodes" if old else "cluster.initial_cluster_manager_nodes"
         settings["discovery.seed_hosts"] = seeds
         settings[masters] = [other.name for other in nodes]
+    if elasticsearch and (7,) <= server.number < (7, 10):
+        # With G1 and a small heap these versions refuse requests (429, "Data too large") for memory that the
+        # next collection would free; 5.x and 6.x count reservations only, as this setting does.
+        settings["indices.breaker.total.use_real_memory"] = False
     if any(name.startswith("x-pack") for name in server.modules | server.plugins):
         settings["xpack.security.enabled"] = False
     if any(name.endswith("-ml") and name.startswith("x-pack") for name in server.modules):
