@@ -84,7 +84,7 @@ class TaskMeasurements:
         task = self.task
         is_open = task.schedule.is_open
         inside_warmup = self.measured.requests == 0 and self.warmup.requests > 0
-        tally = self.warmup if inside_warmup else self.measured
+        tally, warmup = (self.warmup, Tally()) if inside_warmup else (self.measured, self.warmup)
         window = self._window(inside_warmup)
         unsent = sum(end.unsent for end in self.ends.values())
         beyond = unsent + tally.timed_out
@@ -125,7 +125,7 @@ class TaskMeasurements:
             params_digest=params_digest(task),
             include_in_reporting=include if include is not None else not self.admin,
             warmup=Phase(
-                self.warmup.requests, self.warmup.units, self.warmup.errors.total, self._warmup_s(window, inside_warmup)
+                warmup.requests, warmup.units, warmup.errors.total, window.start_s if warmup.requests else 0.0
             ),
             window=window,
             duration_s=self._duration_s(),
@@ -183,11 +183,6 @@ class TaskMeasurements:
             return Window(warmup_s, max(warmup_s, min(warmup_s + period_s, self._duration_s())))
         first = [ns for end in self.ends.values() if (ns := end.first_measured_sent_ns) is not None]
         return Window((min(first) - start_ns) / NS if first else 0.0, last_s)
-
-    def _warmup_s(self, window: Window, inside_warmup: bool) -> float:
-        if inside_warmup:
-            return window.end_s
-        return window.start_s if self.warmup.requests else 0.0
 
     def _throughput(self, tally: Tally, window: Window, inside_warmup: bool) -> Throughput:
         length_s = window.end_s - window.start_s

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
@@ -13,12 +13,25 @@ from esbench.engine.null import NullServer, Script
 NullServerFactory = Callable[..., NullServer]
 
 
-@pytest.fixture
-def null_server() -> Iterator[NullServerFactory]:
-    """`null_server(script, log=True, ...)` starts a null server that ends with the test."""
+@contextmanager
+def _servers() -> Iterator[NullServerFactory]:
     with ExitStack() as stack:
 
         def start(script: Script | Mapping[str, Any] | None = None, **options: Any) -> NullServer:
             return stack.enter_context(NullServer(script, **options))
 
+        yield start
+
+
+@pytest.fixture
+def null_server() -> Iterator[NullServerFactory]:
+    """`null_server(script, log=True, ...)` starts a null server that ends with the test."""
+    with _servers() as start:
+        yield start
+
+
+@pytest.fixture(scope="module")
+def null_servers() -> Iterator[NullServerFactory]:
+    """The same for servers that end with the module."""
+    with _servers() as start:
         yield start

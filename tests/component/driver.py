@@ -1,0 +1,125 @@
+"""The load driver for tests: tasks built in code, run by real worker processes against a server on a real socket."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from esbench.client_options import ClientOptions, parse_hosts
+from esbench.dialect import Dialect
+from esbench.engine.null import NullServer
+from esbench.load.coordinator import Coordinator, Observer
+from esbench.load.messages import Stock, Target
+from esbench.load.recorder import Second
+from esbench.model import Corpus, Documents, Index, Operation, Schedule, Step, Task, Variable
+from esbench.operations import builtin_operations
+from esbench.record import TaskResult
+from esbench.track.corpus import prepare
+from esbench.track.prepared import PreparedDocuments
+from esbench.units import parse_rate
+
+NullServerFactory = Callable[..., NullServer]
+ANY_ID = Variable("any_id", "range", {"from": 1, "to": 1_000_000})
+
+
+def task(
+    kind: str, params: dict[str, Any] | None = None, *, rate: Any = None, ramp_up_s: float = 0, **keys: Any
+) -> Task:
+    """A task of an operation type; with a `rate` ("100", "5000 docs/s") it is an open loop."""
+    schedule = Schedule(
+        kind=keys.pop("schedule", "deterministic"),
+        rate=parse_rate(rate) if rate is not None else None,
+        ramp_up_s=ramp_up_s,
+    )
+    name = keys.pop("name", kind)
+    operation = Operation(name, kind, params or {}, variables=(ANY_ID,))
+    return Task(name, operation, schedule=schedule, **keys)
+
+
+def get(**keys: Any) -> Task:
+    """GETs of any document of the index `orders`."""
+    params = {"id": "$[[any_id]]", **keys.pop("params", {})}
+    return task("get", params, **{"name": "get", **keys})
+
+
+def bulk(bulk_size: int = 100, **keys: Any) -> Task:
+    """Bulks of the documents that the driver was given."""
+    params = {"bulk-size": bulk_size, **keys.pop("params", {})}
+    return task("bulk", params, **{"name": "bulk", **keys})
+
+
+def documents(folder: Path, count: int) -> PreparedDocuments:
+    """A small corpus of `count` documents, prepared in `folder`."""
+    (folder / "orders.json").write_text("".join(f'{{"n": {number}}}\n' for number in range(count)))
+    corpus = Corpus("orders", (Documents(count, source_file="orders.json"),))
+    return prepare([corpus], cache=folder / "cache", track_dir=folder)[0]
+
+
+class Driver:
+    """A coordinator with its workers, for any number of steps. Use it as a context manager."""
+
+    def __init__(self, folder: Path, *, workers: int = 1, on_error: str = "continue") -> None:
+        self.log = folder / "worker.log"
+        self.seconds: list[tuple[str, Second]] = []
+        self.coordinator = Coordinator(
+            workers,
+            builtin_operations(),
+            log=self.log,
+            abort_on_error=on_error == "abort",
+            seed=1,
+            race_id="test",
+        )
+        self._stack = ExitStack()
+        self._steps = 0
+
+    def __enter__(self) -> Self:
+        self._stack.enter_context(self.coordinator)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def step(
+        self,
+        urls: str | Iterable[str],
+        *tasks: Task,
+        completed_by: str | None = None,
+        clients: int | None = None,
+        docs: PreparedDocuments | None = None,
+        options: ClientOptions | None = None,
+        observe: Observer | None = None,
+    ) -> tuple[TaskResult, ...]:
+        """Run the tasks in parallel; their results in order. Closed seconds are kept in `seconds`."""
+        hosts, options = parse_hosts([urls] if isinstance(urls, str) else urls, options)
+        target = Target(hosts, options, Dialect("elasticsearch", (7, 17)))
+        stock = Stock((Index("orders"),), (), (docs,) if docs else (), ())
+        self._steps += 1
+        self.seconds = []
+        step = Step(tasks, clients=clients, completed_by=completed_by)
+        return self.coordinator.run(self._steps - 1, step, target, stock, observe or self._keep)
+
+    def run(self, urls: str | Iterable[str], a_task: Task, **keys: Any) -> TaskResult:
+        """Run one task."""
+        (result,) = self.step(urls, a_task, **keys)
+        return result
+
+    def _keep(self, name: str, second: Second) -> None:
+        self.seconds.append((name, second))
+
+
+def all_requests(result: TaskResult) -> int:
+    """Everything that was answered or failed, in the warmup too."""
+    return result.warmup.requests + result.requests
+
+
+def all_units(result: TaskResult) -> float:
+    return result.warmup.units + result.units
+
+
+def all_errors(result: TaskResult) -> int:
+    return result.warmup.errors + result.errors
