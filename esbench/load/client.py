@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import urlencode
 
-from esbench.client_options import ClientOptions, Host
+from esbench.client_options import Host
 from esbench.load.recorder import TIMEOUT, Recorder
-from esbench.load.transport import Connection, clock_ns, connect, header_lines
+from esbench.load.transport import Connection, clock_ns, connect
 from esbench.operations.base import ClientProgram, Exhausted, Reply, RequestFailed, Script, Verdict
 
 NS = 1_000_000_000
@@ -30,28 +32,37 @@ class Loop(Protocol):
     def freed(self, client: Client, verdict: Verdict) -> None: ...
 
 
+@dataclass(frozen=True)
+class Route:
+    """How a client reaches its host. `headers` are the header lines of each of its requests."""
+
+    host: Host
+    tls: ssl.SSLContext | None
+    headers: bytes
+    timeout_s: float
+
+
 class Client:
     """What both kinds of client share: a connection that is renewed when it was lost."""
 
-    def __init__(self, slot: int, host: Host, options: ClientOptions, timeout_s: float) -> None:
+    def __init__(self, slot: int, route: Route) -> None:
         self.slot = slot
         self.free_ns = 0
         self.loop: Loop
-        self._host = host
-        self._options = options
-        self._timeout_ns = int(timeout_s * NS)
+        self._route = route
+        self._timeout_ns = int(route.timeout_s * NS)
         self._connection: Connection
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def connect(self) -> None:
         """Open the connection; OSError or TimeoutError when the host does not answer."""
-        self._connection = await connect(self, self._host, self._options, _CONNECT_TIMEOUT_S)
+        self._connection = await connect(self, self._route.host, self._route.tls, _CONNECT_TIMEOUT_S)
 
     def sweep(self, now_ns: int) -> None:
         """Fail the request in flight when its time is over."""
         connection = self._connection
         if connection.in_flight and now_ns >= connection.deadline_ns:
-            connection.fail(TIMEOUT, f"no reply from {self._host} within {self._timeout_ns / NS:g} s")
+            connection.fail(TIMEOUT, f"no reply from {self._route.host} within {self._timeout_ns / NS:g} s")
 
     def give_up(self, kind: str, detail: str) -> None:
         """Fail what is in flight now."""
@@ -88,7 +99,7 @@ class Client:
             await self.connect()
         except (OSError, TimeoutError) as error:
             reason = str(error) or type(error).__name__
-            raise RequestFailed("connection refused", f"{self._host}: {reason}") from error
+            raise RequestFailed("connection refused", f"{self._route.host}: {reason}") from error
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -105,8 +116,8 @@ def _raise_unexpected(task: asyncio.Task[None]) -> None:
 class TemplateClient(Client):
     """Runs the exchanges of a compiled operation, one after the other, on its connection."""
 
-    def __init__(self, slot: int, host: Host, options: ClientOptions, timeout_s: float, program: ClientProgram) -> None:
-        super().__init__(slot, host, options, timeout_s)
+    def __init__(self, slot: int, route: Route, program: ClientProgram) -> None:
+        super().__init__(slot, route)
         self._program = program
         self._exchanges = program.exchanges
         self._drawn: Any = None
@@ -187,10 +198,9 @@ class TemplateClient(Client):
 class ScriptClient(Client):
     """Runs a script once per turn; it is the script's session, too. Its service time spans all its requests."""
 
-    def __init__(self, slot: int, host: Host, options: ClientOptions, timeout_s: float, script: Script) -> None:
-        super().__init__(slot, host, options, timeout_s)
+    def __init__(self, slot: int, route: Route, script: Script) -> None:
+        super().__init__(slot, route)
         self._script = script
-        self._headers = header_lines(host, options)
         self._reply: asyncio.Future[Reply] | None = None
         self._first_sent_ns = 0
         self._last_received_ns = 0
@@ -241,7 +251,7 @@ class ScriptClient(Client):
         self, method: str, path: str, params: Mapping[str, Any] | None, body: Any, headers: Mapping[str, str]
     ) -> bytes:
         query = f"?{urlencode({key: _text(value) for key, value in params.items()})}" if params else ""
-        lines = [f"{method} {path}{query} HTTP/1.1\r\n".encode(), self._headers]
+        lines = [f"{method} {path}{query} HTTP/1.1\r\n".encode(), self._route.headers]
         lines += [f"{name}: {value}\r\n".encode("latin-1") for name, value in headers.items()]
         data = b""
         if body is not None:

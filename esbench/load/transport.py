@@ -6,6 +6,7 @@ One request is in flight at a time. The connection knows nothing of tasks, retri
 from __future__ import annotations
 
 import asyncio
+import ssl
 import time
 import zlib
 from collections.abc import Sequence
@@ -136,13 +137,12 @@ class Connection(asyncio.Protocol):
         self._owner.on_reply(status, body, self._data_ns)
 
 
-async def connect(owner: Owner, host: Host, options: ClientOptions, timeout_s: float) -> Connection:
+async def connect(owner: Owner, host: Host, tls: ssl.SSLContext | None, timeout_s: float) -> Connection:
     """An open connection to a host; OSError (TLS errors are among them) or TimeoutError when there is none."""
     loop = asyncio.get_running_loop()
-    context = options.ssl_context()
     async with asyncio.timeout(timeout_s):
         _, connection = await loop.create_connection(
-            lambda: Connection(owner), host.host, host.port, ssl=context, server_hostname=host.host if context else None
+            lambda: Connection(owner), host.host, host.port, ssl=tls, server_hostname=host.host if tls else None
         )
     return connection
 

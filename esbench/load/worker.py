@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from esbench.errors import ClusterError, EsbenchError, RaceError
-from esbench.load.client import Client, ScriptClient, TemplateClient
+from esbench.load.client import Client, Route, ScriptClient, TemplateClient
 from esbench.load.loops import ClosedLoop, Length, OpenLoop, TaskLoop
 from esbench.load.messages import (
     Assignment,
@@ -247,14 +247,16 @@ class Worker:
         kind = self._operations.get(task.operation.type)
         program = kind.compile(context)
         timeout_s = parse_duration(task.operation.params.get("request-timeout", target.options.timeout_s))
+        tls = target.options.ssl_context()
         clients: list[Client] = []
         for slot in assignment.slots:
             host = target.hosts[slot % len(target.hosts)]
-            compiled = program.client(slot, header_lines(host, target.options))
+            route = Route(host, tls, header_lines(host, target.options), timeout_s)
+            compiled = program.client(slot, route.headers)
             if isinstance(compiled, Script):
-                clients.append(ScriptClient(slot, host, target.options, timeout_s, compiled))
+                clients.append(ScriptClient(slot, route, compiled))
             else:
-                clients.append(TemplateClient(slot, host, target.options, timeout_s, compiled))
+                clients.append(TemplateClient(slot, route, compiled))
         try:
             await asyncio.gather(*(client.connect() for client in clients))
         except (OSError, TimeoutError) as error:
