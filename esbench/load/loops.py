@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from esbench.alarm import Alarm
 from esbench.load.client import Client
-from esbench.load.pacer import Alarm
 from esbench.load.recorder import Recorder
 from esbench.load.transport import clock_ns
 from esbench.operations.base import Verdict

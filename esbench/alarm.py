@@ -6,9 +6,8 @@ import asyncio
 import ctypes
 import os
 import sys
+import time
 from collections.abc import Callable
-
-from esbench.load.transport import clock_ns
 
 NS = 1_000_000_000
 _CLOCK_MONOTONIC = 1
@@ -33,7 +32,7 @@ class Alarm:
             return
         if self._handle is not None:
             self._handle.cancel()
-        self._handle = self._loop.call_later(max(0, at_ns - clock_ns()) / NS, self._callback)
+        self._handle = self._loop.call_later(max(0, at_ns - time.monotonic_ns()) / NS, self._callback)
 
     def close(self) -> None:
         if self._handle is not None:
