@@ -24,10 +24,15 @@ class WorkerHealth:
 
 @dataclass(frozen=True)
 class TaskFigures:
-    """What the checks look at. `reported_ms` is latency in an open loop, service time in a closed one."""
+    """What the checks look at.
+
+    `in_window` requests completed in the window; `reported_ms` is latency in an open loop, service time in a closed
+    one.
+    """
 
     task: Task
     tally: Tally
+    in_window: int
     window_s: float
     throughput: float | None
     target_units_per_s: float | None
@@ -87,8 +92,7 @@ def _achieved_ratio(figures: TaskFigures) -> float | None:
     if not tally.due:
         return None
     if figures.task.is_time_based or figures.task.schedule.stages:
-        completed = tally.requests + figures.unsent
-        return 1 - figures.unsent / completed if completed else 0.0
+        return figures.in_window / tally.due
     if figures.target_units_per_s is None or figures.throughput is None or tally.due < 2:
         return None
     # n arrivals span n - 1 gaps: the last one's own time does not count against the rate

@@ -99,6 +99,7 @@ class TaskMeasurements:
         figures = TaskFigures(
             task=task,
             tally=tally,
+            in_window=self.measured.in_window + self.warmup.in_window,
             window_s=window.end_s - window.start_s,
             throughput=throughput.mean,
             target_units_per_s=self._target_units_per_s(),

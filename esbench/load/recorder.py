@@ -54,15 +54,16 @@ class Errors:
 class Tally:
     """Counts of one task in one second and phase, or summed over several.
 
-    `requests` are completed ones, good and failed; `units` what the server acknowledged; `in_window_units` of these
-    what completed inside the measurement window, whatever its due time. `waited` arrivals found no free client.
-    `timed_out` failures rank as longer than every duration.
+    `requests` are completed ones, good and failed; `units` what the server acknowledged. Of these, `in_window` and
+    `in_window_units` completed inside the measurement window, whatever their due time. `waited`
+    arrivals found no free client. `timed_out` failures rank as longer than every duration.
     """
 
     due: int = 0
     sent: int = 0
     requests: int = 0
     units: float = 0
+    in_window: int = 0
     in_window_units: float = 0
     waited: int = 0
     timed_out: int = 0
@@ -86,6 +87,7 @@ class Tally:
         self.sent += other.sent
         self.requests += other.requests
         self.units += other.units
+        self.in_window += other.in_window
         self.in_window_units += other.in_window_units
         self.waited += other.waited
         self.timed_out += other.timed_out
@@ -156,11 +158,10 @@ class Recorder:
         """Count a request at its last byte, or at its failure. `due_ns` and `free_ns` matter to open loops only."""
         tally = self._tally(received_ns, warmup)
         tally.requests += 1
-        units = verdict.units
-        if units:
-            tally.units += units
-            if self._window_start_ns <= received_ns < self._window_end_ns and (self._has_window or not warmup):
-                tally.in_window_units += units
+        tally.units += verdict.units
+        if self._window_start_ns <= received_ns < self._window_end_ns and (self._has_window or not warmup):
+            tally.in_window += 1
+            tally.in_window_units += verdict.units
         if not warmup:
             self.last_measured_received_ns = received_ns
         service_ns = received_ns - sent_ns
