@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import tempfile
+import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from esbench.engine.catalog import Artifact, Distribution
-from esbench.engine.folders import disk_errors, open_folder
+from esbench.engine.folders import disk_errors, locked, open_folder
 from esbench.engine.progress import Progress
 from esbench.errors import EngineError
+
+if TYPE_CHECKING:
+    from jgo.maven import MavenContext
 
 TIMEOUT_S = 30
 
@@ -22,7 +26,7 @@ def is_downloaded(distribution: Distribution, downloads: Path) -> bool:
 
 
 class Downloader:
-    """A cache folder that fills itself. Safe for processes that fetch the same file at once: the last wins."""
+    """A cache folder that fills itself; of several processes, one downloads and the others wait for it."""
 
     def __init__(
         self,
@@ -41,13 +45,22 @@ class Downloader:
     def fetch(self, artifacts: Iterable[Artifact]) -> dict[Artifact, Path]:
         """The file of each artifact, downloaded where the cache does not hold it intact."""
         files = {artifact: self.cache / artifact.cached_as for artifact in artifacts}
+
+        def missing() -> list[Artifact]:
+            return [artifact for artifact, path in files.items() if not _is_intact(artifact, path)]
+
+        def waiting() -> None:
+            self.progress.say("waiting for another esbench that downloads")
+
         with disk_errors("writing to the cache of distributions", self.cache):
-            missing = [artifact for artifact, path in files.items() if not _is_intact(artifact, path)]
-            if missing:
-                self._download(missing)
+            if missing():
+                with locked(self.cache / ".lock", waiting):
+                    self._download(missing())
         return files
 
     def _download(self, artifacts: list[Artifact]) -> None:
+        if not artifacts:
+            return
         if self.offline:
             raise EngineError(
                 f"{artifacts[0].filename} is not in the cache and esbench is to stay offline",
@@ -61,37 +74,41 @@ class Downloader:
                 "downloading a node needs the package jgo", hint="pip install 'esbench[embedded]'"
             ) from None
         logging.getLogger("jgo").setLevel(logging.ERROR)  # its checksum warning; the check below is stricter
-        self.progress.say(
-            f"downloading {artifacts[0].filename} and {len(artifacts) - 1} more"
-            if artifacts[1:]
-            else f"downloading {artifacts[0].filename}"
+        others = f" and {len(artifacts) - 1} more" if len(artifacts) > 1 else ""
+        self.progress.say(f"downloading {artifacts[0].filename}{others}")
+        partial = self.cache / ".partial"
+        shutil.rmtree(partial, ignore_errors=True)  # of a process that was killed
+        context = MavenContext(
+            resolver=PythonResolver(progress_callback=self.progress.download),
+            repo_cache=partial,
+            remote_repos=dict(self.repositories) if self.repositories is not None else None,
+            timeout=TIMEOUT_S,
         )
-        resolver = PythonResolver(progress_callback=self.progress.download)
-        open_folder(self.cache)
-        with tempfile.TemporaryDirectory(prefix=".partial-", dir=self.cache) as partial:
-            context = MavenContext(
-                resolver=resolver,
-                repo_cache=Path(partial),
-                remote_repos=dict(self.repositories) if self.repositories is not None else None,
-                timeout=TIMEOUT_S,
-            )
+        try:
             for artifact in artifacts:
-                component = context.project(artifact.group, artifact.artifact).at_version(artifact.version)
-                try:
-                    path = component.artifact(packaging=artifact.packaging).resolve()
-                except (OSError, RuntimeError) as error:
-                    if isinstance(error, OSError) and error.errno is not None:
-                        raise  # the disk's, not the network's: requests' errors carry no errno
-                    raise _failed(artifact, error) from error
-                if not _is_intact(artifact, path):
-                    raise EngineError(
-                        f"the download of {artifact.filename} is cut or altered: its sha256 is not "
-                        f"{artifact.sha256[:12]}...",
-                        hint="nothing was kept; run it again, and look for a proxy if it stays so",
-                    )
+                path = _resolve(context, artifact)
                 target = self.cache / artifact.cached_as
                 open_folder(target.parent)
                 path.replace(target)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+
+
+def _resolve(context: MavenContext, artifact: Artifact) -> Path:
+    """Download an artifact to the context's folder; an EngineError when it is cut, altered or not to be had."""
+    component = context.project(artifact.group, artifact.artifact).at_version(artifact.version)
+    try:
+        path = Path(component.artifact(packaging=artifact.packaging).resolve())
+    except (OSError, RuntimeError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the disk's, not the network's: requests' errors carry no errno
+        raise _failed(artifact, error) from error
+    if not _is_intact(artifact, path):
+        raise EngineError(
+            f"the download of {artifact.filename} is cut or altered: its sha256 is not {artifact.sha256[:12]}...",
+            hint="nothing was kept; run it again, and look for a proxy if it stays so",
+        )
+    return path
 
 
 def _failed(artifact: Artifact, error: Exception) -> EngineError:

@@ -111,7 +111,7 @@ class EmbeddedEngine:
         return Endpoint(
             urls=tuple(node.plan.url for node in self._nodes),
             settings={
-                "distribution": self._name(),
+                "distribution": f"{server.product}-{server.version}",
                 "version": processes[0].version,
                 "heap_bytes": self._options.heap_bytes,
                 "java": processes[0].java,
@@ -119,6 +119,7 @@ class EmbeddedEngine:
                 "nodes": len(self._nodes),
                 "pids": [process.pid for process in processes],
                 "modules": sorted(server.modules),
+                **({"path": self._options.distribution} if self._distribution is None else {}),
             },
         )
 
@@ -141,7 +142,7 @@ class EmbeddedEngine:
             node.begin_stop()
         for node in nodes:
             for problem in node.finish_stop():
-                self._progress.say(problem)
+                self._progress.insist(problem)
 
     def _name(self) -> str:
         return self._distribution.name if self._distribution else self._options.distribution
@@ -196,15 +197,19 @@ class EmbeddedEngine:
         return inspect_server(home)
 
     def _remedy(self, requires: tuple[str, ...], missing: tuple[str, ...]) -> str:
-        with_any_java = [
-            distribution.name
-            for distribution in self._catalog.values()
-            if set(requires) <= set(distribution.features_on(thai_break_iterator=False))
-            and (distribution.boots_on_hybrid_cgroups or not has_hybrid_cgroups())
+        able = [
+            other
+            for other in self._catalog.values()
+            if set(requires) <= set(other.features_on(thai_break_iterator=False))
+            and (other.boots_on_hybrid_cgroups or not has_hybrid_cgroups())
         ]
-        remedy = f"--distribution={with_any_java[-1]}" if with_any_java else "no distribution has them all"
+        product = self._distribution.product if self._distribution else "elasticsearch"
+        able = [other for other in able if other.product == product] or able
+        names = [other.name for other in able]
+        best = self._catalog.default if self._catalog.default in names else names[-1] if names else None
+        remedy = f"--distribution={best} has them on any Java" if best else "no distribution has them all"
         if self._distribution is not None and set(missing) <= set(self._distribution.features):
-            return f"this Java lacks the locales for it: {remedy}, or a full JDK with --java-home"
+            return f"its Java was built without their data: {remedy}; or give a full JDK with --java-home"
         return remedy
 
     def _prepare(self) -> tuple[Java, Server]:
@@ -249,7 +254,7 @@ class EmbeddedEngine:
         self._kept = True
         for node, process in zip(self._nodes, processes, strict=True):
             node.release()
-            self._progress.say(
+            self._progress.insist(
                 f"{node.plan.name} is kept: {node.plan.url}, pid {process.pid}, files in {node.plan.folder} "
                 f"(end it with: kill {process.pid})"
             )
@@ -268,7 +273,8 @@ def _node_user(options: EmbeddedOptions) -> int | None:
 
 def local_features(server: Server, feature_modules: Mapping[str, str]) -> tuple[str, ...]:
     """What a server can do, told by its folders of modules; Elasticsearch 5 has the analyzers in its core."""
-    in_core = {"analysis-common", "mapper-extras"} if server.number < (6,) else set()
+    old = server.product == "elasticsearch" and server.number < (6,)
+    in_core = {"analysis-common", "mapper-extras"} if old else set()
     present = server.modules | server.plugins | in_core
     return tuple(feature for feature, module in feature_modules.items() if module in present)
 

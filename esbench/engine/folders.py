@@ -92,6 +92,19 @@ def is_open_to_all(path: Path) -> bool:
 
 
 @contextmanager
+def locked(lock: Path, waiting: Callable[[], None]) -> Iterator[None]:
+    """Hold a lock file, which the kernel releases with its process; `waiting` is called when another has it."""
+    open_folder(lock.parent)
+    with lock.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waiting()
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
 def built_once(target: Path, waiting: Callable[[], None]) -> Iterator[Path | None]:
     """Build `target` as a whole or not at all, in one process at a time.
 
@@ -101,13 +114,7 @@ def built_once(target: Path, waiting: Callable[[], None]) -> Iterator[Path | Non
     if target.exists():
         yield None
         return
-    open_folder(target.parent)
-    with (target.parent / f".{target.name}.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            waiting()
-            fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(target.parent / f".{target.name}.lock", waiting):
         if target.exists():
             yield None
             return

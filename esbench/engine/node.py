@@ -58,32 +58,39 @@ class Node:
         self, server: Server, settings: Mapping[str, object], java: Java, heap_bytes: int, user: int | None
     ) -> None:
         """Write the node's folder; `user` becomes the owner of all in it."""
+        folder = self.plan.folder
+        with disk_errors("making the folder of a node", folder):
+            open_folder(folder.parent)
+            folder.mkdir()  # one that is there belongs to another node
+            try:
+                self._fill(server, settings, java, heap_bytes)
+                if user is not None:
+                    for path in (folder, *folder.rglob("*")):
+                        os.chown(path, user, user)
+            except BaseException:
+                self._remove_folder()
+                raise
+
+    def _fill(self, server: Server, settings: Mapping[str, object], java: Java, heap_bytes: int) -> None:
         plan = self.plan
-        with disk_errors("making the folder of a node", self.plan.folder):
-            open_folder(plan.folder.parent)
-            plan.folder.mkdir()
-            for folder in (plan.data, plan.logs, plan.temp):
-                folder.mkdir()
-            shutil.copytree(server.home / "config", plan.config)
-            for path in plan.config.rglob("*"):
-                path.chmod(0o755 if path.is_dir() else 0o644)
-            plan.config.chmod(0o755)
-            yml = plan.config / f"{server.product}.yml"
-            yml.write_text(yaml.safe_dump(dict(settings), sort_keys=False), "utf-8")
-            options = plan.config / "jvm.options"
-            rewritten = rewrite_jvm_options(
-                options.read_text("utf-8"),
-                java=java,
-                product=server.product,
-                version=server.version,
-                heap_bytes=heap_bytes,
-                logs=plan.logs,
-                temp=plan.temp,
-            )
-            options.write_text(rewritten, "utf-8")
-            if user is not None:
-                for path in (plan.folder, *plan.folder.rglob("*")):
-                    os.chown(path, user, user)
+        for folder in (plan.data, plan.logs, plan.temp):
+            folder.mkdir()
+        shutil.copytree(server.home / "config", plan.config)
+        for path in (plan.config, *plan.config.rglob("*")):
+            path.chmod(0o755 if path.is_dir() else 0o644)  # the server's own are read-only
+        yml = plan.config / f"{server.product}.yml"
+        yml.write_text(yaml.safe_dump(dict(settings), sort_keys=False), "utf-8")
+        options = plan.config / "jvm.options"
+        rewritten = rewrite_jvm_options(
+            options.read_text("utf-8"),
+            java=java,
+            product=server.product,
+            version=server.version,
+            heap_bytes=heap_bytes,
+            logs=plan.logs,
+            temp=plan.temp,
+        )
+        options.write_text(rewritten, "utf-8")
 
     def launch(self, server: Server, java: Java, user: int | None, path: str) -> None:
         """Start the guard, and through it the node; returns when the node's process exists."""

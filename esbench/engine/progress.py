@@ -15,15 +15,22 @@ class Progress(Protocol):
         """One line of news."""
         ...
 
+    def insist(self, message: str) -> None:
+        """One line that --quiet does not hide: what is left behind, what went wrong."""
+        ...
+
     def download(self, name: str, total_bytes: int) -> AbstractContextManager[Callable[[int], None]]:
         """A download's progress: the function that it yields is called with each chunk's bytes."""
         ...
 
 
 class NoProgress:
-    """Says nothing (--quiet)."""
+    """Says nothing but what must be known (--quiet)."""
 
     def say(self, message: str) -> None: ...
+
+    def insist(self, message: str) -> None:
+        print(message, file=sys.stderr, flush=True)
 
     @contextmanager
     def download(self, name: str, total_bytes: int) -> Iterator[Callable[[int], None]]:
@@ -35,6 +42,8 @@ class TerminalProgress:
 
     def say(self, message: str) -> None:
         print(message, file=sys.stderr, flush=True)
+
+    insist = say
 
     @contextmanager
     def download(self, name: str, total_bytes: int) -> Iterator[Callable[[int], None]]:

@@ -62,7 +62,7 @@ def downloader(cache: Path, url: str, *, offline: bool = False) -> Downloader:
 
 
 def files_in(cache: Path) -> list[str]:
-    return sorted(str(path.relative_to(cache)) for path in cache.rglob("*") if path.is_file())
+    return sorted(str(path.relative_to(cache)) for path in cache.rglob("[!.]*") if path.is_file())
 
 
 def test_a_file_is_fetched_once_and_then_needs_no_network(tmp_path: Path) -> None:
@@ -81,9 +81,18 @@ def test_a_cut_or_altered_download_never_reaches_the_cache(tmp_path: Path, send:
         downloader(tmp_path, url).fetch([ARTIFACT])
     assert "server-1.0.zip" in str(caught.value)
     assert "\n" not in str(caught.value)
-    assert list(tmp_path.iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == [".lock"]
     with repository() as (url, _):
         assert downloader(tmp_path, url).fetch([ARTIFACT])[ARTIFACT].read_bytes() == CONTENT
+
+
+def test_what_a_killed_download_left_is_removed(tmp_path: Path) -> None:
+    leftover = tmp_path / ".partial" / PATH[1:]
+    leftover.parent.mkdir(parents=True)
+    leftover.write_bytes(CONTENT[:5000])
+    with repository() as (url, _):
+        assert downloader(tmp_path, url).fetch([ARTIFACT])[ARTIFACT].read_bytes() == CONTENT
+    assert not (tmp_path / ".partial").exists()
 
 
 def test_a_damaged_file_in_the_cache_is_fetched_again(tmp_path: Path) -> None:
@@ -109,12 +118,13 @@ def test_without_a_network_the_error_is_one_line_that_helps(tmp_path: Path) -> N
         downloader(tmp_path, url).fetch([ARTIFACT])
     assert "--distribution" in caught.value.hint
     assert "\n" not in str(caught.value)
-    assert list(tmp_path.iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == [".lock"]
 
 
 def test_several_may_fetch_the_same_file_at_once(tmp_path: Path) -> None:
-    with repository() as (url, _), ThreadPoolExecutor(4) as pool:
+    with repository() as (url, handler), ThreadPoolExecutor(4) as pool:
         downloaders = [downloader(tmp_path, url) for _ in range(4)]
         results = list(pool.map(lambda each: each.fetch([ARTIFACT])[ARTIFACT].read_bytes(), downloaders))
+        assert handler.served == 1
     assert results == [CONTENT] * 4
     assert files_in(tmp_path) == ["org.example/server-1.0.zip"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -13,6 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from esbench.engine.java import Java
+from esbench.engine.node import Node, free_ports
+from esbench.engine.server import NodePlan, Server
 
 NODE = """
 import pathlib, subprocess, sys, time
@@ -150,3 +155,53 @@ def test_a_command_that_cannot_run_is_told(folder: Path, tmp_path: Path) -> None
     told, _ = guard.communicate(timeout=10)
     assert "No such file" in json.loads(told)["error"]
     assert not folder.exists()
+
+
+@pytest.fixture
+def node(folder: Path, tmp_path: Path) -> Node:
+    """A node whose server is a script that sleeps."""
+    home = tmp_path / "server"
+    for part in ("bin", "config"):
+        (home / part).mkdir(parents=True)
+    script = home / "bin" / "elasticsearch"
+    script.write_text(f"#!{sys.executable}\nimport os\nos.chdir(os.environ['HOME'])\n{NODE}")
+    script.chmod(0o755)
+    (home / "config" / "jvm.options").write_text("-Xms1g\n")
+    server = Server(home, "elasticsearch", "7.10.2", frozenset(), frozenset())
+    java = Java(tmp_path, "17.0.1", "PATH")
+    made = Node(NodePlan("node-0", *free_ports(2), folder), tmp_path / "saved")
+    made.prepare(server, {"http.port": 1}, java, 64 << 20, None)
+    made.launch(server, java, None, os.environ["PATH"])
+    return made
+
+
+def test_a_node_whose_guard_was_killed_is_ended_all_the_same(node: Node, folder: Path) -> None:
+    pids = pids_in(folder)
+    assert node.pid == pids[0]
+    assert node.ended() is None
+    guard = int(Path(f"/proc/{node.pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    os.kill(guard, signal.SIGKILL)
+    wait_for(node.ended)
+    assert node.ended() == "its guard was killed"
+    assert ["without saving its logs" in problem for problem in node.finish_stop()] == [True]
+    wait_for(lambda: not [pid for pid in pids if is_alive(pid)])
+    assert not folder.exists()
+
+
+def test_stopping_a_node_twice_does_nothing_more(node: Node, folder: Path, tmp_path: Path) -> None:
+    pids = pids_in(folder)
+    assert (folder / "config" / "elasticsearch.yml").read_text() == "http.port: 1\n"
+    assert "hello" in node.log_tail()
+    assert node.finish_stop() == []
+    assert not [pid for pid in pids if is_alive(pid)]
+    assert (tmp_path / "saved" / "console.log").is_file()
+    assert node.finish_stop() == []
+
+
+def test_ports_that_are_taken_are_not_offered() -> None:
+    (port,) = free_ports(1)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", port))
+        offered = free_ports(10_000)  # of 12,000
+    assert port not in offered
+    assert len({*offered}) == 10_000

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from esbench.engine.base import Endpoint
+from esbench.engine.catalog import load_catalog
 from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
 from esbench.engine.ready import ask
 from esbench.errors import EngineError, UsageError
@@ -32,6 +33,8 @@ class Said:
 
     def say(self, message: str) -> None:
         self.lines.append(message)
+
+    insist = say
 
     def download(self, name: str, total_bytes: int) -> Any:
         from esbench.engine.progress import NoProgress
@@ -127,6 +130,88 @@ def test_the_default_node_starts_serves_and_leaves_only_its_logs(make: Make, hom
     engine.stop()
 
 
+class Probe:
+    """One request or two for each feature of the catalog, in the words of the server's version."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.port = port_of(endpoint.urls[0])
+        product, _, version = endpoint.settings["distribution"].partition("-")
+        self.major = 7 if product == "opensearch" else int(version.split(".")[0])
+        self.typed = "doc" if self.major < 7 else "_doc"
+
+    def create(self, index: str, **fields: object) -> None:
+        mapping: dict[str, object] = {"properties": fields}
+        body: dict[str, object] = {"mappings": {"doc": mapping} if self.major < 7 else mapping}
+        if self.major < 6:
+            body["settings"] = {"index.mapping.single_type": True}  # a join field wants it
+        self.ok("PUT", f"/{index}", body)
+
+    def ok(self, method: str, path: str, body: object = None) -> Any:
+        status, answer = ask(self.port, method, path, body)
+        assert status in (200, 201), (path, status, answer)
+        return answer
+
+    def percolator(self) -> None:
+        self.create("queries", query={"type": "percolator"}, title={"type": "text"})
+        self.ok("PUT", f"/queries/{self.typed}/1?refresh=true", {"query": {"match": {"title": "whale"}}})
+        percolate = {"field": "query", "document": {"title": "a whale"}}
+        if self.major < 6:
+            percolate["document_type"] = "doc"
+        assert len(self.ok("POST", "/queries/_search", {"query": {"percolate": percolate}})["hits"]["hits"]) == 1
+
+    def painless(self) -> None:
+        script = {"lang": "painless", "inline" if self.major < 6 else "source": "40 + params.n", "params": {"n": 2}}
+        answer = self.ok("POST", "/books/_search", {"script_fields": {"n": {"script": script}}})
+        assert answer["hits"]["hits"][0]["fields"]["n"] == [42]
+
+    def language_analyzers(self) -> None:
+        self.create("stems", text={"type": "text", "analyzer": "english"})
+        answer = self.ok("POST", "/stems/_analyze", {"field": "text", "text": "the running foxes"})
+        assert [token["token"] for token in answer["tokens"]] == ["run", "fox"]
+
+    def parent_join(self) -> None:
+        self.create("family", relation={"type": "join", "relations": {"parent": "child"}})
+
+    def reindex(self) -> None:
+        answer = self.ok("POST", "/_reindex", {"source": {"index": "books"}, "dest": {"index": "copies"}})
+        assert answer["created"] == 1
+
+    def search_templates(self) -> None:
+        template = '{"query": {"match": {"title": "{{word}}"}}}'
+        body = {"inline" if self.major < 6 else "source": template, "params": {"word": "moby"}}
+        assert len(self.ok("POST", "/books/_search/template", body)["hits"]["hits"]) == 1
+
+    def rank_eval(self) -> None:
+        rating = {"_index": "books", "_id": "1", "rating": 1}
+        requests = [{"id": "r", "request": {"query": {"match_all": {}}}, "ratings": [rating]}]
+        body = {"requests": requests, "metric": {"precision": {"k": 5}}}
+        assert "details" in self.ok("POST", "/books/_rank_eval", body)
+
+    def ingest_processors(self) -> None:
+        self.ok("PUT", "/_ingest/pipeline/p", {"processors": [{"lowercase": {"field": "title"}}]})
+        self.ok("PUT", f"/lower/{self.typed}/1?pipeline=p", {"title": "ABC"})
+        assert self.ok("GET", f"/lower/{self.typed}/1")["_source"] == {"title": "abc"}
+
+    def field_mappers(self) -> None:
+        self.create("floats", price={"type": "scaled_float", "scaling_factor": 100})
+
+    def matrix_stats(self) -> None:
+        stats = {"m": {"matrix_stats": {"fields": ["pages"]}}}
+        assert self.ok("POST", "/books/_search", {"aggs": stats})["aggregations"]["m"]["fields"]
+
+
+@pytest.mark.parametrize("name", os.environ.get("ESBENCH_TEST_DISTRIBUTIONS", "elasticsearch-7.10.2").split(","))
+def test_a_distribution_can_do_what_the_catalog_says(make: Make, name: str) -> None:
+    engine, _ = make(distribution=name)
+    every = tuple(load_catalog().feature_modules)
+    missing = engine.missing_features(every)
+    probe = Probe(engine.start())
+    probe.ok("PUT", f"/books/{probe.typed}/1?refresh=true", {"title": "Moby Dick", "pages": 635})
+    for feature in every:
+        if feature not in missing:
+            getattr(probe, feature.replace("-", "_"))()
+
+
 def test_two_nodes_form_one_cluster_with_replicas(make: Make) -> None:
     engine, _ = make(nodes=2)
     endpoint = engine.start()
@@ -144,6 +229,7 @@ def test_two_nodes_form_one_cluster_with_replicas(make: Make) -> None:
 RACE = """
 import json, sys, time
 from pathlib import Path
+from esbench.engine.catalog import load_catalog
 from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
 home, race, then = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 engine = EmbeddedEngine(EmbeddedOptions(home=home, race_id=race, logs=home / "logs" / race))
@@ -176,14 +262,16 @@ def test_sigkill_of_esbench_leaves_no_java_and_no_folder(home: Path) -> None:
     assert (home / "logs" / "test-killed" / "node-0" / "console.log").is_file()
 
 
-def test_sigkill_during_the_start_leaves_no_java(home: Path) -> None:
-    with race_process(home, "test-start-killed", "sleep") as process:
-        folder = nodes_folder(home) / "test-start-killed" / "node-0"
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_the_end_of_esbench_during_the_start_leaves_no_java(home: Path, number: signal.Signals) -> None:
+    race = f"test-{number.name.lower()}"
+    with race_process(home, race, "sleep") as process:
+        folder = nodes_folder(home) / race / "node-0"
         deadline = time.monotonic() + 120
         while not (folder / "logs" / "console.log").exists():
             assert time.monotonic() < deadline
             time.sleep(0.02)
-        process.kill()
+        process.send_signal(number)
     deadline = time.monotonic() + 10
     while folder.exists() or processes_with(str(folder)):
         assert time.monotonic() < deadline
@@ -261,7 +349,8 @@ def test_a_users_own_folder_is_raced(make: Make, home: Path) -> None:
     assert engine.missing_features(("percolator",)) == ()
     endpoint = engine.start()
     index_and_get(endpoint)
-    assert endpoint.settings["version"] == "7.10.2"
+    facts = endpoint.settings
+    assert (facts["distribution"], facts["path"]) == ("elasticsearch-7.10.2", str(folder))
 
 
 @pytest.mark.skipif(not IS_ROOT, reason="needs root to mount a small disk")

@@ -21,6 +21,8 @@ class Said:
     def say(self, message: str) -> None:
         self.lines.append(message)
 
+    insist = say
+
     def download(self, name: str, total_bytes: int) -> None:  # type: ignore[override]
         raise AssertionError("nothing is downloaded here")
 

@@ -109,6 +109,7 @@ def test_a_users_server_can_do_what_its_modules_can() -> None:
     features = {"percolator": "percolator", "language-analyzers": "analysis-common"}
     assert local_features(server("elasticsearch", "9.1.0", "percolator"), features) == ("percolator",)
     assert local_features(server("elasticsearch", "5.0.0"), features) == ("language-analyzers",)
+    assert local_features(server("opensearch", "2.19.6"), features) == ()
 
 
 @pytest.mark.parametrize(

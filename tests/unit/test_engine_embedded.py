@@ -1,0 +1,79 @@
+"""What the embedded engine refuses and promises before it starts anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
+from esbench.errors import EngineError, UsageError
+
+
+def make_java(home: Path, *, thai: bool) -> Path:
+    for folder in ("bin", "lib"):
+        (home / folder).mkdir(parents=True)
+    (home / "bin" / "java").write_text("#!/bin/sh\nexit 1\n")
+    (home / "lib" / "modules").write_bytes(b"names " + (b"thai_dict" if thai else b"none"))
+    (home / "release").write_text('JAVA_VERSION="17.0.1"\nMODULES="java.base jdk.net"\n')
+    return home
+
+
+def engine(tmp_path: Path, distribution: str, *, thai: bool = True) -> EmbeddedEngine:
+    java = tmp_path / f"java-{thai}"
+    if not java.exists():
+        make_java(java, thai=thai)
+    options = EmbeddedOptions(
+        home=tmp_path / "home",
+        race_id="r",
+        logs=tmp_path / "logs",
+        distribution=distribution,
+        java_home=java,
+        shared=tmp_path / "shared",
+    )
+    return EmbeddedEngine(options)
+
+
+def test_what_a_distribution_can_do_is_not_missing(tmp_path: Path) -> None:
+    assert engine(tmp_path, "7.10.2").missing_features(("percolator", "painless", "language-analyzers")) == ()
+    engine(tmp_path, "").require(("language-analyzers",))
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_java_without_thai_takes_the_analyzers_and_the_error_names_who_has_them(tmp_path: Path) -> None:
+    subject = engine(tmp_path, "7.10.2", thai=False)
+    assert subject.missing_features(("percolator", "language-analyzers")) == ("language-analyzers",)
+    with pytest.raises(EngineError) as caught:
+        subject.require(("percolator", "language-analyzers"))
+    line = str(caught.value)
+    assert line.startswith("elasticsearch-7.10.2 lacks what the track requires: language-analyzers")
+    assert "--distribution=elasticsearch-7.5.2" in line
+    assert "--java-home" in line
+    assert "\n" not in line
+
+
+@pytest.mark.parametrize(
+    ("distribution", "requires", "named"),
+    [
+        ("8.19.4", ("percolator", "painless"), "elasticsearch-7.10.2"),
+        ("7.17.29", ("language-analyzers",), "elasticsearch-7.5.2"),
+        ("5.6.16", ("rank-eval",), "elasticsearch-7.10.2"),
+    ],
+)
+def test_a_lacking_distribution_names_one_that_is_able(
+    tmp_path: Path, distribution: str, requires: tuple[str, ...], named: str
+) -> None:
+    with pytest.raises(EngineError, match="lacks what the track requires") as caught:
+        engine(tmp_path, distribution).require(requires)
+    assert f"--distribution={named} " in caught.value.hint
+    assert "full JDK" not in caught.value.hint
+
+
+def test_a_requirement_that_nobody_knows_is_a_usage_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match='did you mean "painless"'):
+        engine(tmp_path, "7.10.2").require(("painles",))
+
+
+def test_a_stop_without_a_start_does_nothing(tmp_path: Path) -> None:
+    engine(tmp_path, "7.10.2").stop()
+    assert not (tmp_path / "home").exists()
