@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection as Pipe
 from multiprocessing.connection import wait
 from pathlib import Path
 
-from esbench.errors import EsbenchError, RaceError
+from esbench.errors import EsbenchError, RaceError, TrackError
 from esbench.load.checks import WorkerHealth
 from esbench.load.measurements import TaskMeasurements
 from esbench.load.messages import Assignment, Hello, Message, Prepare, RunStep, Stock, Stop, Target, Tick
@@ -200,6 +200,12 @@ class Coordinator:
 
     def _deal(self, step: Step) -> dict[int, list[Assignment]]:
         """Client slots to workers: each task on as few as it needs, beginning where the least was dealt so far."""
+        if step.clients is not None and step.clients < sum(task.clients for task in step.tasks):
+            raise TrackError(
+                f"{step.clients} clients that several tasks share are not supported yet",
+                where=f'parallel of "{step.tasks[0].name}"',
+                hint='leave out the "clients" of the "parallel"',
+            )
         dealt: dict[int, list[Assignment]] = {worker.number: [] for worker in self._workers}
         load = dict.fromkeys(dealt, 0)
         for task in step.tasks:

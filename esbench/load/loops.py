@@ -58,7 +58,6 @@ class TaskLoop:
         self._begun = 0
         self._stopping = False
         self._over = False
-        self._end_timer: asyncio.TimerHandle | None = None
         for client in clients:
             client.loop = self
 
@@ -76,10 +75,6 @@ class TaskLoop:
         """Begin at `start_ns`; every client is connected."""
         for client in self.clients:
             client.free_ns = start_ns
-        if self._length.end_ns is not None:
-            # timers may be a millisecond early, and the end's own arrivals must not be lost
-            delay_s = max(0, self._length.end_ns - clock_ns()) / NS + 0.001
-            self._end_timer = asyncio.get_running_loop().call_later(delay_s, self.stop)
 
     def freed(self, client: Client, verdict: Verdict) -> None:
         """A client's request is over."""
@@ -103,8 +98,6 @@ class TaskLoop:
             client.sweep(now_ns)
 
     def close(self) -> None:
-        if self._end_timer is not None:
-            self._end_timer.cancel()
         for client in self.clients:
             client.close()
 
@@ -121,8 +114,6 @@ class TaskLoop:
         if self._stopping and not self._busy and not self._over:
             self._over = True
             self.end_ns = clock_ns()
-            if self._end_timer is not None:
-                self._end_timer.cancel()
             self._ended()
 
 
@@ -149,9 +140,14 @@ class ClosedLoop(TaskLoop):
         self._ramp_up_s = ramp_up_s
         self._waiting: dict[Client, asyncio.TimerHandle] = {}
         self._exhausted = 0
+        self._end_timer: asyncio.TimerHandle | None = None
 
     def start(self, start_ns: int) -> None:
         super().start(start_ns)
+        if self._length.end_ns is not None:
+            # the loop's timers may be a millisecond early, and no window ends before its time
+            delay_s = max(0, self._length.end_ns - clock_ns()) / NS + 0.001
+            self._end_timer = asyncio.get_running_loop().call_later(delay_s, self.stop)
         for number, client in enumerate(self.clients):
             if self._ramp_up_s:
                 self._later(client, self._ramp_up_s * number / len(self.clients))
@@ -170,6 +166,11 @@ class ClosedLoop(TaskLoop):
             handle.cancel()
         self._waiting.clear()
         super().stop()
+
+    def close(self) -> None:
+        if self._end_timer is not None:
+            self._end_timer.cancel()
+        super().close()
 
     def _later(self, client: Client, delay_s: float) -> None:
         def turn() -> None:
@@ -236,8 +237,8 @@ class OpenLoop(TaskLoop):
         for client in self.clients:
             self._set_free(client)
         self._alarm = Alarm(asyncio.get_running_loop(), self._dispatch)
-        if self._advance():
-            self._alarm.set(self._next_due_ns)
+        self._advance()
+        self._set_alarm(self._alarm)
 
     def freed(self, client: Client, verdict: Verdict) -> None:
         super().freed(client, verdict)
@@ -262,7 +263,7 @@ class OpenLoop(TaskLoop):
         super().close()
 
     def _dispatch(self) -> None:
-        """Hand every due arrival to a free client, or put it in line."""
+        """Hand every due arrival to a free client, or put it in line; end the loop once the last one was."""
         while not self._arrived_all and self._next_due_ns <= clock_ns():
             due_ns = self._next_due_ns
             warmup = self._is_warmup(due_ns)
@@ -273,13 +274,24 @@ class OpenLoop(TaskLoop):
                 self._line.append((due_ns, warmup))
             else:
                 self._begin(self._free.popleft(), due_ns, warmup)
-            if not self._advance():
-                return
-        if not self._arrived_all and self._alarm is not None:
-            self._alarm.set(self._next_due_ns)
+            self._advance()
+        if self._alarm is not None:
+            self._set_alarm(self._alarm)
 
-    def _advance(self) -> bool:
-        """Move to the next arrival; False after the last one."""
+    def _set_alarm(self, alarm: Alarm) -> None:
+        """For the next arrival; after the last one, for the end: however late the loop is, none is overlooked."""
+        end_ns = self._length.end_ns
+        if self._over:
+            return
+        if not self._arrived_all:
+            alarm.set(self._next_due_ns)
+        elif end_ns is not None and clock_ns() < end_ns:
+            alarm.set(end_ns)
+        elif end_ns is not None:
+            self.stop()
+
+    def _advance(self) -> None:
+        """Move to the next arrival, if there is one."""
         length = self._length
         offset_ns = next(self._arrivals, None)
         at_ns = None if offset_ns is None else self._start_ns + offset_ns
@@ -288,15 +300,15 @@ class OpenLoop(TaskLoop):
         if at_ns is None or (length.end_ns is not None and at_ns >= length.end_ns):
             self._arrived_all = True
             self._end_if_served()
-            return False
-        self._next_due_ns = at_ns
-        return True
+        else:
+            self._next_due_ns = at_ns
 
     def _set_free(self, client: Client) -> None:
         if client.draw():
             self._free.append(client)
         elif not self._busy and not self._free:
-            self.stop()  # every client's corpus is exhausted
+            self._line.clear()  # every client's corpus is exhausted: nothing is left that could be missed
+            self.stop()
 
     def _end_if_served(self) -> None:
         """A loop that ends by numbers is over when all arrivals were served; one with an end waits for it."""

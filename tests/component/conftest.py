@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -35,3 +36,11 @@ def null_servers() -> Iterator[NullServerFactory]:
     """The same for servers that end with the module."""
     with _servers() as start:
         yield start
+
+
+@pytest.fixture
+def unused_url() -> Iterator[str]:
+    """The address of a port at which nobody listens, and nobody else will."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{bound.getsockname()[1]}"

@@ -14,7 +14,7 @@ from esbench.engine.null import NullServer
 from esbench.load.coordinator import Coordinator, Observer
 from esbench.load.messages import Stock, Target
 from esbench.load.recorder import Second
-from esbench.model import Corpus, Documents, Index, Operation, Schedule, Step, Task, Variable
+from esbench.model import Corpus, Documents, Index, Operation, Schedule, Stage, Step, Task, Variable
 from esbench.operations import builtin_operations
 from esbench.record import TaskResult
 from esbench.track.corpus import prepare
@@ -26,12 +26,19 @@ ANY_ID = Variable("any_id", "range", {"from": 1, "to": 1_000_000})
 
 
 def task(
-    kind: str, params: dict[str, Any] | None = None, *, rate: Any = None, ramp_up_s: float = 0, **keys: Any
+    kind: str,
+    params: dict[str, Any] | None = None,
+    *,
+    rate: Any = None,
+    stages: Iterable[tuple[float, Any]] = (),
+    ramp_up_s: float = 0,
+    **keys: Any,
 ) -> Task:
-    """A task of an operation type; with a `rate` ("100", "5000 docs/s") it is an open loop."""
+    """A task of an operation type; with a `rate` ("100", "5000 docs/s") or `stages` it is an open loop."""
     schedule = Schedule(
         kind=keys.pop("schedule", "deterministic"),
         rate=parse_rate(rate) if rate is not None else None,
+        stages=tuple(Stage(duration_s, parse_rate(value)) for duration_s, value in stages),
         ramp_up_s=ramp_up_s,
     )
     name = keys.pop("name", kind)

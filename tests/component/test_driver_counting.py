@@ -62,6 +62,8 @@ def assert_counted(server: NullServer, driver: Driver, *results: TaskResult) -> 
     assert counted.requests == sum(whole) + sum(halves)
     assert all(result.sent == result.requests for result in results if not result.warmup.requests)
     for result in results:
+        lines = [(second.second, second.warmup) for name, second in driver.seconds if name == result.name]
+        assert lines == sorted(set(lines))
         series = [second.tally for name, second in driver.seconds if name == result.name]
         assert sum(tally.requests for tally in series) == all_requests(result)
         assert sum(tally.sent for tally in series) == all_requests(result)
