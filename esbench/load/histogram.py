@@ -7,6 +7,7 @@ knows the hdrhistogram library, which workers never import.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -113,36 +114,39 @@ def decode(text: str) -> Counts:
 
 
 def percentiles_ns(counts: Counts, ranks: tuple[float, ...], beyond: int = 0) -> dict[float, float]:
-    """Durations at percentiles (0-100), exact to 3 digits, never above the exact maximum.
+    """Durations at percentiles (0-100), exact to 3 digits, never beyond the exact minimum and maximum.
 
-    `beyond` further samples rank as longer than all that were counted (unsent, timed out): a percentile that falls
-    among them is `inf`.
+    The p-th percentile is the smallest duration that at least p percent of the samples do not exceed (nearest
+    rank). `beyond` further samples rank as longer than all that were counted (unsent, timed out): a percentile that
+    falls among them is `inf`.
     """
     good = counts.count
-    if good + beyond == 0:
+    total = good + beyond
+    if total == 0:
         return {}
-    histogram = _hdr_histogram(counts)
-    result = {}
-    for rank in ranks:
-        wanted = rank / 100 * (good + beyond)
-        if good == 0 or wanted > good:
-            result[rank] = float("inf")
-        else:
-            value = histogram.get_value_at_percentile(min(100.0, wanted / good * 100))
-            result[rank] = float(max(counts.min_ns, min(value, counts.max_ns)))
+    result = dict.fromkeys(ranks, math.inf)
+    buckets = iter(sorted(counts.buckets.items()))
+    index, reached = 0, 0
+    for rank in sorted(ranks):
+        wanted = max(1, math.ceil(rank * total / 100 - 1e-6))  # 99.9 % of 1,000 is 999, not 999.0000000001
+        if wanted > good:
+            break
+        while reached < wanted:
+            index, count = next(buckets)
+            reached += count
+        highest_equivalent_ns = lowest_equivalent_ns(index + 1) - 1
+        result[rank] = float(max(counts.min_ns, min(highest_equivalent_ns, counts.max_ns)))
     return result
 
 
 def supported(ranks: tuple[float, ...], samples: int) -> tuple[float, ...]:
     """The percentiles that a number of samples carries: p90 from 36, p99 from 368, p99.9 from 3,688.
 
-    A percentile p needs 3.6 / (1 - p) samples: with fewer, its 95 % interval has no upper end inside the sample
+    A percentile p needs 3.69 / (1 - p) samples: with fewer, its 95 % interval has no upper end inside the sample
     (the chance that no sample lies beyond p is p^n; p^n < 2.5 % from n = ln 0.025 / ln p = 3.69 / (1 - p)).
     """
     return tuple(rank for rank in ranks if rank <= 50 or samples >= _needed(rank))
 
 
 def _needed(rank: float) -> int:
-    import math
-
     return math.ceil(math.log(0.025) / math.log(rank / 100))

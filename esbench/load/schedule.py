@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from esbench.errors import TrackError
 from esbench.model import Schedule
 from esbench.registry import Registry
+from esbench.units import Rate
 
 NS = 1_000_000_000
 
@@ -37,6 +38,8 @@ class Segment:
     def offset_s(self, count: float) -> float:
         """Seconds after `start_s` at which the integral reaches `count`; 0 <= count <= arrivals."""
         slope = 0.0 if math.isinf(self.end_s) else (self.rate_end - self.rate_start) / (self.end_s - self.start_s)
+        if count <= 0.0:
+            return 0.0
         if slope == 0.0:
             return count / self.rate_start
         # slope/2 t^2 + rate_start t - count = 0, in the form that does not cancel for small slopes
@@ -44,27 +47,32 @@ class Segment:
 
 
 def rate_segments(schedule: Schedule, units_per_request: float = 1.0) -> tuple[Segment, ...]:
-    """The rate of an open loop over time, in requests per second; a rate in units is divided by units per request.
+    """The rate of an open loop over time, in requests per second.
 
+    A rate in the operation's own unit is divided by `units_per_request`; one in `ops` is in requests already.
     After the last stage the rate is zero. Worked: 100/s with a ramp-up of 10 s has 500 arrivals in the ramp.
     """
     if schedule.stages:
         segments: list[Segment] = []
         start_s = 0.0
         for stage in schedule.stages:
-            rate = stage.rate.value / units_per_request
+            rate = _requests_per_s(stage.rate, units_per_request)
             segments.append(Segment(start_s, start_s + stage.duration_s, rate, rate))
             start_s += stage.duration_s
         return tuple(segments)
     if schedule.rate is None:
         raise ValueError("a closed loop has no rate")
-    rate = schedule.rate.value / units_per_request
+    rate = _requests_per_s(schedule.rate, units_per_request)
     if schedule.ramp_up_s > 0:
         return (
             Segment(0.0, schedule.ramp_up_s, 0.0, rate),
             Segment(schedule.ramp_up_s, math.inf, rate, rate),
         )
     return (Segment(0.0, math.inf, rate, rate),)
+
+
+def _requests_per_s(rate: Rate, units_per_request: float) -> float:
+    return rate.value if rate.unit == "ops" else rate.value / units_per_request
 
 
 def due_times(segments: tuple[Segment, ...], cumulative: Iterator[float]) -> Iterator[int]:
