@@ -151,9 +151,10 @@ class EmbeddedEngine:
         self._folders.check_names(self._options.race_id)
         distribution = self._distribution
         if distribution is not None and not distribution.boots_on_hybrid_cgroups and has_hybrid_cgroups():
+            able = [other.name for other in self._catalog.values() if other.boots_on_hybrid_cgroups]
             raise EngineError(
                 f"{distribution.name} does not boot on a host that mounts cgroups v1 and v2 together, as this one",
-                hint="elasticsearch-5.6.16 does",
+                hint=f"the oldest that does is {able[0]}",
             )
 
     @property

@@ -22,9 +22,9 @@ def rewrite_jvm_options(
     """
     lines = []
     dropped_cms = False
-    for line in text.splitlines():
-        option = re.sub(r"^\d+(-\d*)?:", "", line.strip())
-        if not option or option.startswith("#") or _REPLACED.match(option):
+    for line in without_replaced(text).splitlines():
+        option = _option(line)
+        if not option or option.startswith("#"):
             continue
         if java.feature >= 14 and _CMS.match(line.strip()):  # Java 14 removed it; launchers skip ranged lines
             dropped_cms = True
@@ -46,3 +46,12 @@ def rewrite_jvm_options(
         f"-XX:ErrorFile={logs}/hs_err_pid%p.log",
     ]
     return "\n".join(lines) + "\n"
+
+
+def without_replaced(text: str) -> str:
+    """The lines that say nothing about the heap, its dumps, error files or the temp folder, which are ours."""
+    return "".join(line for line in text.splitlines(keepends=True) if not _REPLACED.match(_option(line)))
+
+
+def _option(line: str) -> str:
+    return re.sub(r"^\d+(-\d*)?:", "", line.strip())

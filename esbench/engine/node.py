@@ -19,12 +19,12 @@ import yaml
 from esbench.engine.folders import disk_errors, open_folder
 from esbench.engine.guard import KILL_PATIENCE_S
 from esbench.engine.java import Java
-from esbench.engine.jvm_options import rewrite_jvm_options
+from esbench.engine.jvm_options import rewrite_jvm_options, without_replaced
 from esbench.engine.server import NodePlan, Server, node_command, node_environment
 from esbench.errors import EngineError
 
 GRACE_S = 5.0  # between SIGTERM and SIGKILL
-GUARD_PATIENCE_S = GRACE_S + KILL_PATIENCE_S + 10.0  # the rest is for saving logs and removing the data
+GUARD_PATIENCE_S = GRACE_S + KILL_PATIENCE_S + 40.0  # the rest is for saving logs and removing the data
 
 
 def free_ports(count: int) -> list[int]:
@@ -91,6 +91,8 @@ class Node:
             temp=plan.temp,
         )
         options.write_text(rewritten, "utf-8")
+        for extra in plan.config.glob("jvm.options.d/*.options"):  # read later: they would win
+            extra.write_text(without_replaced(extra.read_text("utf-8")), "utf-8")
 
     def launch(self, server: Server, java: Java, user: int | None, path: str) -> None:
         """Start the guard, and through it the node; returns when the node's process exists."""
@@ -113,7 +115,7 @@ class Node:
         event = self._event(timeout_s=30.0)
         if "pid" not in event:
             reason = event.get("error", "its guard process ended")
-            hint = "esbench runs as root and cannot become another user here; try --node-user" if user else ""
+            hint = f"it runs as user {user}; --node-user names another" if user is not None else ""
             raise EngineError(f"a node could not be started: {reason}", hint=hint)
         self.pid = int(str(event["pid"]))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from esbench.engine.java import Java
-from esbench.engine.jvm_options import rewrite_jvm_options
+from esbench.engine.jvm_options import rewrite_jvm_options, without_replaced
 
 FIVE = """# heap
 -Xms2g
@@ -107,3 +107,7 @@ def test_a_module_that_the_java_lacks_is_not_added() -> None:
     assert added not in rewrite(EIGHT, "8.19.4", "21.0.1", modules="java.base")
     assert added in rewrite(EIGHT, "8.19.4", "21.0.1", modules="java.base jdk.incubator.vector")
     assert added in rewrite(EIGHT, "8.19.4", "21.0.1", modules=None)
+
+
+def test_a_users_further_options_keep_all_but_what_is_ours() -> None:
+    assert without_replaced("# mine\n-Xmx31g\n11-:-Xms31g\n-XX:+UseZGC\n-Xmn1g\n") == "# mine\n-XX:+UseZGC\n-Xmn1g\n"
