@@ -120,7 +120,7 @@ class Recorder:
     """Counts the requests of one task in one worker. All times are ns of one monotonic clock.
 
     `window_ns` is the measurement window [start, end) of a time-based task, None for one that ends by numbers.
-    `within_ns` are sorted thresholds, counted exactly over good replies of the measurement phase.
+    `within_ns` are sorted thresholds, counted exactly over good replies.
     """
 
     def __init__(
@@ -134,6 +134,7 @@ class Recorder:
         self._has_window = window_ns is not None
         self._within_ns = within_ns
         self._tallies: dict[tuple[int, bool], Tally] = {}
+        self._closed_until = 0
         self._current = Tally()
         self._current_from_ns = 0
         self._current_until_ns = 0
@@ -171,7 +172,7 @@ class Recorder:
             if self._is_open:
                 charged_ns = received_ns - due_ns
                 tally.latency.add(charged_ns)
-            if self._within_ns and not warmup:
+            if self._within_ns:
                 self._count_within(tally, charged_ns)
             if verdict.label is not None:
                 part = tally.part(verdict.label)
@@ -198,9 +199,12 @@ class Recorder:
             part.service_time.add(received_ns - sent_ns)
 
     def closed_seconds(self, now_ns: int) -> Iterator[Second]:
-        """Hand over, in order, the seconds before the one that `now_ns` lies in; they are forgotten here."""
-        current = (now_ns - self.start_ns) // NS
-        for second, warmup in sorted(key for key in self._tallies if key[0] < current):
+        """Hand over, in order, the seconds before the one that `now_ns` lies in; they are forgotten here.
+
+        What is told late of a closed second is counted in the first open one.
+        """
+        self._closed_until = max(self._closed_until, (now_ns - self.start_ns) // NS)
+        for second, warmup in sorted(key for key in self._tallies if key[0] < self._closed_until):
             yield Second(second, warmup, self._tallies.pop((second, warmup)))
         self._current_until_ns = 0  # the next request looks its tally up again
 
@@ -214,7 +218,7 @@ class Recorder:
     def _tally(self, at_ns: int, warmup: bool) -> Tally:
         if self._current_from_ns <= at_ns < self._current_until_ns and warmup is self._current_warmup:
             return self._current
-        second = max(0, (at_ns - self.start_ns) // NS)
+        second = max(self._closed_until, (at_ns - self.start_ns) // NS)
         key = (second, warmup)
         if key not in self._tallies:
             self._tallies[key] = Tally()

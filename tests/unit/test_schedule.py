@@ -148,7 +148,7 @@ def test_a_closed_loop_has_no_rate() -> None:
 
 
 def test_an_unknown_schedule_is_an_error_with_a_guess() -> None:
-    with pytest.raises(UsageError, match='unknown schedule "poison" .did you mean "poisson"'):
+    with pytest.raises(UsageError, match=r'unknown schedule "poison" \(did you mean "poisson"'):
         arrivals(at(1, kind="poison"), seed=1, clients=1, slots=(0,))
 
 
