@@ -43,7 +43,7 @@ from esbench.track.features import features_needed
 from esbench.track.loader import load_track
 from esbench.track.prepared import PreparedDocuments
 from esbench.track.rendering import RenderContext
-from esbench.track.selection import choose_challenge, select_tasks
+from esbench.track.selection import choose_challenge, corpora_needed, select_tasks
 from esbench.units import format_duration, format_number
 
 
@@ -195,9 +195,9 @@ class _SetUp:
         )
 
     def prepare_corpora(self, track: Track, challenge: Challenge) -> tuple[PreparedDocuments, ...]:
-        """Every document file that the challenge can touch, before any clock starts."""
+        """Every document file that the challenge needs, before any clock starts."""
         return prepare(
-            track.corpora,
+            corpora_needed(track, challenge),
             cache=self._options.home / "cache" / "corpora",
             track_dir=track.path.parent,
             progress=_CorpusProgress(self._progress),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from esbench.errors import UsageError, did_you_mean
-from esbench.model import Challenge, Step, Task, Track
+from esbench.model import Challenge, Corpus, Step, Task, Track
 
 _TYPE, _TAG = "type:", "tag:"
+
+_WRITES_DOCUMENTS = ("bulk", "index", "read-after-write")
 
 
 def choose_challenge(track: Track, name: str | None) -> Challenge:
@@ -70,3 +73,22 @@ def _matcher(text: str, challenge: Challenge, where: str) -> Callable[[Task], bo
             f'"{text}" matches no task of challenge "{challenge.name}"', where=where, hint=did_you_mean(text, every)
         )
     return lambda task: wanted in names(task)
+
+
+def corpora_needed(track: Track, challenge: Challenge) -> tuple[Corpus, ...]:
+    """The corpora that a challenge's tasks load, write on or draw from; the others need not be there."""
+    drawn_from = {v.name: v.params.get("corpus") for v in track.variables if v.type == "corpus-document"}
+    needed: set[str] = set()
+    everything = {corpus.name for corpus in track.corpora}
+    for task in challenge.tasks:
+        params = task.operation.params
+        own = {v.name: v.params.get("corpus") for v in task.operation.variables if v.type == "corpus-document"}
+        text = json.dumps(params, default=str)
+        for name, corpus in {**drawn_from, **own}.items():
+            if f"$[[{name}." in text:
+                needed |= {corpus} if corpus else everything
+        if task.operation.type in _WRITES_DOCUMENTS and params.get("body") is None:
+            named = params.get("corpora") or params.get("corpus")
+            names = [named] if isinstance(named, str) else named
+            needed |= set(names) if names else everything
+    return tuple(corpus for corpus in track.corpora if corpus.name in needed)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from esbench.errors import UsageError
-from esbench.model import Challenge, Operation, Step, Task, Track
-from esbench.track.selection import choose_challenge, select_tasks
+from esbench.model import Challenge, Corpus, Documents, Operation, Step, Task, Track, Variable
+from esbench.track.selection import choose_challenge, corpora_needed, select_tasks
 
 
 def task(name: str, kind: str = "search", *tags: str) -> Task:
@@ -90,3 +90,28 @@ def test_filters_that_leave_nothing_are_refused() -> None:
 def test_include_and_exclude_together_are_refused() -> None:
     with pytest.raises(UsageError, match="exclude one another"):
         select_tasks(CHALLENGE, ["a"], ["b"])
+
+
+def _reading(corpus: str | None, **params: object) -> Track:
+    """Two corpora; one task with these parameters, and a variable that draws from a corpus."""
+    corpora = (Corpus("a", (Documents(1),)), Corpus("b", (Documents(1),)))
+    drawn = Variable("d", "corpus-document", {"corpus": corpus} if corpus else {})
+    kind = str(params.pop("operation_type", "get"))
+    challenge = Challenge("c", (Step((Task("t", Operation("o", kind, params)),)),))
+    return Track("t", Path("t.yml"), "", "", (challenge,), corpora=corpora, variables=(drawn,))
+
+
+@pytest.mark.parametrize(
+    ("track", "names"),
+    [
+        (_reading("a", id="$[[d.id]]"), ["a"]),
+        (_reading(None, id="$[[d.id]]"), ["a", "b"]),
+        (_reading("a", id="1"), []),
+        (_reading("a", operation_type="bulk"), ["a", "b"]),
+        (_reading("a", operation_type="bulk", corpora=["b"]), ["b"]),
+        (_reading("a", operation_type="index", corpus="b"), ["b"]),
+        (_reading("a", operation_type="index", body={"x": 1}), []),
+    ],
+)
+def test_only_corpora_that_a_challenge_touches_are_needed(track: Track, names: list[str]) -> None:
+    assert [corpus.name for corpus in corpora_needed(track, track.challenges[0])] == names
