@@ -92,10 +92,10 @@ def test_include_and_exclude_together_are_refused() -> None:
         select_tasks(CHALLENGE, ["a"], ["b"])
 
 
-def _reading(corpus: str | None, **params: object) -> Track:
+def _reading(drawn_from: str | None, **params: object) -> Track:
     """Two corpora; one task with these parameters, and a variable that draws from a corpus."""
     corpora = (Corpus("a", (Documents(1),)), Corpus("b", (Documents(1),)))
-    drawn = Variable("d", "corpus-document", {"corpus": corpus} if corpus else {})
+    drawn = Variable("d", "corpus-document", {"corpus": drawn_from} if drawn_from else {})
     kind = str(params.pop("operation_type", "get"))
     challenge = Challenge("c", (Step((Task("t", Operation("o", kind, params)),)),))
     return Track("t", Path("t.yml"), "", "", (challenge,), corpora=corpora, variables=(drawn,))
