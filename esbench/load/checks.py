@@ -9,9 +9,10 @@ from esbench.load.recorder import Tally
 from esbench.model import Task
 from esbench.record import Check
 
-OK = "ok"
+NS = 1_000_000_000
 WARNING = "warning"
 UNUSABLE = "unusable"
+_ENOUGH = 0.99  # of the target rate
 
 
 @dataclass(frozen=True)
@@ -26,18 +27,16 @@ class WorkerHealth:
 class TaskFigures:
     """What the checks look at.
 
-    `in_window` requests completed in the window; `reported_ms` is latency in an open loop, service time in a closed
-    one.
+    `in_window` requests completed in the window; `target_requests_per_s` is None where the rate is not constant over
+    it. `reported_ms` is latency in an open loop, service time in a closed one.
     """
 
     task: Task
     tally: Tally
     in_window: int
     window_s: float
-    throughput: float | None
-    target_units_per_s: float | None
+    target_requests_per_s: float | None
     unsent: int
-    backlog: int
     reported_ms: Mapping[str, float] | None
     driver_lag_ms: Mapping[str, float] | None
     driver_share_ratio: float | None
@@ -70,7 +69,7 @@ def _rate(figures: TaskFigures) -> Iterator[Check]:
             "the cluster cannot carry the rate with so many clients: lower the rate, or add clients",
         )
     achieved = _achieved_ratio(figures)
-    if achieved is not None and achieved < 0.99:
+    if achieved is not None and achieved < _ENOUGH:
         yield Check(
             "target-rate",
             UNUSABLE,
@@ -87,16 +86,27 @@ def _rate(figures: TaskFigures) -> Iterator[Check]:
 
 
 def _achieved_ratio(figures: TaskFigures) -> float | None:
-    """What completed in the window over what was due in it; without a window, throughput over the target."""
-    tally = figures.tally
-    if not tally.due:
+    """How much of the target rate was reached; None in a closed loop, or where it cannot be told.
+
+    With a window: what completed in it over what was due in it. What is in flight at its end is no miss, as far as
+    Little's law expects it there. Without: the time that the arrivals had over the time that they took.
+    """
+    tally, task = figures.tally, figures.task
+    if not tally.due or figures.inside_warmup:
         return None
-    if figures.task.is_time_based or figures.task.schedule.stages:
-        return figures.in_window / tally.due
-    if figures.target_units_per_s is None or figures.throughput is None or tally.due < 2:
+    in_service_s = (tally.service_time.total_ns + tally.failed.total_ns) / NS
+    if task.time_period_s is not None or task.schedule.stages:
+        in_flight = 1 + in_service_s / figures.window_s if figures.window_s > 0 else 0.0
+        missed = figures.in_window + in_flight < _ENOUGH * tally.due or not figures.in_window
+        return figures.in_window / tally.due if missed else 1.0
+    if figures.target_requests_per_s is None or tally.due < 2 or not tally.requests:
         return None
-    # n arrivals span n - 1 gaps: the last one's own time does not count against the rate
-    return figures.throughput / figures.target_units_per_s * (1 + 1 / tally.due)
+    # n arrivals span n - 1 gaps, and the service time of the last one does not count against the rate
+    due_s = (tally.due - 1) / figures.target_requests_per_s
+    taken_s = figures.window_s - in_service_s / tally.requests
+    # gaps that were drawn may be long: the rate was kept all the same when nothing was sent late
+    kept = due_s / (due_s + tally.schedule_lag.max_ns / NS)
+    return max(kept, due_s / taken_s if taken_s > 0 else 1.0)
 
 
 def _driver(figures: TaskFigures) -> Iterator[Check]:
@@ -140,7 +150,7 @@ def _replies(figures: TaskFigures) -> Iterator[Check]:
         yield Check(
             "errors",
             WARNING,
-            f"{tally.errors.total / tally.requests:.2%} of the requests failed, most with {kind}: "
+            f"{tally.errors.total:,} of {tally.requests:,} requests failed, most with {kind}: "
             f"{tally.errors.examples[kind]}",
             "see error_kinds in the record",
         )

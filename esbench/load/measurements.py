@@ -42,7 +42,6 @@ class TaskMeasurements:
     units_by_second: dict[int, float] = field(default_factory=dict)
     _open: dict[tuple[int, bool], Tally] = field(default_factory=dict)
     _closed_until: dict[int, int] = field(default_factory=dict)
-    _backlog: dict[int, int] = field(default_factory=dict)
 
     def add(self, worker: int, seconds: TaskSeconds) -> Iterator[Second]:
         """Take a worker's closed seconds; yields those that every worker has closed, merged and in order."""
@@ -53,7 +52,6 @@ class TaskMeasurements:
             else:
                 self._open[key] = second.tally
         self._closed_until[worker] = seconds.closed_until
-        self._backlog[worker] = seconds.backlog
         if self.workers <= self._closed_until.keys():
             yield from self._close(min(self._closed_until.values()))
 
@@ -71,10 +69,6 @@ class TaskMeasurements:
     def ended(self) -> bool:
         return self.workers <= self.ends.keys()
 
-    @property
-    def backlog(self) -> int:
-        return sum(self._backlog.values())
-
     def flush(self) -> Iterator[Second]:
         """Close everything: no worker will send more."""
         yield from self._close(1 << 62)
@@ -83,7 +77,8 @@ class TaskMeasurements:
         """The figures of the task. Call it after `flush`."""
         task = self.task
         is_open = task.schedule.is_open
-        inside_warmup = self.measured.requests == 0 and self.warmup.requests > 0
+        measured_any = self.measured.requests or self.measured.due or self.measured.sent
+        inside_warmup = not measured_any and self.warmup.requests > 0
         tally, warmup = (self.warmup, Tally()) if inside_warmup else (self.measured, self.warmup)
         window = self._window(inside_warmup)
         unsent = sum(end.unsent for end in self.ends.values())
@@ -101,10 +96,8 @@ class TaskMeasurements:
             tally=tally,
             in_window=self.measured.in_window + self.warmup.in_window,
             window_s=window.end_s - window.start_s,
-            throughput=throughput.mean,
-            target_units_per_s=self._target_units_per_s(),
+            target_requests_per_s=self._target_requests_per_s(),
             unsent=unsent,
-            backlog=self.backlog,
             reported_ms=latency if is_open else service_time,
             driver_lag_ms=driver_lag,
             driver_share_ratio=driver_share,
@@ -169,21 +162,19 @@ class TaskMeasurements:
         if inside_warmup:
             return Window(0.0, self._duration_s())
         start_ns = self._start_ns()
-        last = [ns for end in self.ends.values() if (ns := end.last_measured_received_ns) is not None]
-        if not last:
-            return Window(0.0, self._duration_s())
-        last_s = (max(last) - start_ns) / NS
+        ends = self.ends.values()
+        last = max((ns for end in ends if (ns := end.last_measured_received_ns) is not None), default=None)
+        last_s = self._duration_s() if last is None else (last - start_ns) / NS
         if task.is_time_based or task.schedule.stages:
             warmup_s = task.warmup_time_s or 0.0
             period_s = task.time_period_s
             if period_s is None and task.schedule.stages:
                 period_s = stages_duration_s(task.schedule) - warmup_s
-            if period_s is None:
-                return Window(warmup_s, max(warmup_s, last_s))
             # a task that ended early (exhausted, stopped) has a window up to its end
-            return Window(warmup_s, max(warmup_s, min(warmup_s + period_s, self._duration_s())))
-        first = [ns for end in self.ends.values() if (ns := end.first_measured_sent_ns) is not None]
-        return Window((min(first) - start_ns) / NS if first else 0.0, last_s)
+            end_s = last_s if period_s is None else min(warmup_s + period_s, self._duration_s())
+            return Window(warmup_s, max(warmup_s, end_s))
+        first = min((ns for end in ends if (ns := end.first_measured_sent_ns) is not None), default=start_ns)
+        return Window((first - start_ns) / NS, last_s)
 
     def _throughput(self, tally: Tally, window: Window, inside_warmup: bool) -> Throughput:
         length_s = window.end_s - window.start_s
@@ -206,12 +197,12 @@ class TaskMeasurements:
             return None  # too few: the ends of the window would be most of it
         return max(0.0, 1 - (in_service_s + thinking_s) / (length_s * self.task.clients))
 
-    def _target_units_per_s(self) -> float | None:
+    def _target_requests_per_s(self) -> float | None:
         """The target rate where it is constant over the window."""
         schedule = self.task.schedule
         if schedule.rate is None or schedule.stages:
             return None
-        return rate_segments(schedule, self.units_per_request)[-1].rate_end * self.units_per_request
+        return rate_segments(schedule, self.units_per_request)[-1].rate_end
 
 
 def _distribution(counts: Counts, ranks: tuple[float, ...], beyond: int) -> dict[str, float] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from esbench.load.histogram import Counts
-from esbench.load.recorder import TIMEOUT, Errors, Part, Recorder, Second, Tally
+from esbench.load.recorder import TIMEOUT, Errors, Part, Recorder, Tally
 from esbench.operations.base import GOOD, Verdict
 from esbench.operations.replies import CREATED, UPDATED
 
@@ -286,4 +286,3 @@ def test_a_second_names_its_phase(warmup: bool) -> None:
     recorder = Recorder(START, is_open=False)
     complete(recorder, 0.1, 0.2, warmup=warmup)
     assert [(s.second, s.warmup) for s in recorder.closed_seconds(at(1))] == [(0, warmup)]
-    assert isinstance(Second(0, warmup, Tally()).tally, Tally)

@@ -1,0 +1,211 @@
+"""When figures must not be used, or with care: each check on and off."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from esbench.load.checks import UNUSABLE, WARNING, TaskFigures, WorkerHealth, task_checks
+from esbench.load.recorder import Tally
+from esbench.model import Operation, Schedule, Stage, Task
+from esbench.record import Check
+from esbench.units import Rate
+
+MS = 1_000_000
+
+
+def tally(due: int = 1000, requests: int = 1000, service_ms: float = 5, max_lag_ms: float = 0, **keys: Any) -> Tally:
+    result = Tally(due=due, sent=requests, requests=requests, **keys)
+    for _ in range(requests):
+        result.service_time.add(int(service_ms * MS))
+    result.schedule_lag.add(int(max_lag_ms * MS))
+    return result
+
+
+OPEN = Task("t", Operation("o", "search"), clients=8, schedule=Schedule(rate=Rate(100, "ops")), time_period_s=10.0)
+POISSON = Schedule("poisson", Rate(100, "ops"))
+BY_NUMBER = Task("t", Operation("o", "search"), clients=8, schedule=Schedule(rate=Rate(100, "ops")), requests=1000)
+CLOSED = Task("t", Operation("o", "search"), clients=8, time_period_s=10.0)
+
+
+def checks(
+    task: Task = OPEN, counted: Tally | None = None, health: WorkerHealth = WorkerHealth(), **keys: Any
+) -> dict[str, Check]:
+    figures: dict[str, Any] = {
+        "in_window": 1000,
+        "window_s": 10.0,
+        "target_requests_per_s": 100.0 if task.schedule.rate else None,
+        "unsent": 0,
+        "reported_ms": {"p50": 4.0, "p99": 10.0},
+        "driver_lag_ms": {"p50": 0.05, "p99": 0.2} if task.schedule.is_open else None,
+        "driver_share_ratio": None if task.schedule.is_open else 0.02,
+        "inside_warmup": False,
+        "feed_waits": 0,
+    }
+    counted = tally(due=1000 if task.schedule.is_open else 0) if counted is None else counted
+    return {check.name: check for check in task_checks(TaskFigures(task, counted, **{**figures, **keys}), health)}
+
+
+@pytest.mark.parametrize("task", [OPEN, BY_NUMBER, CLOSED], ids=["open", "by number", "closed"])
+def test_a_healthy_task_has_no_checks(task: Task) -> None:
+    assert checks(task) == {}
+
+
+def test_unsent_arrivals_make_figures_unusable() -> None:
+    check = checks(unsent=3)["unsent"]
+    assert check.level == UNUSABLE
+    assert check.message == "3 arrivals were due and never sent"
+    assert "lower the rate" in check.hint
+
+
+# The target rate
+
+
+def test_a_missed_rate_makes_figures_unusable() -> None:
+    check = checks(in_window=855)["target-rate"]
+    assert check.level == UNUSABLE
+    assert check.message == "only 85.5% of the target rate was reached"
+
+
+def test_a_hundredth_of_the_rate_may_be_missing() -> None:
+    assert checks(in_window=990) == {}
+    assert "target-rate" in checks(in_window=985)
+
+
+def test_what_is_in_flight_at_the_end_is_no_miss() -> None:
+    # 100/s of 200 ms: 20 are in flight whenever one looks
+    assert checks(counted=tally(requests=980, service_ms=200), in_window=980) == {}
+    assert "target-rate" in checks(counted=tally(requests=980, service_ms=5), in_window=980)
+
+
+def test_a_short_window_is_not_judged_by_one_request() -> None:
+    assert checks(counted=tally(due=30, requests=29), in_window=29, window_s=0.3) == {}
+
+
+def test_requests_that_pile_up_in_many_clients_are_a_miss() -> None:
+    # 64 more in flight at the end than at the start: on average 32
+    counted = tally(due=2000, requests=1936, service_ms=160)
+    assert "target-rate" in checks(counted=counted, in_window=1936)
+
+
+def test_nothing_in_the_window_is_a_miss() -> None:
+    message = checks(counted=tally(requests=0), in_window=0, unsent=1000)["target-rate"].message
+    assert message == "only 0.0% of the target rate was reached"
+
+
+def test_stages_are_judged_by_what_was_due() -> None:
+    stages = Schedule(stages=(Stage(5, Rate(100, "ops")), Stage(5, Rate(200, "ops"))))
+    task = Task("t", Operation("o", "search"), schedule=stages)
+    assert checks(task, tally(due=1500, requests=1500), in_window=1500, target_requests_per_s=None) == {}
+    assert "target-rate" in checks(task, tally(due=1500), in_window=1000, target_requests_per_s=None)
+
+
+def test_a_number_of_requests_must_not_take_longer_than_their_schedule() -> None:
+    # 1,000 arrivals at 100/s span 9.99 s
+    assert checks(BY_NUMBER, window_s=9.995) == {}
+    check = checks(BY_NUMBER, tally(max_lag_ms=2500), window_s=12.5)["target-rate"]
+    assert check.message == "only 80.0% of the target rate was reached"
+
+
+def test_the_time_of_the_last_request_is_no_miss() -> None:
+    assert checks(BY_NUMBER, tally(due=20, requests=20, service_ms=150), window_s=0.19 + 0.15) == {}
+
+
+def test_a_stall_that_was_made_good_is_no_miss() -> None:
+    assert checks(BY_NUMBER, tally(max_lag_ms=500), window_s=9.995) == {}
+
+
+def test_long_gaps_that_were_drawn_are_no_miss() -> None:
+    task = Task("t", Operation("o", "search"), schedule=POISSON, requests=100)
+    counted = tally(due=100, requests=100, max_lag_ms=1)
+    assert checks(task, counted, window_s=1.3) == {}
+    late = tally(due=100, requests=100, max_lag_ms=300)
+    assert "target-rate" in checks(task, late, window_s=1.3)
+
+
+def test_one_arrival_has_no_rate() -> None:
+    assert checks(BY_NUMBER, tally(due=1, requests=1), window_s=0.5) == {}
+
+
+def test_a_task_that_ended_inside_its_warmup_is_not_judged_by_its_rate() -> None:
+    assert set(checks(in_window=0, inside_warmup=True)) == {"inside-warmup"}
+
+
+def test_a_window_without_an_end_is_judged_by_the_time_that_the_arrivals_took() -> None:
+    task = Task("t", Operation("o", "bulk"), schedule=Schedule(rate=Rate(100, "ops")), warmup_time_s=1.0)
+    assert checks(task, window_s=10.0) == {}
+    assert "target-rate" in checks(task, tally(max_lag_ms=5000), window_s=15.0)
+
+
+# Clients and the driver
+
+
+def test_too_few_clients_are_a_warning() -> None:
+    assert checks(counted=tally(waited=10)) == {}
+    check = checks(counted=tally(waited=25))["client-limited"]
+    assert (check.level, check.message) == (WARNING, "2.5% of the arrivals found no free client")
+
+
+@pytest.mark.parametrize(
+    ("lag_ms", "reported_ms", "level"),
+    [
+        (0.5, 2.0, None),  # up to 500 us is nobody's business
+        (0.51, 2.0, WARNING),
+        (1.0, 10.0, None),  # a tenth
+        (1.01, 10.0, WARNING),
+        (5.0, 10.0, WARNING),  # half
+        (5.01, 10.0, UNUSABLE),
+        (0.3, 0.5, UNUSABLE),
+        (80.0, float("inf"), None),  # the cluster hung: the driver was not the limit
+    ],
+)
+def test_driver_lag_is_judged_by_what_is_reported(lag_ms: float, reported_ms: float, level: str | None) -> None:
+    found = checks(reported_ms={"p99": reported_ms}, driver_lag_ms={"p99": lag_ms})
+    assert [check.level for check in found.values()] == ([] if level is None else [level])
+
+
+def test_driver_lag_is_not_judged_without_a_p99() -> None:
+    assert checks(reported_ms={"p50": 1.0}, driver_lag_ms={"p50": 1.0}) == {}
+    assert checks(reported_ms=None, driver_lag_ms={"p99": 1.0}) == {}
+
+
+def test_a_closed_loop_whose_clients_wait_for_the_driver_is_a_warning() -> None:
+    assert checks(CLOSED, driver_share_ratio=0.1) == {}
+    check = checks(CLOSED, driver_share_ratio=0.25)["driver-share"]
+    assert check.level == WARNING
+    assert check.message == "clients spent 25% of their time in the driver: this is its throughput"
+
+
+def test_waiting_for_documents_is_a_warning() -> None:
+    assert checks(feed_waits=2)["feed-waits"].level == WARNING
+
+
+def test_a_worker_that_waits_for_a_cpu_is_a_warning() -> None:
+    assert checks(health=WorkerHealth(run_delay_ratio=0.05)) == {}
+    check = checks(health=WorkerHealth(run_delay_ratio=0.12))["run-delay"]
+    assert (check.level, check.message) == (WARNING, "a load worker waited for a CPU 12% of the time")
+
+
+# Replies
+
+
+def test_errors_are_a_warning_with_the_most_frequent_kind() -> None:
+    counted = tally()
+    counted.errors.add("HTTP 404", "no such index")
+    counted.errors.add("HTTP 429", "queue full", 3)
+    check = checks(counted=counted)["errors"]
+    assert check.level == WARNING
+    assert check.message == "4 of 1,000 requests failed, most with HTTP 429: queue full"
+
+
+def test_a_task_inside_its_warmup_is_a_warning() -> None:
+    check = checks(inside_warmup=True)["inside-warmup"]
+    assert check.level == WARNING
+    assert "shorten the warmup" in check.hint
+
+
+def test_clamped_durations_are_a_warning() -> None:
+    counted = tally()
+    counted.service_time.add(-5)
+    assert checks(counted=counted)["clamped"].message == "1 durations lay outside 0 to 24 h"

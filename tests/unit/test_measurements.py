@@ -1,0 +1,508 @@
+"""What all workers measured of a task: windows, throughput, percentiles, shares."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from esbench.load.checks import WorkerHealth
+from esbench.load.histogram import decode
+from esbench.load.measurements import TaskMeasurements, params_digest, seconds_line
+from esbench.load.messages import TaskEnd, TaskSeconds
+from esbench.load.recorder import TIMEOUT, Recorder
+from esbench.model import Operation, Schedule, Stage, Task
+from esbench.operations.base import GOOD, Verdict
+from esbench.operations.replies import CREATED, UPDATED
+from esbench.record import TaskResult, Window
+from esbench.units import Rate
+
+NS = 1_000_000_000
+START = 5_000 * NS
+TIMED_OUT = Verdict(0, TIMEOUT, "no reply within 60 s")
+
+
+def at(seconds: float) -> int:
+    return START + round(seconds * NS)
+
+
+def task(rate: float | None = None, **keys: Any) -> Task:
+    operation = keys.pop("operation", Operation("read", "get", {"id": "1"}))
+    keys.setdefault("schedule", Schedule(rate=None if rate is None else Rate(rate, "ops")))
+    return Task("a-task", operation, **keys)
+
+
+class Share:
+    """One worker's recorder of a task, and what it says at the end."""
+
+    def __init__(self, task: Task) -> None:
+        window = None
+        if task.is_time_based:
+            warmup_s = task.warmup_time_s or 0.0
+            period_s = task.time_period_s
+            window = (at(warmup_s), 1 << 62 if period_s is None else at(warmup_s + period_s))
+        within = tuple(sorted(round(limit * 1_000_000) for limit in task.within_ms))
+        self.recorder = Recorder(START, is_open=task.schedule.is_open, window_ns=window, within_ns=within)
+        self.warmup_end_s = task.warmup_time_s or 0.0
+        self.end_s = 0.0
+
+    def arrive(self, due: float, *, waits: bool = False) -> None:
+        self.recorder.arrived(at(due), due < self.warmup_end_s, waits)
+
+    def serve(
+        self, due: float, sent: float, received: float, verdict: Verdict = GOOD, *, warmup: bool | None = None
+    ) -> None:
+        """One request, whose client had been free since its due time."""
+        phase = due < self.warmup_end_s if warmup is None else warmup
+        self.recorder.sent(at(sent), phase)
+        self.recorder.completed(at(due), at(due), at(sent), at(received), phase, verdict)
+        self.end_s = max(self.end_s, received)
+
+    def ended(self, unsent: int = 0, end_s: float | None = None, feed_waits: int = 0) -> TaskEnd:
+        return TaskEnd(
+            "a-task",
+            START,
+            at(self.end_s if end_s is None else end_s),
+            unsent,
+            self.recorder.first_measured_sent_ns,
+            self.recorder.last_measured_received_ns,
+            feed_waits,
+        )
+
+
+def measure(task: Task, *shares: Share, unsent: int = 0, end_s: float | None = None, **keys: Any) -> TaskResult:
+    """The result of shares that each close all their seconds at once."""
+    measurements = TaskMeasurements(
+        task,
+        0,
+        unit=keys.get("unit", "ops"),
+        admin=keys.get("admin", False),
+        units_per_request=keys.get("units_per_request", 1.0),
+        workers=frozenset(range(len(shares))),
+    )
+    for number, share in enumerate(shares):
+        list(measurements.add(number, TaskSeconds("a-task", tuple(share.recorder.closed_seconds(1 << 62)), 1 << 40, 0)))
+        measurements.end(number, share.ended(unsent if number == 0 else 0, end_s))
+    assert measurements.ended
+    list(measurements.flush())
+    return measurements.result(WorkerHealth())
+
+
+def steady(share: Share, rate: float, until: float, service: float = 0.01, start: float = 0.0) -> None:
+    """An open loop that is served in time."""
+    for n in range(round((until - start) * rate)):
+        due = start + n / rate
+        share.arrive(due)
+        share.serve(due, due, due + service)
+
+
+# Windows and throughput
+
+
+def test_throughput_is_what_completed_in_the_window_over_its_length() -> None:
+    t = task(100, warmup_time_s=2.0, time_period_s=4.0)
+    share = Share(t)
+    steady(share, 100, until=6)
+    result = measure(t, share)
+    assert result.window == Window(2.0, 6.0)
+    assert result.throughput.mean == pytest.approx(100)
+    assert result.requests == 400  # due in the window
+    assert (result.warmup.requests, result.warmup.duration_s) == (200, 2.0)
+    assert result.due == 400
+
+
+def test_requests_that_were_due_in_the_warmup_and_completed_in_the_window_count() -> None:
+    # offered 200/s, served 100/s: what completes in the window was due long before
+    t = task(200, clients=8, warmup_time_s=2.0, time_period_s=4.0)
+    share = Share(t)
+    for n in range(1200):
+        due, received = n / 200, (n + 1) / 100
+        share.arrive(due, waits=n > 0)
+        if received <= 6:
+            share.serve(due, received - 0.01, received)
+    result = measure(t, share, unsent=600, end_s=6.0)
+    assert result.throughput.mean == pytest.approx(100, rel=0.005)
+    assert (result.due, result.requests) == (800, 200)  # arrivals 400 to 599 were answered
+    assert "target-rate" in {check.name for check in result.checks}
+
+
+def test_completions_after_the_window_do_not_count_for_its_throughput() -> None:
+    t = task(time_period_s=3.0)
+    share = Share(t)
+    share.serve(0, 0.5, 1.0, Verdict(30))
+    share.serve(0, 2.9, 3.0, Verdict(500))
+    result = measure(t, share)
+    assert result.throughput.mean == pytest.approx(10)
+    assert result.units == 530
+
+
+def test_by_numbers_the_window_is_from_the_first_send_to_the_last_reply() -> None:
+    t = task(iterations=4, warmup_iterations=2)
+    share = Share(t)
+    for n in range(2):
+        share.serve(0, n * 0.5, n * 0.5 + 0.5, Verdict(7), warmup=True)
+    for n in range(4):
+        share.serve(0, 1.25 + n * 0.5, 1.75 + n * 0.5, Verdict(5), warmup=False)
+    result = measure(t, share)
+    assert result.window == Window(1.25, 3.25)
+    assert result.throughput.mean == pytest.approx(20 / 2.0)
+    assert (result.warmup.requests, result.warmup.units, result.warmup.duration_s) == (2, 14, 1.25)
+    assert result.requests == 4
+
+
+def test_with_a_warmup_only_the_window_lasts_until_the_last_reply() -> None:
+    t = task(warmup_time_s=1.0)
+    share = Share(t)
+    for n in range(10):
+        share.serve(n * 0.3, n * 0.3, n * 0.3 + 0.3, Verdict(1000))
+    result = measure(t, share)
+    assert result.window == Window(1.0, 3.0)
+    assert result.throughput.mean == pytest.approx(7000 / 2.0)  # replies at 1.2, 1.5 ... 3.0
+
+
+def test_stages_have_the_window_after_the_warmup_up_to_their_end() -> None:
+    schedule = Schedule(stages=(Stage(2, Rate(10, "ops")), Stage(3, Rate(20, "ops"))))
+    t = task(schedule=schedule, warmup_time_s=1.0)
+    share = Share(t)
+    steady(share, 10, until=2)
+    steady(share, 20, start=2, until=5)
+    result = measure(t, share, end_s=5.01)
+    assert result.window == Window(1.0, 5.0)
+    assert result.target_rate_per_s is None
+
+
+def test_a_task_that_ended_early_has_a_window_up_to_its_end() -> None:
+    t = task(warmup_time_s=1.0, time_period_s=60.0)
+    share = Share(t)
+    share.serve(2.0, 2.0, 3.0)
+    assert measure(t, share, end_s=3.5).window == Window(1.0, 3.5)
+
+
+def test_ingest_that_ended_inside_its_warmup_still_has_figures() -> None:
+    t = task(warmup_time_s=10.0, within_ms=(300,), operation=Operation("load", "bulk", {"bulk-size": 1000}))
+    share = Share(t)
+    for n in range(8):
+        share.serve(0.5 * n, 0.5 * n, 0.5 * n + 0.25, Verdict(1000))
+    result = measure(t, share, unit="docs", end_s=4.0)
+    assert result.window == Window(0.0, 4.0)
+    assert result.throughput.mean == pytest.approx(2000)
+    assert (result.throughput.min, result.throughput.max) == (2000, 2000)
+    assert result.units == 8000
+    assert result.warmup.requests == 0
+    assert result.within_ms == {"300": 100.0}
+    assert [check.name for check in result.checks] == ["inside-warmup"]
+
+
+def test_a_cluster_that_hangs_from_the_warmup_on_did_not_end_inside_it() -> None:
+    t = task(10, clients=1, warmup_time_s=1.0, time_period_s=4.0)
+    share = Share(t)
+    steady(share, 10, until=0.9)
+    share.arrive(0.9)  # sent in the warmup, and never answered in time
+    for n in range(10, 50):
+        share.arrive(n / 10, waits=True)
+    share.serve(0.9, 0.9, 7.0, TIMED_OUT)
+    result = measure(t, share, unsent=40)
+    assert result.window == Window(1.0, 5.0)
+    assert result.throughput.mean == 0
+    assert (result.due, result.unsent, result.requests) == (40, 40, 0)
+    assert {check.name for check in result.checks} >= {"unsent", "target-rate"}
+    assert "inside-warmup" not in {check.name for check in result.checks}
+
+
+def test_the_seconds_of_throughput_are_the_whole_ones_of_the_window() -> None:
+    t = task(warmup_time_s=0.5, time_period_s=4.0)  # whole: 1, 2 and 3
+    share = Share(t)
+    for received, units in ((0.7, 1000), (1.5, 10), (2.5, 30), (3.5, 20), (4.2, 5000)):
+        share.serve(received - 0.01, received - 0.01, received, Verdict(units))
+    result = measure(t, share, end_s=4.5)
+    throughput = result.throughput
+    assert (throughput.min, throughput.median, throughput.max) == (10, 20, 30)
+    assert throughput.mean == pytest.approx(6060 / 4)
+
+
+def test_a_second_without_completions_is_a_zero() -> None:
+    t = task(time_period_s=4.0)
+    share = Share(t)
+    for received in (0.5, 1.5, 3.5):
+        share.serve(0, received - 0.1, received, Verdict(8))
+    throughput = measure(t, share, end_s=4.0).throughput
+    assert (throughput.min, throughput.median, throughput.max) == (0, 8, 8)
+
+
+def test_fewer_than_three_whole_seconds_have_no_extremes() -> None:
+    t = task(time_period_s=2.9)
+    share = Share(t)
+    share.serve(0, 0.1, 0.2)
+    throughput = measure(t, share, end_s=2.9).throughput
+    assert throughput.mean is not None
+    assert (throughput.min, throughput.median, throughput.max) == (None, None, None)
+
+
+def test_nothing_at_all_has_no_figures() -> None:
+    t = task(iterations=1)
+    result = measure(t, Share(t), end_s=0.0)
+    assert result.throughput.mean is None
+    assert result.service_time_ms is None
+    assert (result.error_rate_ratio, result.driver_share_ratio) == (None, None)
+
+
+# Distributions
+
+
+def test_percentiles_come_from_the_merged_histograms_of_all_workers() -> None:
+    t = task(clients=2, iterations=500)
+    shares = [Share(t), Share(t)]
+    for number, share in enumerate(shares):
+        for n in range(500):
+            service = 0.001 + 0.001 * number + n * 1e-6
+            share.serve(0, n * 0.01, n * 0.01 + service)
+    result = measure(t, *shares)
+    assert result.service_time_ms is not None
+    assert result.service_time_ms["p50"] == pytest.approx(1.5, rel=0.002)
+    assert result.service_time_ms["p99"] == pytest.approx(2.49, rel=0.002)
+    assert result.service_time_ms["min"] == 1.0
+    assert result.service_time_ms["max"] == pytest.approx(2.499, abs=1e-9)
+    assert result.service_time_ms["mean"] == pytest.approx(1.7495, abs=1e-6)
+    assert (result.requests, result.workers) == (1000, 2)
+    assert decode(result.histograms["service_time"]).count == 1000
+    assert result.latency_ms is None
+    assert "latency" not in result.histograms
+
+
+@pytest.mark.parametrize(
+    ("samples", "ranks"), [(35, ["p50"]), (100, ["p50", "p90", "p95"]), (400, ["p50", "p90", "p95", "p99"])]
+)
+def test_percentiles_are_given_where_the_samples_carry_them(samples: int, ranks: list[str]) -> None:
+    t = task(iterations=samples)
+    share = Share(t)
+    for n in range(samples):
+        share.serve(0, n * 0.01, n * 0.01 + 0.001)
+    figures = measure(t, share).service_time_ms
+    assert figures is not None
+    assert [name for name in figures if name.startswith("p")] == ranks
+
+
+def test_unsent_and_timed_out_requests_rank_above_all_others() -> None:
+    t = task(100, clients=4, time_period_s=4.0)
+    share = Share(t)
+    steady(share, 100, until=3.8)
+    for n in range(380, 390):
+        share.arrive(n / 100)
+        share.serve(n / 100, n / 100, n / 100 + 60, TIMED_OUT)
+    for n in range(390, 400):
+        share.arrive(n / 100, waits=True)
+    result = measure(t, share, unsent=10)
+    assert result.latency_ms is not None
+    assert result.service_time_ms is not None
+    assert result.latency_ms["p90"] == pytest.approx(10, rel=0.001)
+    assert result.latency_ms["p95"] == pytest.approx(10, rel=0.001)  # the 380th of 400
+    assert result.latency_ms["p99"] == math.inf
+    assert result.latency_ms["max"] == 10.0  # of what was measured
+    assert result.service_time_ms["p95"] == pytest.approx(10, rel=0.001)  # unsent ones have no service time
+    assert result.service_time_ms["p99"] == math.inf
+    assert (result.unsent, result.errors) == (10, 10)
+    assert decode(result.histograms["failed"]).count == 10
+    assert decode(result.histograms["latency"]).count == 380
+
+
+def test_other_failures_do_not_rank_above() -> None:
+    t = task(100, time_period_s=4.0)
+    share = Share(t)
+    steady(share, 100, until=3.9)
+    for n in range(390, 400):
+        share.arrive(n / 100)
+        share.serve(n / 100, n / 100, n / 100 + 0.001, Verdict(0, "HTTP 429", "queue full"))
+    latency = measure(t, share).latency_ms
+    assert latency is not None
+    assert latency["p99"] == pytest.approx(10, rel=0.001)
+
+
+def test_an_open_loop_has_all_its_distributions() -> None:
+    t = task(10, clients=1, requests=3)
+    share = Share(t)
+    for n in range(3):
+        share.arrive(n / 10, waits=n == 2)
+        share.recorder.sent(at(n / 10 + 0.02), False)
+        share.recorder.completed(at(n / 10), at(n / 10 + 0.005), at(n / 10 + 0.02), at(n / 10 + 0.05), False, GOOD)
+    result = measure(t, share, end_s=0.25)
+    means = [
+        figures["mean"]
+        for figures in (
+            result.client_wait_ms,
+            result.driver_lag_ms,
+            result.schedule_lag_ms,
+            result.service_time_ms,
+            result.latency_ms,
+        )
+        if figures
+    ]
+    assert means == pytest.approx([5, 15, 20, 30, 50])
+    assert result.waited_ratio == pytest.approx(1 / 3)
+    assert result.driver_share_ratio is None
+    assert set(result.histograms) == {"service_time", "latency", "client_wait", "driver_lag", "schedule_lag"}
+    assert (result.loop, result.schedule) == ("open", "deterministic")
+
+
+# Shares
+
+
+def test_the_share_of_the_driver_is_the_time_outside_requests() -> None:
+    t = task(clients=2, time_period_s=10.0)
+    share = Share(t)
+    for client in range(2):
+        for n in range(100):
+            begin = n * 0.1 + client * 0.01
+            share.serve(begin, begin, begin + 0.08)
+    result = measure(t, share, end_s=10.0)
+    assert result.driver_share_ratio == pytest.approx(0.2)
+    assert [check.name for check in result.checks] == ["driver-share"]
+
+
+def test_think_time_is_no_share_of_the_driver() -> None:
+    t = task(clients=1, time_period_s=10.0, think_time_s=0.05)
+    share = Share(t)
+    for n in range(100):
+        share.serve(n * 0.1, n * 0.1, n * 0.1 + 0.05)
+    assert measure(t, share, end_s=10.0).driver_share_ratio == pytest.approx(0.0, abs=1e-9)
+
+
+def test_failed_requests_are_time_in_requests_too() -> None:
+    t = task(clients=1, time_period_s=10.0)
+    share = Share(t)
+    for n in range(100):
+        share.serve(n * 0.1, n * 0.1, n * 0.1 + 0.1, GOOD if n % 2 else Verdict(0, "HTTP 500", ""))
+    assert measure(t, share, end_s=10.0).driver_share_ratio == pytest.approx(0.0, abs=1e-9)
+
+
+def test_few_requests_say_nothing_about_the_driver() -> None:
+    t = task(clients=1, iterations=3)
+    share = Share(t)
+    for n in range(3):
+        share.serve(0, n, n + 0.1)
+    assert measure(t, share).driver_share_ratio is None
+
+
+def test_within_is_the_share_of_all_requests_failed_and_unsent_ones_too() -> None:
+    t = task(100, clients=4, time_period_s=1.0, within_ms=(50, 2.5, 10))
+    share = Share(t)
+    for n, service in enumerate([0.002] * 40 + [0.010] * 30 + [0.050] * 10 + [0.051] * 5):
+        share.arrive(n / 100)
+        share.serve(n / 100, n / 100, n / 100 + service)
+    for n in range(85, 90):
+        share.arrive(n / 100)
+        share.serve(n / 100, n / 100, n / 100 + 0.001, Verdict(0, "HTTP 503", ""))
+    result = measure(t, share, unsent=10)
+    assert result.within_ms == {"2.5": 40.0, "10": 70.0, "50": 80.0}
+
+
+def test_thresholds_that_nothing_met_are_zero() -> None:
+    t = task(iterations=1, within_ms=(1,))
+    share = Share(t)
+    share.serve(0, 0, 1)
+    assert measure(t, share).within_ms == {"1": 0.0}
+    assert measure(task(iterations=1), share).within_ms == {}
+
+
+def test_errors_are_told_by_kind() -> None:
+    t = task(iterations=4)
+    share = Share(t)
+    for n, verdict in enumerate([GOOD, GOOD, GOOD, Verdict(0, "HTTP 404 index_not_found_exception", "no such index")]):
+        share.serve(0, n, n + 0.5, verdict)
+    result = measure(t, share)
+    assert (result.requests, result.errors, result.error_rate_ratio) == (4, 1, 0.25)
+    kind = result.error_kinds["HTTP 404 index_not_found_exception"]
+    assert (kind.count, kind.example) == (1, "no such index")
+
+
+def test_named_requests_have_rows_of_their_own() -> None:
+    t = task(iterations=3)
+    share = Share(t)
+    for n, verdict in enumerate([CREATED, CREATED, UPDATED]):
+        share.serve(0, n, n + 0.1 * (n + 1), verdict)
+    result = measure(t, share)
+    created, updated = result.requests_by_name
+    assert (created.name, created.requests, updated.name, updated.requests) == ("created", 2, "updated", 1)
+    assert created.service_time_ms is not None
+    assert created.service_time_ms["max"] == pytest.approx(200)
+    assert created.histogram is not None
+    assert decode(created.histogram).count == 2
+
+
+def test_administrative_tasks_are_left_out_of_the_report_unless_the_track_says_otherwise() -> None:
+    t = task(iterations=1)
+    share = Share(t)
+    share.serve(0, 0, 1)
+    assert measure(t, share).include_in_reporting is True
+    assert measure(t, share, admin=True).include_in_reporting is False
+    wanted = replace(t, operation=replace(t.operation, include_in_reporting=True))
+    assert measure(wanted, share, admin=True).include_in_reporting is True
+
+
+# Merging while the task runs
+
+
+def seconds(*numbers: int, until: int, units: float = 1) -> TaskSeconds:
+    recorder = Recorder(START, is_open=False)
+    for number in numbers:
+        recorder.completed(0, 0, at(number + 0.1), at(number + 0.5), False, Verdict(units))
+    return TaskSeconds("a-task", tuple(recorder.closed_seconds(1 << 62)), until, 0)
+
+
+@pytest.fixture
+def two_workers() -> Iterator[TaskMeasurements]:
+    t = task(clients=2, time_period_s=60.0)
+    yield TaskMeasurements(t, 0, unit="ops", admin=False, units_per_request=1.0, workers=frozenset({0, 1}))
+
+
+def test_a_second_is_merged_when_every_worker_has_closed_it(two_workers: TaskMeasurements) -> None:
+    def added(worker: int, news: TaskSeconds) -> list[tuple[int, int]]:
+        return [(second.second, second.tally.requests) for second in two_workers.add(worker, news)]
+
+    assert added(0, seconds(0, 1, until=2)) == []
+    assert added(1, seconds(0, until=1)) == [(0, 2)]
+    assert added(0, seconds(2, until=3)) == []
+    assert added(1, seconds(until=3)) == [(1, 1), (2, 1)]
+    assert two_workers.measured.requests == 4
+    assert two_workers.units_by_second == {0: 2, 1: 1, 2: 1}
+
+
+def test_what_a_silent_worker_left_open_is_closed_at_the_end(two_workers: TaskMeasurements) -> None:
+    list(two_workers.add(0, seconds(0, 1, until=2)))
+    assert [second.second for second in two_workers.flush()] == [0, 1]
+    assert not two_workers.ended
+
+
+def test_a_line_of_the_series_has_the_counts_and_the_histograms() -> None:
+    recorder = Recorder(START, is_open=True)
+    recorder.arrived(at(0.1), True, False)
+    recorder.sent(at(0.1), True)
+    recorder.completed(at(0.1), 0, at(0.1), at(0.2), True, Verdict(0, "HTTP 500", ""))
+    recorder.arrived(at(0.1), False, False)
+    recorder.completed(at(0.1), 0, at(0.1), at(0.2), False, Verdict(5))
+    failed, good = sorted((seconds_line("t", s) for s in recorder.closed_seconds(at(1))), key=lambda s: s["units"])
+    assert (
+        failed.items()
+        >= {
+            "task": "t",
+            "second": 0,
+            "phase": "warmup",
+            "due": 1,
+            "sent": 1,
+            "requests": 1,
+            "units": 0,
+            "errors": {"HTTP 500": 1},
+        }.items()
+    )
+    assert "latency" not in failed
+    assert good["phase"] == "measurement"
+    assert decode(good["latency"]).count == decode(good["service_time"]).count == 1
+
+
+def test_the_digest_of_parameters_is_of_what_the_task_asks() -> None:
+    base = task()
+    assert params_digest(base) == params_digest(replace(base, name="other", clients=4))
+    assert params_digest(base) != params_digest(replace(base, operation=Operation("read", "get", {"id": "2"})))
+    assert params_digest(base) != params_digest(replace(base, operation=Operation("read", "delete", {"id": "1"})))
