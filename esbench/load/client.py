@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import urlencode
@@ -52,7 +52,7 @@ class Client:
         self._route = route
         self._timeout_ns = int(route.timeout_s * NS)
         self._connection: Connection
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._task: asyncio.Task[None] | None = None
 
     async def connect(self) -> None:
         """Open the connection; OSError or TimeoutError when the host does not answer."""
@@ -65,15 +65,13 @@ class Client:
             connection.fail(TIMEOUT, f"no reply from {self._route.host} within {self._timeout_ns / NS:g} s")
 
     def give_up(self, kind: str, detail: str) -> None:
-        """Fail what is in flight now."""
+        """Fail now what is in flight."""
         if self._connection.in_flight:
             self._connection.fail(kind, detail)
-        for task in self._tasks:
-            task.cancel()
 
     def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
+        if self._task is not None:
+            self._task.cancel()
         if hasattr(self, "_connection"):
             self._connection.close()
 
@@ -100,12 +98,12 @@ class Client:
         except (OSError, TimeoutError) as error:
             reason = str(error) or type(error).__name__
             raise RequestFailed("connection refused", f"{self._route.host}: {reason}") from error
+        if not self._connection.usable:
+            raise RequestFailed("connection lost", f"{self._route.host} closed it as soon as it was open")
 
-    def _spawn(self, work: Any) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(_raise_unexpected)
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        self._task = asyncio.get_running_loop().create_task(work)
+        self._task.add_done_callback(_raise_unexpected)
 
 
 def _raise_unexpected(task: asyncio.Task[None]) -> None:
@@ -123,9 +121,9 @@ class TemplateClient(Client):
         self._drawn: Any = None
         self._position = 0
         self._due_ns = 0
-        self._begun_ns = 0
         self._sent_ns = 0
         self._warmup = False
+        self._pausing = False
         self._pause_s = _RECONNECT_PAUSE_S
 
     def draw(self) -> bool:
@@ -141,16 +139,23 @@ class TemplateClient(Client):
         self._position = 0
         if self._connection.usable:
             self._send()
+            self._sent_ns = self._connection.sent_ns
         else:
-            self._begun_ns = clock_ns()
+            self._sent_ns = clock_ns()  # to connect first is the host's doing: service time, not driver lag
             self._spawn(self._reconnect_and_send())
+        self.loop.recorder.sent(self._sent_ns, warmup)
+
+    def give_up(self, kind: str, detail: str) -> None:
+        super().give_up(kind, detail)
+        if self._task is not None and not self._task.done():  # connecting, or pausing after it failed
+            self._task.cancel()
+            verdict = Verdict(0, kind, detail)
+            if not self._pausing:
+                self._record(clock_ns(), verdict)
+            self._free(verdict)
 
     def _send(self) -> None:
-        connection = self._connection
-        connection.send(self._exchanges[self._position].render(self._drawn), self._timeout_ns)
-        if self._position == 0:
-            self._sent_ns = connection.sent_ns
-            self.loop.recorder.sent(connection.sent_ns, self._warmup)
+        self._connection.send(self._exchanges[self._position].render(self._drawn), self._timeout_ns)
 
     def on_reply(self, status: int, body: bytes, received_ns: int) -> None:
         exchange = self._exchanges[self._position]
@@ -175,21 +180,28 @@ class TemplateClient(Client):
         self._finish(now_ns, Verdict(0, kind, detail))
 
     def _finish(self, received_ns: int, verdict: Verdict) -> None:
-        self.loop.recorder.completed(self._due_ns, self.free_ns, self._sent_ns, received_ns, self._warmup, verdict)
+        self._record(received_ns, verdict)
         self.free_ns = received_ns
+        self.loop.freed(self, verdict)
+
+    def _record(self, received_ns: int, verdict: Verdict) -> None:
+        self.loop.recorder.completed(self._due_ns, self.free_ns, self._sent_ns, received_ns, self._warmup, verdict)
+
+    def _free(self, verdict: Verdict) -> None:
+        self._pausing = False
+        self.free_ns = clock_ns()
         self.loop.freed(self, verdict)
 
     async def _reconnect_and_send(self) -> None:
         try:
             await self._reconnect()
         except RequestFailed as failure:
-            now_ns = clock_ns()
-            if self._position == 0:
-                self._sent_ns = self._begun_ns
-                self.loop.recorder.sent(self._begun_ns, self._warmup)
+            verdict = Verdict(0, failure.kind, failure.detail)
+            self._record(clock_ns(), verdict)
+            self._pausing = True
             await asyncio.sleep(self._pause_s)
             self._pause_s = min(1.0, self._pause_s * 2)
-            self._finish(now_ns, Verdict(0, failure.kind, failure.detail))
+            self._free(verdict)
         else:
             self._pause_s = _RECONNECT_PAUSE_S
             self._send()
@@ -202,6 +214,7 @@ class ScriptClient(Client):
         super().__init__(slot, route)
         self._script = script
         self._reply: asyncio.Future[Reply] | None = None
+        self._warmup = False
         self._first_sent_ns = 0
         self._last_received_ns = 0
 
@@ -211,7 +224,13 @@ class ScriptClient(Client):
     def begin(self, due_ns: int, warmup: bool) -> None:
         self._spawn(self._run(due_ns, warmup))
 
+    def give_up(self, kind: str, detail: str) -> None:
+        super().give_up(kind, detail)
+        if self._task is not None:
+            self._task.cancel()
+
     async def _run(self, due_ns: int, warmup: bool) -> None:
+        self._warmup = warmup
         self._first_sent_ns = 0
         begun_ns = clock_ns()
         try:
@@ -220,12 +239,16 @@ class ScriptClient(Client):
             verdict = Verdict(0, failure.kind, failure.detail)
         except asyncio.CancelledError:
             verdict = Verdict(0, "cancelled", "the race was stopped")
-        sent_ns = self._first_sent_ns or begun_ns
-        received_ns = max(self._last_received_ns, sent_ns) if self._first_sent_ns else clock_ns()
-        self.loop.recorder.sent(sent_ns, warmup)
-        self.loop.recorder.completed(due_ns, self.free_ns, sent_ns, received_ns, warmup, verdict)
+        received_ns = clock_ns() if not self._first_sent_ns else max(self._last_received_ns, self._first_sent_ns)
+        if not self._first_sent_ns:
+            self._first_sent(begun_ns)
+        self.loop.recorder.completed(due_ns, self.free_ns, self._first_sent_ns, received_ns, warmup, verdict)
         self.free_ns = received_ns
         self.loop.freed(self, verdict)
+
+    def _first_sent(self, sent_ns: int) -> None:
+        self._first_sent_ns = sent_ns
+        self.loop.recorder.sent(sent_ns, self._warmup)
 
     async def request(
         self,
@@ -244,7 +267,7 @@ class ScriptClient(Client):
         self._reply = asyncio.get_running_loop().create_future()
         self._connection.send([self._compose(method, path, params, body, headers or {})], timeout_ns)
         if not self._first_sent_ns:
-            self._first_sent_ns = self._connection.sent_ns
+            self._first_sent(self._connection.sent_ns)
         return await self._reply
 
     def _compose(

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection as Pipe
 from multiprocessing.connection import wait
@@ -36,7 +37,9 @@ CLIENTS_PER_WORKER = 500
 _START_DELAY_NS = 5_000_000  # until RunStep has reached every worker
 _READY_TIMEOUT_S = 60.0
 _SILENT_S = 20.0  # a worker ticks once a second
-_DRAIN_S = 5.0
+_DRAIN_S = 5.0  # for requests in flight after a cancel
+_ABORT_DRAIN_S = 1.0  # and after a failure
+_END_WITHIN_S = 3.0  # a worker that was told to stop, after the drain
 
 
 @dataclass
@@ -82,6 +85,7 @@ class Coordinator:
         abort_on_error: bool,
         seed: int,
         race_id: str,
+        drain_s: float = _DRAIN_S,
     ) -> None:
         self._operations = operations
         self._count = count
@@ -89,6 +93,7 @@ class Coordinator:
         self._abort_on_error = abort_on_error
         self._seed = seed
         self._race_id = race_id
+        self._drain_s = drain_s
         self._workers: list[_Worker] = []
         self._ledger = Ledger()
         self._cancel_requests = 0
@@ -181,7 +186,7 @@ class Coordinator:
                     self._ledger,
                 ),
             )
-        self._await_ready(taking_part, number)
+        self._await_ready(taking_part, step, number)
         if self._cancel_requests:
             raise Cancelled(())
         running = _RunningStep(step, measurements, observe)
@@ -192,10 +197,10 @@ class Coordinator:
         error = self._follow(taking_part, running)
         health = _health(taking_part, before, running.loop_lag_ns)
         results = running.results(health)
-        if error is not None:
-            raise StepFailed(error, results)
         if self._cancel_requests:
             raise Cancelled(results)
+        if error is not None:
+            raise StepFailed(error, results)
         return results
 
     def _deal(self, step: Step) -> dict[int, list[Assignment]]:
@@ -219,59 +224,75 @@ class Coordinator:
                 dealt[number].append(Assignment(task, slots, stripe, count))
         return dealt
 
-    def _await_ready(self, workers: Sequence[_Worker], step: int) -> None:
+    def _await_ready(self, workers: Sequence[_Worker], step: Step, number: int) -> None:
+        """Return when all workers are ready, or at once after a cancel."""
         waiting = {worker.number for worker in workers}
         deadline = time.monotonic() + _READY_TIMEOUT_S
-        while waiting:
+        while waiting and not self._cancel_requests:
             if time.monotonic() > deadline:
                 raise RaceError(f"load workers {sorted(waiting)} did not get ready in {_READY_TIMEOUT_S:.0f} s")
             for worker, message in self._receive(workers):
                 if isinstance(message, Hello):
                     worker.loop = message.loop
-                    if message.error is not None:
+                    if message.error is not None and message.step in (None, number):
                         raise message.error
-                    if message.step == step:
+                    if message.step == number:
                         waiting.discard(worker.number)
+            for worker in workers:
+                if worker.process.poll() is not None and not self._cancel_requests:
+                    raise self._death(worker, [task.name for task in step.tasks])
 
     def _follow(self, workers: Sequence[_Worker], running: _RunningStep) -> EsbenchError | None:
-        """Take ticks until every task has ended; the error that ended the step early, if any."""
+        """Take ticks until every task has ended; the error that ended the step early, if any.
+
+        After an error or a cancel the workers are told to stop, and what does not end soon is left behind.
+        """
         error: EsbenchError | None = None
-        stopped = False
+        left = list(workers)
+        deadline = math.inf
         for worker in workers:
             worker.last_heard_s = time.monotonic()
-        while not running.ended:
-            if self._cancel_requests and not stopped:
-                stopped = True
-                self._stop(workers, Stop(drain_s=_DRAIN_S))
-            for worker, message in self._receive(workers):
-                if not isinstance(message, Tick):
-                    if isinstance(message, Hello) and message.error is not None:
-                        error = error or message.error
-                    continue
-                worker.cpu_ns, worker.run_delay_ns = message.cpu_ns, message.run_delay_ns
-                self._enter(message.ledger)
-                for name in running.take(worker.number, message):
-                    self._stop(workers, Stop(tasks=running.completed_by(name)))
-                if message.failure is not None and error is None:
-                    error = message.failure
-                    self._stop(workers, Stop(drain_s=1.0))
-            silent = [w.number for w in workers if time.monotonic() - w.last_heard_s > _SILENT_S]
-            if silent:
-                tasks = ", ".join(running.unfinished)
-                return error or RaceError(
-                    f"load worker {silent[0]} has said nothing for {_SILENT_S:.0f} s", where=f"task {tasks}"
-                )
-            dead = [worker for worker in workers if worker.process.poll() is not None]
-            if dead and not running.ended:
-                if self._cancel_requests:
-                    return error
-                tasks = ", ".join(running.unfinished)
-                return error or RaceError(
-                    f"load worker {dead[0].number} ended unexpectedly ({_exit_reason(dead[0].process.returncode)})",
-                    where=f"task {tasks}",
-                    hint=f"see {self._log}",
-                )
+        while not running.ended and time.monotonic() < deadline:
+            for worker, message in self._receive(left):
+                if isinstance(message, Tick):
+                    worker.cpu_ns, worker.run_delay_ns = message.cpu_ns, message.run_delay_ns
+                    self._enter(message.ledger)
+                    for name in running.take(worker.number, message):
+                        self._stop(left, Stop(tasks=running.completed_by(name)))
+                    error = error or message.failure
+                elif isinstance(message, Hello):
+                    error = error or message.error
+            for worker in left:
+                lost = self._lost(worker, running)
+                if lost is not None:
+                    error = error or lost
+                    running.give_up_on(worker.number)
+            left = [worker for worker in left if worker.process.poll() is None]
+            if deadline == math.inf and (error is not None or self._cancel_requests):
+                drain_s = self._drain_s if self._cancel_requests else _ABORT_DRAIN_S
+                self._stop(left, Stop(drain_s=drain_s))
+                deadline = time.monotonic() + drain_s + _END_WITHIN_S
         return error
+
+    def _lost(self, worker: _Worker, running: _RunningStep) -> RaceError | None:
+        """Why nothing more is to be expected of a worker; None when it is alive. A silent one is ended."""
+        tasks = running.unfinished_of(worker.number)
+        if worker.process.poll() is not None:
+            return self._death(worker, tasks)
+        if time.monotonic() - worker.last_heard_s > _SILENT_S:
+            worker.process.kill()
+            worker.process.wait()
+            return RaceError(
+                f"load worker {worker.number} has said nothing for {_SILENT_S:.0f} s", where=_named("task", tasks)
+            )
+        return None
+
+    def _death(self, worker: _Worker, tasks: Sequence[str]) -> RaceError:
+        return RaceError(
+            f"load worker {worker.number} ended unexpectedly ({_exit_reason(worker.process.returncode)})",
+            where=_named("task", tasks),
+            hint=f"see {self._log}",
+        )
 
     def _stop(self, workers: Sequence[_Worker], message: Stop) -> None:
         for worker in workers:
@@ -297,21 +318,17 @@ class Coordinator:
             ) from error
 
     def _receive(self, workers: Sequence[_Worker]) -> list[tuple[_Worker, Message]]:
-        """What has arrived within 0.2 s; a worker whose pipe has ended is noticed by its process."""
+        """What has arrived within 0.2 s. The end of a pipe is no message: its process is looked at."""
         by_pipe = {worker.pipe: worker for worker in workers}
         received: list[tuple[_Worker, Message]] = []
         for pipe in wait(list(by_pipe), timeout=0.2):
             worker = by_pipe[pipe]  # type: ignore[index]
             try:
                 message: Message = worker.pipe.recv()
-            except (EOFError, OSError) as error:
-                worker.process.wait(1)
-                raise_for = _exit_reason(worker.process.poll())
-                if self._cancel_requests > 1:
-                    continue
-                raise RaceError(
-                    f"load worker {worker.number} ended unexpectedly ({raise_for})", hint=f"see {self._log}"
-                ) from error
+            except (EOFError, OSError):
+                with suppress(subprocess.TimeoutExpired):
+                    worker.process.wait(1)
+                continue
             worker.last_heard_s = time.monotonic()
             received.append((worker, message))
         return received
@@ -325,14 +342,19 @@ class _RunningStep:
         self._step = step
         self._measurements = measurements
         self._observe = observe
+        self._given_up: set[str] = set()
 
     @property
     def ended(self) -> bool:
-        return all(task.ended for task in self._measurements.values())
+        """Whether nothing more is to come."""
+        return all(task.ended or name in self._given_up for name, task in self._measurements.items())
 
-    @property
-    def unfinished(self) -> list[str]:
-        return [name for name, task in self._measurements.items() if not task.ended]
+    def unfinished_of(self, worker: int) -> list[str]:
+        return [name for name, task in self._measurements.items() if worker in task.workers - task.ends.keys()]
+
+    def give_up_on(self, worker: int) -> None:
+        """The tasks that a worker has not ended will never end."""
+        self._given_up.update(self.unfinished_of(worker))
 
     def take(self, worker: int, tick: Tick) -> list[str]:
         """Merge a tick; the names of tasks that have ended with it."""
@@ -386,6 +408,10 @@ def _health(workers: Sequence[_Worker], before: dict[int, tuple[int, int]], loop
         if delay_ns and now_ns - since_ns > NS
     ]
     return WorkerHealth(run_delay_ratio=max(ratios, default=0.0), loop_lag_ms=loop_lag_ns / 1e6)
+
+
+def _named(kind: str, names: Sequence[str]) -> str:
+    return ", ".join(f'{kind} "{name}"' for name in names)
 
 
 def _exit_reason(code: int | None) -> str:

@@ -98,6 +98,8 @@ class TaskLoop:
             client.sweep(now_ns)
 
     def close(self) -> None:
+        """Drop everything without a word to anybody."""
+        self._stopping = self._over = True
         for client in self.clients:
             client.close()
 

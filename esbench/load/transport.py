@@ -98,6 +98,9 @@ class Connection(asyncio.Protocol):
                 raise cause from None  # raised by a callback: ours, not the server's
             if self.in_flight:
                 self.fail("bad response", f"not HTTP/1.1: {error}: {data[:80]!r}")
+            else:
+                self.close()
+                self._owner.on_idle_loss()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._transport is None:
@@ -130,7 +133,11 @@ class Connection(asyncio.Protocol):
             return  # given up on already
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
         if self._encoding in (b"gzip", b"deflate"):
-            body = zlib.decompress(body, 47)
+            try:
+                body = zlib.decompress(body, 47)
+            except zlib.error as error:
+                self.fail("bad response", f"not {self._encoding.decode()}: {error}: {body[:80]!r}")
+                return
         self.in_flight = False
         if not self._parser.should_keep_alive():
             self.close()

@@ -68,8 +68,8 @@ class TaskShare:
     def task(self) -> Task:
         return self.assignment.task
 
-    def start(self, start_ns: int, seed: int, ended: Callable[[], None], failed: Callable[[Verdict], None]) -> None:
-        """Begin the task's loop; the clients are connected."""
+    def set_up(self, start_ns: int, seed: int, ended: Callable[[], None], failed: Callable[[Verdict], None]) -> None:
+        """Make the task's loop; the clients are connected."""
         task = self.task
         self.start_ns = start_ns
         length = self._length(start_ns)
@@ -95,7 +95,6 @@ class TaskShare:
                 think_time_s=task.think_time_s,
                 ramp_up_s=task.schedule.ramp_up_s,
             )
-        self.loop.start(start_ns)
 
     def _length(self, start_ns: int) -> Length:
         task = self.task
@@ -278,7 +277,9 @@ class Worker:
         self._starting, self._running = False, True
         seed = self._prepared.seed
         for share in self._shares:
-            share.start(start_ns, seed, partial(self._ended, share), partial(self._failed, share.task))
+            share.set_up(start_ns, seed, partial(self._ended, share), partial(self._failed, share.task))
+        for share in self._shares:
+            share.loop.start(start_ns)
         self._report_ends()
         early, self._early_stops = self._early_stops, []
         for message in early:
@@ -394,8 +395,11 @@ class Worker:
 
 
 def _internal(error: object, doing: str) -> EsbenchError:
+    """A programming error, or an error of the user's that came up while the clock ran, as it is."""
     import traceback
 
+    if isinstance(error, EsbenchError):
+        return error
     lines = traceback.format_exception(error) if isinstance(error, BaseException) else [str(error)]
     print("".join(lines), file=sys.stderr, flush=True)
     return RaceError(

@@ -68,7 +68,7 @@ def documents(folder: Path, count: int) -> PreparedDocuments:
 class Driver:
     """A coordinator with its workers, for any number of steps. Use it as a context manager."""
 
-    def __init__(self, folder: Path, *, workers: int = 1, on_error: str = "continue") -> None:
+    def __init__(self, folder: Path, *, workers: int = 1, on_error: str = "continue", drain_s: float = 5) -> None:
         self.log = folder / "worker.log"
         self.seconds: list[tuple[str, Second]] = []
         self.coordinator = Coordinator(
@@ -78,6 +78,7 @@ class Driver:
             abort_on_error=on_error == "abort",
             seed=1,
             race_id="test",
+            drain_s=drain_s,
         )
         self._stack = ExitStack()
         self._steps = 0

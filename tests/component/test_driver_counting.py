@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from driver import Driver, NullServerFactory, all_errors, all_requests, all_units, bulk, documents, get, task
@@ -30,9 +31,10 @@ def server(null_servers: NullServerFactory) -> NullServer:
     return null_servers()
 
 
-@pytest.fixture(scope="module", params=[1, 3], ids=["1-worker", "3-workers"])
-def driver(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    with Driver(tmp_path_factory.mktemp("driver"), workers=request.param) as driver:
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
+    """With three workers; a task takes part of them only where one could not carry it."""
+    with Driver(tmp_path_factory.mktemp("driver"), workers=3) as driver:
         yield driver
 
 
@@ -118,18 +120,25 @@ def test_tasks_in_parallel_are_counted_apart(server: NullServer, driver: Driver,
     assert server.counts().documents == results[2].units == DOCUMENTS
 
 
-def test_many_clients_are_dealt_to_the_workers(server: NullServer, driver: Driver) -> None:
-    server.use({})
-    result = driver.run(server.url, get(clients=1100, iterations=3))
-    assert result.workers == len(driver.coordinator.drivers)
-    assert result.requests == 3300
-    assert_counted(server, driver, result)
-    assert server.counts().connections == 1100
+MANY = [
+    get(name="closed", clients=1100, warmup_iterations=1, iterations=2),
+    get(name="open", rate=1000, clients=1100, time_period_s=1),
+    get(name="high rate", rate=65_000, clients=64, requests=4_000),
+    bulk(name="bulk", bulk_size=2, clients=1100),
+]
 
 
-def test_a_high_rate_is_dealt_to_the_workers(server: NullServer, driver: Driver) -> None:
-    server.use({"rules": [{"path": "_doc", "delay": {"type": "constant", "ms": 1}}]})
-    result = driver.run(server.url, get(rate=65_000, clients=64, requests=5_000))
-    assert result.workers == len(driver.coordinator.drivers)
-    assert result.due == result.requests == 5_000
+@pytest.mark.parametrize("script", [{}, FAULTS], ids=["good", "faults"])
+@pytest.mark.parametrize("a_task", MANY, ids=lambda a_task: a_task.name)
+def test_a_large_task_is_dealt_to_all_workers_and_counted_once(
+    server: NullServer, driver: Driver, docs: PreparedDocuments, a_task: Task, script: dict[str, Any]
+) -> None:
+    server.use(script)
+    result = driver.run(server.url, a_task, docs=docs)
+    assert result.workers == 3
     assert_counted(server, driver, result)
+    assert (all_errors(result) > 0) == bool(script)
+    if not script and a_task.operation.type == "bulk":
+        assert server.counts().documents == all_units(result) == DOCUMENTS
+    if not script and a_task.name == "closed":
+        assert server.counts().connections == 1100

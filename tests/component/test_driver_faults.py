@@ -1,0 +1,370 @@
+"""A server that fails, over real sockets: what the record must say, and that the driver goes on as it should."""
+
+from __future__ import annotations
+
+import gzip
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+from driver import Driver, NullServerFactory, bulk, documents, get, task
+from tiny_server import serve
+
+from esbench.client_options import ClientOptions
+from esbench.engine.null import NullServer
+from esbench.errors import ClusterError
+from esbench.load.coordinator import Cancelled, StepFailed
+from esbench.record import TaskResult
+from esbench.track.prepared import PreparedDocuments
+
+
+@pytest.fixture(scope="module")
+def servers(null_servers: NullServerFactory) -> NullServer:
+    return null_servers()
+
+
+@pytest.fixture
+def server(servers: NullServer) -> NullServer:
+    servers.use({})
+    return servers
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
+    with Driver(tmp_path_factory.mktemp("driver")) as driver:
+        yield driver
+
+
+@pytest.fixture(scope="module")
+def aborting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
+    with Driver(tmp_path_factory.mktemp("driver"), workers=2, on_error="abort") as driver:
+        yield driver
+
+
+@pytest.fixture(scope="module")
+def docs(tmp_path_factory: pytest.TempPathFactory) -> PreparedDocuments:
+    return documents(tmp_path_factory.mktemp("corpus"), 1_000)
+
+
+def kinds(result: TaskResult) -> dict[str, int]:
+    return {kind: error.count for kind, error in result.error_kinds.items()}
+
+
+# faults of a connection
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "example"),
+    [
+        ("hang", "timeout", r"within 0.2 s"),
+        ("silence-inside", "timeout", r"within 0.2 s"),
+        ("length-too-long", "timeout", r"within 0.2 s"),
+        ("cut-before", "connection lost", "closed it before its reply"),
+        ("cut-inside", "connection lost", "closed it before its reply"),
+        ("reset-before", "connection lost", "reset"),
+        ("reset-inside", "connection lost", "reset"),
+        ("garbage", "bad response", "not HTTP"),
+        ("length-too-short", "bad response", "not HTTP"),
+    ],
+)
+@pytest.mark.parametrize("keys", [{}, {"rate": 300}], ids=["closed", "open"])
+def test_a_fault_is_counted_with_an_example_and_the_connection_replaced(
+    server: NullServer, driver: Driver, fault: str, kind: str, example: str, keys: dict[str, Any]
+) -> None:
+    server.use({"rules": [{"path": "_doc", "every": 10, "fault": fault}]})
+    params = {"request-timeout": "200ms"}
+    result = driver.run(server.url, get(clients=2, requests=35, params=params, **keys))
+    assert result.requests == server.counts().requests == 35
+    if fault == "length-too-short" and keys:
+        assert set(kinds(result)) <= {kind}  # between two requests the rest of a reply hurts nobody
+    else:
+        assert kinds(result) == {kind: 3}
+        assert example in result.error_kinds[kind].example.lower().replace("http", "HTTP").replace(
+            "not http", "not HTTP"
+        )
+        assert server.counts().connections > 2
+    assert result.service_time_ms is not None
+    assert result.service_time_ms["max"] < 200  # failures are not among the good replies
+    assert result.error_rate_ratio == pytest.approx(result.errors / 35)
+
+
+def test_a_refused_connection_is_tried_again_until_it_is_taken(server: NullServer, driver: Driver) -> None:
+    server.use({"refuse": [{"at_s": 0.4, "for_s": 0.5}]})
+    result = driver.run(server.url, get(rate=100, clients=4, time_period_s=2.2))
+    assert set(kinds(result)) <= {"connection refused", "connection lost"}
+    assert 4 <= kinds(result)["connection refused"] < 40  # with a pause in between
+    assert server.url.removeprefix("http://") in result.error_kinds["connection refused"].example
+    assert result.unsent == 0
+    assert result.requests == result.due == 220
+    assert result.driver_lag_ms is not None
+    assert result.driver_lag_ms["p90"] < 50  # pauses are the server's doing
+
+
+@pytest.fixture
+def doomed(null_server: NullServerFactory) -> NullServer:
+    """A server of the test's own: once it refuses connections, it cannot be told anything either."""
+    return null_server()
+
+
+GONE_SOON = {"at_s": 0.4, "for_s": 30}
+
+
+def test_the_pause_after_a_refusal_is_client_wait(doomed: NullServer, driver: Driver) -> None:
+    doomed.use({"refuse": [GONE_SOON]})
+    result = driver.run(doomed.url, get(rate=100, clients=1, time_period_s=1.4))
+    assert result.client_wait_ms is not None
+    assert result.driver_lag_ms is not None
+    assert result.client_wait_ms["max"] > 150
+    assert result.driver_lag_ms["max"] < 100
+    assert [second.second for _, second in driver.seconds] == sorted({second.second for _, second in driver.seconds})
+
+
+def test_every_reply_may_close_its_connection(server: NullServer, driver: Driver) -> None:
+    server.use({"rules": [{"path": "_doc", "connection_close": True, "delay": {"type": "constant", "ms": 5}}]})
+    result = driver.run(server.url, get(rate=200, clients=4, requests=60))
+    assert (result.requests, result.errors) == (60, 0)
+    assert 60 <= server.counts().connections <= 64
+
+
+def test_a_connection_that_was_closed_between_requests_costs_no_request(server: NullServer, driver: Driver) -> None:
+    server.use({"rules": [{"path": "_doc", "fault": "close-after"}]})
+    result = driver.run(server.url, get(rate=20, clients=1, requests=15))
+    assert (result.requests, result.errors) == (15, 0)
+    assert server.counts().connections == 15
+
+
+def test_half_of_a_sequence_fails_under_its_name(server: NullServer, driver: Driver) -> None:
+    server.use({"rules": [{"method": "PUT", "every": 4, "reply": {"status": 503}}]})
+    sequence = task("read-after-write", {"id": "$[[any_id]]", "body": {"n": 1}}, clients=1, requests=20)
+    result = driver.run(server.url, sequence)
+    assert kinds(result) == {"HTTP 503 unavailable_shards_exception": 5} or result.errors == 5
+    halves = {part.name: (part.requests, part.errors) for part in result.requests_by_name}
+    assert (halves["write"], halves["read"]) == ((20, 5), (15, 0))  # a failed one skips the rest
+
+
+# faults of replies
+
+
+def test_rejections_are_counted_by_their_type(server: NullServer, driver: Driver) -> None:
+    server.use({"rules": [{"path": "_doc", "every": 5, "reply": {"status": 429, "headers": {"retry-after": "1"}}}]})
+    result = driver.run(server.url, get(clients=2, requests=50))
+    (kind,) = result.error_kinds
+    assert kind.startswith("HTTP 429")
+    assert result.error_kinds[kind].count == result.errors == 10
+    assert result.error_kinds[kind].example
+    assert result.units == 40
+    assert "failed" in result.histograms
+    assert "errors" in [check.name for check in result.checks]
+
+
+def test_items_of_a_bulk_that_fail_are_no_units(server: NullServer, driver: Driver, docs: PreparedDocuments) -> None:
+    server.use({"rules": [{"path": "_bulk", "every": 2, "bulk_errors": {"share": 0.3}}]})
+    result = driver.run(server.url, bulk(50, clients=2), docs=docs)
+    assert (result.requests, result.errors) == (20, 10)
+    assert kinds(result) == {"bulk item 429 es_rejected_execution_exception": 10}
+    assert "of 50 documents: rejected execution" in result.error_kinds[next(iter(result.error_kinds))].example
+    assert 600 < result.units == server.counts().documents < 1_000
+
+
+@pytest.mark.parametrize(
+    ("merge", "kind"),
+    [
+        ({"timed_out": True}, "search timed out"),
+        ({"_shards": {"total": 5, "successful": 4, "skipped": 0, "failed": 1}}, "shard failures"),
+    ],
+)
+def test_a_search_over_less_than_all_is_a_failure(
+    server: NullServer, driver: Driver, merge: dict[str, Any], kind: str
+) -> None:
+    server.use({"rules": [{"path": "_search", "every": 2, "merge": merge}]})
+    result = driver.run(server.url, task("search", {"body": {"query": {"match_all": {}}}}, requests=10))
+    assert kinds(result) == {kind: 5}
+
+
+def test_a_reply_that_is_not_what_its_encoding_says_is_a_bad_response(server: NullServer, driver: Driver) -> None:
+    headers = {"content-encoding": "gzip"}
+    server.use({"rules": [{"path": "_doc", "every": 3, "reply": {"status": 200, "body": {}, "headers": headers}}]})
+    result = driver.run(server.url, get(requests=9))
+    assert kinds(result) == {"bad response": 3}
+    assert "gzip" in result.error_kinds["bad response"].example
+
+
+# unusual replies that are good
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"chunked": True},
+        {"chunked": True, "pad_to_bytes": 300_000},
+        {"pad_to_bytes": 20_000_000},
+        {"drip": {"bytes": 100, "every_ms": 5}},
+        {"chunked": True, "drip": {"bytes": 50, "every_ms": 2}},
+    ],
+    ids=["chunked", "many chunks", "huge", "slow", "slow chunks"],
+)
+@pytest.mark.parametrize("compressed", [False, True], ids=["plain", "gzip"])
+def test_a_reply_may_come_in_any_form(
+    server: NullServer, driver: Driver, rule: dict[str, Any], compressed: bool
+) -> None:
+    server.use({"rules": [{"path": "_doc", **rule}]})
+    result = driver.run(server.url, get(clients=2, requests=6), options=ClientOptions(http_compress=compressed))
+    assert (result.requests, result.errors) == (6, 0)
+    assert server.counts().connections == 2
+
+
+def test_a_slow_body_is_service_time_to_its_last_byte(server: NullServer, driver: Driver) -> None:
+    server.use({"rules": [{"path": "_doc", "drip": {"bytes": 60, "every_ms": 30}}]})
+    result = driver.run(server.url, get(requests=3))
+    assert result.service_time_ms is not None
+    assert result.service_time_ms["min"] > 150
+
+
+# what is sent
+
+
+def test_credentials_and_compression_are_asked_for_in_each_request(driver: Driver) -> None:
+    options = ClientOptions(basic_auth_user="u", basic_auth_password="p:ä", http_compress=True)
+    with serve({"GET /a": (200, {})}) as tiny:
+        result = driver.run(
+            tiny.url, task("raw-request", {"path": "/a", "headers": {"X-Own": "1"}}, requests=3), options=options
+        )
+    assert result.errors == 0
+    assert len(tiny.asked) == 3
+    for asked in tiny.asked:
+        headers = {name.lower(): value for name, value in asked.headers.items()}
+        assert headers["authorization"] == "Basic dTpwOsOk"
+        assert headers["accept-encoding"] == "gzip"
+        assert headers["host"] == tiny.url.removeprefix("http://")
+        assert headers["x-own"] == "1"
+
+
+@pytest.fixture(scope="module")
+def tls_server(null_servers: NullServerFactory, tmp_path_factory: pytest.TempPathFactory) -> tuple[NullServer, str]:
+    folder = tmp_path_factory.mktemp("tls")
+    authority, paths = trustme.CA(), [folder / name for name in ("cert.pem", "key.pem", "ca.pem")]
+    certificate = authority.issue_cert("127.0.0.1")
+    certificate.cert_chain_pems[0].write_to_path(str(paths[0]))
+    certificate.private_key_pem.write_to_path(str(paths[1]))
+    authority.cert_pem.write_to_path(str(paths[2]))
+    return null_servers(tls=(paths[0], paths[1])), str(paths[2])
+
+
+@pytest.mark.parametrize("keys", [{}, {"rate": 300}], ids=["closed", "open"])
+def test_the_same_over_tls(tls_server: tuple[NullServer, str], driver: Driver, keys: dict[str, Any]) -> None:
+    server, authority = tls_server
+    server.use({"rules": [{"path": "_doc", "every": 10, "fault": "cut-inside"}]})
+    options = ClientOptions(use_ssl=True, ca_certs=authority)
+    result = driver.run(server.url, get(clients=4, requests=100, **keys), options=options)
+    assert result.requests == server.counts().requests == 100
+    assert kinds(result) == {"connection lost": 10}
+
+
+def test_a_certificate_need_not_be_verified(tls_server: tuple[NullServer, str], driver: Driver) -> None:
+    server, _ = tls_server
+    server.use({})
+    options = ClientOptions(use_ssl=True, verify_certs=False)
+    assert driver.run(server.url, get(requests=5), options=options).errors == 0
+
+
+def test_a_certificate_that_is_not_trusted_is_one_line(tls_server: tuple[NullServer, str], driver: Driver) -> None:
+    with pytest.raises(ClusterError, match=r"cannot connect: .*certificate verify failed") as caught:
+        driver.run(tls_server[0].url, get(requests=5), options=ClientOptions(use_ssl=True))
+    assert "\n" not in str(caught.value)
+
+
+# --on-error
+
+
+@pytest.mark.parametrize("keys", [{"clients": 4}, {"clients": 4, "rate": 200}, {"clients": 600}])
+def test_the_first_failure_aborts_at_once_and_keeps_what_was_measured(
+    server: NullServer, aborting: Driver, keys: dict[str, Any]
+) -> None:
+    server.use({"rules": [{"path": "_doc", "first": 50, "last": 50, "reply": {"status": 429}}]})
+    begin = time.monotonic()
+    with pytest.raises(StepFailed) as caught:
+        aborting.run(server.url, get(time_period_s=60, **keys))
+    assert time.monotonic() - begin < 3
+    assert str(caught.value.error).startswith('task "get": HTTP 429')
+    assert "--on-error=continue" in str(caught.value.error)
+    assert "\n" not in str(caught.value.error)
+    (result,) = caught.value.results
+    assert result.requests == server.counts().requests
+    assert result.errors == 1
+
+
+def test_an_abort_does_not_wait_for_what_hangs(server: NullServer, aborting: Driver) -> None:
+    server.use({"rules": [{"last": 1, "fault": "hang"}, {"first": 20, "reply": {"status": 503}}]})
+    begin = time.monotonic()
+    with pytest.raises(StepFailed) as caught:
+        aborting.run(server.url, get(clients=2, time_period_s=60))
+    assert time.monotonic() - begin < 3
+    (result,) = caught.value.results
+    assert kinds(result).pop("cancelled") == 1
+    assert result.requests == server.counts().requests
+
+
+def test_an_abort_ends_parallel_tasks_too(server: NullServer, aborting: Driver) -> None:
+    server.use({"rules": [{"path": "_search", "first": 10, "reply": {"status": 503}}]})
+    search = task("search", {"body": {"query": {"match_all": {}}}}, time_period_s=60, think_time_s=0.01)
+    begin = time.monotonic()
+    with pytest.raises(StepFailed) as caught:
+        aborting.step(server.url, get(rate=100, clients=4, time_period_s=60), search)  # on a worker each
+    assert time.monotonic() - begin < 3
+    assert [(result.name, result.errors) for result in caught.value.results] == [("get", 0), ("search", 1)]
+    assert sum(result.requests for result in caught.value.results) == server.counts().requests
+
+
+def test_a_tolerant_task_aborts_for_its_connection_only(server: NullServer, aborting: Driver) -> None:
+    server.use({"rules": [{"path": "_doc", "every": 10, "reply": {"status": 429}}]})
+    tolerant = get(requests=50, clients=2, ignore_response_error_level="non-fatal")
+    assert aborting.run(server.url, tolerant).errors == 5
+    server.use({"rules": [{"path": "_doc", "every": 10, "fault": "cut-before"}]})
+    with pytest.raises(StepFailed, match="connection lost"):
+        aborting.run(server.url, tolerant)
+
+
+# ends in the middle of a fault
+
+
+@pytest.mark.parametrize("keys", [{}, {"rate": 100}], ids=["closed", "open"])
+def test_a_period_ends_while_nobody_listens(doomed: NullServer, driver: Driver, keys: dict[str, Any]) -> None:
+    doomed.use({"refuse": [GONE_SOON]})
+    result = driver.run(doomed.url, get(clients=3, time_period_s=1, **keys))
+    assert result.duration_s < 2.5
+    assert kinds(result)["connection refused"] > 3
+    assert result.requests > kinds(result)["connection refused"]
+
+
+@pytest.mark.parametrize("stopped", ["clients", "script"])
+def test_a_cancelled_step_does_not_wait_for_a_connection(doomed: NullServer, tmp_path: Path, stopped: str) -> None:
+    slow = {"retry-until-success": True, "retry-wait-period": 30}
+    tasks = {
+        "clients": get(clients=4, rate=50, time_period_s=60),
+        "script": task("refresh", slow, iterations=999, think_time_s=0.02),
+    }
+    with Driver(tmp_path, drain_s=0.5) as driver:
+        driver.run(doomed.url, get())  # the worker is ready
+        doomed.use({"refuse": [GONE_SOON]})
+        threading.Timer(1.0, driver.coordinator.cancel).start()
+        begin = time.monotonic()
+        with pytest.raises(Cancelled) as caught:
+            driver.run(doomed.url, tasks[stopped])
+        assert time.monotonic() - begin < 4
+        (result,) = caught.value.results
+        assert kinds(result) if stopped == "script" else kinds(result)["connection refused"]
+        assert (result.unsent or 0) == (result.due or result.sent) - result.sent
+
+
+def test_gzip_is_what_the_null_server_sends(null_server: NullServerFactory) -> None:
+    """The tests above would be of no use otherwise."""
+    import urllib.request
+
+    request = urllib.request.Request(f"{null_server().url}/orders/_doc/1", headers={"Accept-Encoding": "gzip"})
+    with urllib.request.urlopen(request) as reply:
+        assert reply.headers["Content-Encoding"] == "gzip"
+        assert b'"found"' in gzip.decompress(reply.read())
