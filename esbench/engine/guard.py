@@ -4,7 +4,7 @@ Run as `python -m esbench.engine.guard`; imports nothing but the standard librar
 whose other end only the asking process holds:
 
 - the first line is the plan, JSON: command, environment, folder, console, user, logs, grace_s;
-- the line `release` lets the node live on without a guard;
+- the line `release` lets the node live on; its folder is removed when somebody ends it;
 - the end of the input, by a stop or by any death of the asking process, ends the node's process group, saves
   its logs and removes its folder.
 
@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 KILL_PATIENCE_S = 5.0
+RELEASED_POLL_S = 2.0
 
 
 def main() -> None:
@@ -53,7 +54,10 @@ def main() -> None:
         while True:
             order = orders.wait([wake_read])
             if order == "release":
-                stack.pop_all()
+                if os.fork():
+                    stack.pop_all()  # the asking process sees its guard end; the child cleans up one day
+                else:
+                    _wait_detached(node.pid)
                 return
             if order == "stop":
                 end_group(node, float(plan["grace_s"]))
@@ -124,6 +128,15 @@ def end_group(leader: subprocess.Popen[bytes], grace_s: float) -> None:
                 return
             time.sleep(0.02)
     leader.poll()
+
+
+def _wait_detached(group: int) -> None:
+    """Return when the group has ended; holds nothing of the asking process's terminal or pipes meanwhile."""
+    with Path(os.devnull).open("r+b") as null:
+        for descriptor in (0, 1, 2):
+            os.dup2(null.fileno(), descriptor)
+    while _signal_group(group, 0):
+        time.sleep(RELEASED_POLL_S)
 
 
 def _signal_group(group: int, number: int) -> bool:

@@ -136,7 +136,7 @@ class Node:
         return "\n".join(line[:300] for line in told[-lines:])
 
     def release(self) -> None:
-        """Let the node live on without this process and without its guard."""
+        """Let the node live on without this process; its folder goes when somebody ends it."""
         if self._guard is not None:
             self._say("release")
             self.begin_stop()  # closes the input; the guard has its order already

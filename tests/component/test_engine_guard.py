@@ -127,16 +127,18 @@ def test_the_guard_itself_is_not_ended_by_a_stray_signal(folder: Path, tmp_path:
     assert not [pid for pid in pids if is_alive(pid)]
 
 
-def test_a_released_node_lives_on(folder: Path, tmp_path: Path) -> None:
+def test_a_released_node_lives_on_and_its_folder_goes_when_somebody_ends_it(folder: Path, tmp_path: Path) -> None:
     guard = start_guard(plan_of(folder, NODE, tmp_path / "saved"))
     pids = pids_in(folder)
     try:
-        guard.communicate(b"release\n", timeout=10)
+        guard.communicate(b"release\n", timeout=10)  # to the end of its output: nothing holds the pipe
         assert guard.returncode == 0
         assert all(is_alive(pid) for pid in pids)
         assert folder.exists()
     finally:
         os.killpg(pids[0], signal.SIGKILL)
+    wait_for(lambda: not folder.parent.exists())
+    assert (tmp_path / "saved" / "console.log").read_text() == "hello\n"
 
 
 def test_the_end_of_the_node_is_told(folder: Path, tmp_path: Path) -> None:
