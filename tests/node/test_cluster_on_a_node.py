@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from esbench.client_options import parse_hosts
 from esbench.cluster import Cluster
-from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
 from esbench.engine.external import ExternalEngine
 from esbench.errors import ClusterError
 from esbench.telemetry.statistics import difference, take
@@ -20,20 +17,6 @@ pytestmark = pytest.mark.node
 
 DOCUMENTS = 500
 SETTINGS = {"number_of_shards": 2, "number_of_replicas": 0}
-
-
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    home = tmp_path_factory.mktemp("home")
-    cache = Path(os.environ.get("ESBENCH_TEST_CACHE", "~/.esbench/cache")).expanduser()
-    cache.mkdir(parents=True, exist_ok=True)
-    (home / "cache").symlink_to(cache)  # a node is downloaded once on a machine
-    race_id = f"test-cluster-{os.getpid()}"
-    engine = EmbeddedEngine(EmbeddedOptions(home=home, race_id=race_id, logs=home / "logs"))
-    try:
-        yield engine.start().urls[0]
-    finally:
-        engine.stop()
 
 
 @pytest.fixture

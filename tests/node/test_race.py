@@ -1,0 +1,179 @@
+"""The orders track on a real node, raced as a user races it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from esbench.record import RaceRecord
+from esbench.store import RaceStore
+
+pytestmark = pytest.mark.node
+
+ESBENCH = str(Path(sys.executable).parent / "esbench")
+FAST = "documents:2000,warmup_time_period:1,time_period:1,rates:200"
+TASKS = [
+    "delete-index",
+    "create-index",
+    "check-cluster-health",
+    "bulk-load",
+    "refresh",
+    "force-merge",
+    "get-by-id",
+    "term-query",
+    "search-by-routing",
+    "insert",
+    "read-after-write",
+    "get-by-id-at-200-per-s",
+    "assert-count",
+]
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def esbench(home: Path) -> Run:
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([ESBENCH, *arguments], capture_output=True, text=True, timeout=240, check=False)
+
+    return run
+
+
+def record_of(home: Path, race: str = "last") -> RaceRecord:
+    return RaceStore(home).load(race)
+
+
+def host(url: str) -> str:
+    return url.removeprefix("http://")
+
+
+def test_orders_on_the_embedded_node_is_complete_and_leaves_nothing_running(home: Path, esbench: Run) -> None:
+    done = esbench("race", "--track=orders", f"--track-params={FAST},number_of_shards:24", "--race-id=first")
+    assert done.returncode == 0, done.stderr
+    record = record_of(home)
+    assert record.status == "complete"
+    assert [task.name for task in record.tasks] == TASKS
+    assert [task.errors + task.warmup.errors for task in record.tasks] == [0] * len(TASKS)
+    facts = record.clusters["default"]
+    assert facts.pipeline == "embedded"
+    assert facts.indices["orders"]["primary_shards"] == 24
+    by_name = {task.name: task for task in record.tasks}
+    written = sum(by_name[name].requests + by_name[name].warmup.requests for name in ("insert", "read-after-write"))
+    assert facts.indices["orders"]["docs"] == 2000 + written
+    assert "get-by-id" in done.stdout
+    assert "Cumulative indexing time of primary shards" in done.stdout
+    assert not any(psutil.pid_exists(pid) for pid in facts.settings["pids"])
+    logs = list((home / "races" / "first" / "logs").rglob("*.log"))
+    assert any(log.stat().st_size for log in logs)
+
+
+def test_two_races_with_other_settings_compare(home: Path, esbench: Run, url: str) -> None:
+    for race, shards in (("five", 5), ("one", 1)):
+        done = esbench(
+            "race",
+            "--track=orders",
+            f"--target-hosts={host(url)}",
+            f"--track-params={FAST},number_of_shards:{shards}",
+            f"--race-id={race}",
+            "--quiet",
+        )
+        assert done.returncode == 0, done.stderr
+    done = esbench("compare", "--baseline=five", "--contender=one")
+    assert done.returncode == 0, done.stderr
+    assert "number_of_shards" in done.stdout
+    assert "Throughput" in done.stdout or "throughput" in done.stdout
+    listed = json.loads(esbench("list", "races", "--format=json").stdout)
+    assert [row["race_id"] for row in listed] == ["one", "five"]
+
+
+def test_with_routing_every_read_finds_its_order(home: Path, esbench: Run, url: str) -> None:
+    done = esbench(
+        "race", "--track=orders", f"--target-hosts={host(url)}", f"--track-params={FAST},routing:user_id", "--quiet"
+    )
+    assert done.returncode == 0, done.stderr
+    assert sum(task.errors + task.warmup.errors for task in record_of(home).tasks) == 0
+
+
+def test_what_is_loaded_already_can_be_raced_again(home: Path, esbench: Run, url: str) -> None:
+    target = f"--target-hosts={host(url)}"
+    assert esbench("race", "--track=orders", target, f"--track-params={FAST}", "--quiet").returncode == 0
+    done = esbench(
+        "race", "--track=orders", target, f"--track-params={FAST}", "--include-tasks=get-by-id,assert-count", "--quiet"
+    )
+    assert done.returncode == 0, done.stderr
+    assert [task.name for task in record_of(home).tasks] == ["get-by-id", "assert-count"]
+
+
+def test_an_index_that_cannot_be_created_is_one_line(home: Path, esbench: Run, url: str) -> None:
+    done = esbench(
+        "race", "--track=orders", f"--target-hosts={host(url)}", f"--track-params={FAST},number_of_shards:0", "--quiet"
+    )
+    assert done.returncode == 1
+    assert 'task "create-index"' in done.stderr
+    assert "number_of_shards" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert record_of(home).status == "failed"
+
+
+@pytest.fixture
+def racing(home: Path) -> Iterator[subprocess.Popen[str]]:
+    """A race on the embedded node that reads for a minute."""
+    process = subprocess.Popen(
+        [ESBENCH, "race", "--track=orders", "--race-id=long", "--track-params=documents:2000,time_period:60"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if "get-by-id" in line:
+            break
+    else:
+        pytest.fail("the race ended before it read")
+    time.sleep(2)
+    yield process
+    if process.poll() is None:
+        process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+def node_pids(home: Path) -> list[int]:
+    pids: list[int] = record_of(home, "long").clusters["default"].settings["pids"]
+    return pids
+
+
+def wait_until_gone(pids: list[int], limit_s: float) -> list[int]:
+    deadline = time.monotonic() + limit_s
+    while time.monotonic() < deadline and any(psutil.pid_exists(pid) for pid in pids):
+        time.sleep(0.1)
+    return [pid for pid in pids if psutil.pid_exists(pid)]
+
+
+def test_ctrl_c_keeps_what_was_measured_and_ends_the_node(home: Path, racing: subprocess.Popen[str]) -> None:
+    pids = node_pids(home)
+    os.kill(racing.pid, signal.SIGINT)
+    assert racing.wait(20) == 130
+    record = record_of(home, "long")
+    assert record.status == "cancelled"
+    assert record.tasks[-1].name == "get-by-id"
+    assert record.tasks[-1].requests + record.tasks[-1].warmup.requests > 0
+    assert wait_until_gone(pids, 1) == []
+
+
+def test_killed_esbench_leaves_neither_node_nor_worker(home: Path, racing: subprocess.Popen[str]) -> None:
+    family = [child.pid for child in psutil.Process(racing.pid).children(recursive=True)]
+    pids = sorted({*node_pids(home), *family})
+    racing.kill()
+    racing.wait()
+    assert wait_until_gone(pids, 10) == []
+    assert record_of(home, "long").status == "running"
