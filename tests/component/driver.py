@@ -65,6 +65,13 @@ def documents(folder: Path, count: int) -> PreparedDocuments:
     return prepare([corpus], cache=folder / "cache", track_dir=folder)[0]
 
 
+def generated_documents(folder: Path, count: int) -> PreparedDocuments:
+    """The same of a generated corpus, whose further documents are made while the clock runs."""
+    fields = {"key": {"type": "permuted", "of": "[0-9]{12}"}, "n": {"type": "range", "from": 0, "to": 99}}
+    corpus = Corpus("orders", (Documents(count, generate={"id": "key", "fields": fields}),))
+    return prepare([corpus], cache=folder / "cache", track_dir=folder)[0]
+
+
 class Driver:
     """A coordinator with its workers, for any number of steps. Use it as a context manager."""
 

@@ -1,0 +1,246 @@
+"""Worker processes that die, hang or lose their coordinator; a driver that is told to stop."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from driver import Driver, NullServerFactory, bulk, documents, generated_documents, get, task
+
+from esbench.engine.null import NullServer
+from esbench.errors import RaceError
+from esbench.load.coordinator import Cancelled, StepFailed
+
+ENDLESS = 60.0
+SOON_S = 5.0  # well below any timeout, and enough for a busy machine
+
+
+@pytest.fixture(scope="module")
+def servers(null_servers: NullServerFactory) -> NullServer:
+    return null_servers()
+
+
+@pytest.fixture
+def server(servers: NullServer) -> NullServer:
+    servers.use({})
+    return servers
+
+
+@pytest.fixture
+def driver(tmp_path: Path, server: NullServer) -> Iterator[Driver]:
+    with Driver(tmp_path, workers=2, drain_s=0.5) as driver:
+        driver.run(server.url, get(clients=600, iterations=1))  # both workers are there
+        server.use({})
+        yield driver
+
+
+def workers_of(pid: int) -> list[psutil.Process]:
+    """The load workers among a process' children, by their number."""
+    workers = [child for child in psutil.Process(pid).children() if "esbench.load.worker" in child.cmdline()]
+    return sorted(workers, key=lambda child: child.cmdline()[-1])
+
+
+def after(delay_s: float, action: Callable[[], object]) -> None:
+    threading.Timer(delay_s, action).start()
+
+
+def wait_until_gone(processes: list[psutil.Process], within_s: float = SOON_S) -> None:
+    _, alive = psutil.wait_procs(processes, timeout=within_s)
+    assert alive == []
+
+
+def test_a_killed_worker_is_named_with_its_task_and_the_others_keep_their_results(
+    server: NullServer, driver: Driver
+) -> None:
+    first, _ = workers_of(os.getpid())
+    after(0.5, first.kill)
+    begin = time.monotonic()
+    with pytest.raises(StepFailed) as caught:
+        driver.step(
+            server.url, get(name="a", rate=50, time_period_s=ENDLESS), get(name="b", rate=50, time_period_s=ENDLESS)
+        )
+    assert time.monotonic() - begin < SOON_S
+    error = str(caught.value.error)
+    assert error.startswith('task "a": load worker 0 ended unexpectedly (killed by SIGKILL)')
+    assert str(driver.log) in error
+    (result,) = caught.value.results
+    assert result.name == "b"
+    assert result.requests > 10
+
+
+def test_a_worker_that_died_between_steps_is_named(server: NullServer, driver: Driver) -> None:
+    workers_of(os.getpid())[0].kill()
+    with pytest.raises(RaceError, match=r"load worker 0 .*\(killed by SIGKILL\)"):
+        driver.run(server.url, get())
+
+
+def test_a_worker_that_dies_while_it_prepares_is_named(server: NullServer, driver: Driver) -> None:
+    worker = workers_of(os.getpid())[0]
+    worker.suspend()
+    after(0.5, worker.kill)
+    with pytest.raises(RaceError, match=r'task "get": load worker 0 ended unexpectedly \(killed by SIGKILL\)'):
+        driver.run(server.url, get())
+
+
+def test_workers_end_with_the_driver(server: NullServer, tmp_path: Path) -> None:
+    server.use({"rules": [{"fault": "hang"}]})
+    with Driver(tmp_path, workers=2, drain_s=0.2) as driver:
+        workers = workers_of(os.getpid())
+        after(1, driver.coordinator.cancel)
+        with pytest.raises(Cancelled):
+            driver.run(server.url, get(clients=600, time_period_s=ENDLESS))
+    assert len(workers) == 2
+    assert not any(worker.is_running() for worker in workers)
+
+
+def test_workers_end_when_their_coordinator_is_killed(server: NullServer, tmp_path: Path) -> None:
+    program = f"""
+import sys
+from pathlib import Path
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from driver import Driver, get
+with Driver(Path({str(tmp_path)!r}), workers=2) as driver:
+    driver.run({server.url!r}, get(clients=600, rate=200, time_period_s=60))
+"""
+    coordinator = subprocess.Popen([sys.executable, "-c", program])
+    try:
+        deadline = time.monotonic() + 20
+        while server.counts().requests < 20:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        workers = workers_of(coordinator.pid)
+        assert len(workers) == 2
+    finally:
+        coordinator.kill()
+        coordinator.wait()
+    wait_until_gone(workers)
+    assert (tmp_path / "worker.log").read_text() == ""
+
+
+# cancel
+
+
+def test_a_cancel_drains_and_keeps_what_was_measured(server: NullServer, driver: Driver) -> None:
+    server.use({"rules": [{"path": "_doc", "delay": {"type": "constant", "ms": 100}}]})
+    after(1, driver.coordinator.cancel)
+    begin = time.monotonic()
+    with pytest.raises(Cancelled) as caught:
+        driver.step(
+            server.url, get(name="open", rate=50, clients=10, time_period_s=ENDLESS), get(time_period_s=ENDLESS)
+        )
+    assert time.monotonic() - begin < SOON_S
+    assert [(result.name, result.errors) for result in caught.value.results] == [("open", 0), ("get", 0)]
+    assert sum(result.requests for result in caught.value.results) == server.counts().requests > 30
+
+
+def test_a_cancel_gives_up_what_hangs_after_the_drain(server: NullServer, driver: Driver) -> None:
+    server.use({"rules": [{"path": "_doc", "first": 10, "fault": "hang"}]})
+    after(0.5, driver.coordinator.cancel)
+    begin = time.monotonic()
+    with pytest.raises(Cancelled) as caught:
+        driver.run(server.url, get(clients=3, time_period_s=ENDLESS))
+    assert time.monotonic() - begin < SOON_S
+    (result,) = caught.value.results
+    assert result.requests == server.counts().requests == 12
+    assert result.error_kinds["cancelled"].count == result.errors == 3
+
+
+def test_a_second_cancel_does_not_wait(server: NullServer, tmp_path: Path) -> None:
+    server.use({"rules": [{"path": "_doc", "first": 10, "fault": "hang"}]})
+    with Driver(tmp_path, drain_s=30) as driver:
+        driver.run(server.url, get())
+        for delay_s in (0.5, 1.0):
+            after(delay_s, driver.coordinator.cancel)
+        begin = time.monotonic()
+        with pytest.raises(Cancelled):
+            driver.run(server.url, get(clients=3, time_period_s=ENDLESS))
+        assert time.monotonic() - begin < SOON_S
+
+
+def test_a_cancel_is_heard_while_a_step_is_prepared(server: NullServer, driver: Driver) -> None:
+    for worker in workers_of(os.getpid()):
+        worker.suspend()
+    after(0.3, driver.coordinator.cancel)
+    begin = time.monotonic()
+    with pytest.raises(Cancelled) as caught:
+        driver.run(server.url, get())
+    assert time.monotonic() - begin < SOON_S
+    assert caught.value.results == ()
+    for worker in workers_of(os.getpid()):
+        worker.resume()
+
+
+def test_a_worker_that_hangs_does_not_hold_a_cancel(server: NullServer, driver: Driver) -> None:
+    worker = workers_of(os.getpid())[0]
+    after(0.3, worker.suspend)
+    after(0.5, driver.coordinator.cancel)
+    begin = time.monotonic()
+    with pytest.raises(Cancelled):
+        driver.run(server.url, get(rate=10, time_period_s=ENDLESS))
+    assert time.monotonic() - begin < SOON_S
+    worker.kill()
+
+
+# errors that come up while the clock runs
+
+
+def test_a_programming_error_ends_the_step_and_leaves_its_traceback(
+    server: NullServer, driver: Driver, tmp_path: Path
+) -> None:
+    docs = documents(tmp_path, 1_000)
+    docs.path.write_bytes(b"")  # the file that the workers are about to map vanishes under them
+    begin = time.monotonic()
+    with pytest.raises((StepFailed, RaceError), match=r"an internal error in a load worker.*logs/worker\.log"):
+        driver.run(server.url, bulk(10, clients=2), docs=docs)
+    assert time.monotonic() - begin < SOON_S
+    assert "Traceback" in driver.log.read_text()
+    assert driver.run(server.url, get()).requests == 1  # the worker lives on
+
+
+# what workers start
+
+
+def feeds_of(workers: list[psutil.Process]) -> list[psutil.Process]:
+    return [child for worker in workers for child in worker.children(recursive=True)]
+
+
+def test_a_feed_of_documents_ends_with_its_task(server: NullServer, driver: Driver, tmp_path: Path) -> None:
+    docs = generated_documents(tmp_path, 100)
+    feeds: list[psutil.Process] = []
+    after(0.5, lambda: feeds.extend(feeds_of(workers_of(os.getpid()))))
+    result = driver.run(server.url, task("index", rate=200, clients=2, time_period_s=1.2), docs=docs)
+    assert result.units == result.requests == server.counts().documents == 240
+    assert feeds
+    wait_until_gone(feeds)
+
+
+def test_a_feed_of_documents_ends_with_its_worker(server: NullServer, driver: Driver, tmp_path: Path) -> None:
+    docs = generated_documents(tmp_path, 100)
+    feeds: list[psutil.Process] = []
+
+    def kill() -> None:
+        workers = workers_of(os.getpid())
+        feeds.extend(feeds_of(workers))
+        for worker in workers:
+            worker.kill()
+
+    after(0.8, kill)
+    with pytest.raises(StepFailed):
+        driver.run(server.url, task("index", time_period_s=ENDLESS, think_time_s=0.001), docs=docs)
+    assert feeds
+    wait_until_gone(feeds)
+
+
+def test_the_terminals_ctrl_c_does_not_reach_the_workers(server: NullServer, driver: Driver) -> None:
+    for worker in workers_of(os.getpid()):
+        assert os.getsid(worker.pid) != os.getsid(0)
+        worker.send_signal(signal.SIGINT)
+    assert driver.run(server.url, get(clients=600, iterations=1)).requests == 600
