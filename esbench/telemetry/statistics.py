@@ -88,7 +88,11 @@ def take(cluster: Cluster, indices: Iterable[str]) -> Snapshot:
         node_reply = cluster.request("GET", "/_nodes/stats/jvm")
     except ClusterError as error:
         warnings.append(f"no garbage collection statistics: {error}")
-    return snapshot(index_replies, node_reply, tuple(warnings))
+    try:
+        return snapshot(index_replies, node_reply, tuple(warnings))
+    except (AttributeError, KeyError, TypeError) as error:  # what stands before the cluster may answer anything
+        unknown = f"no cluster statistics: the reply has an unknown form ({type(error).__name__}: {error})"
+        return Snapshot(warnings=(*warnings, unknown))
 
 
 def _ask_for_indices(cluster: Cluster, indices: Iterable[str]) -> tuple[Any, Any]:

@@ -34,3 +34,11 @@ def test_a_track_without_indices_asks_for_none() -> None:
     with serve({"GET /_nodes/stats/jvm": (200, NODES)}) as server, Cluster([server.url]) as cluster:
         assert take(cluster, []).warnings == ()
         assert [asked.target for asked in server.asked] == ["/_nodes/stats/jvm"]
+
+
+def test_a_reply_of_an_unknown_form_becomes_a_warning() -> None:
+    odd = {"nodes": {"n": {"jvm": {"gc": {"collectors": COLLECTORS}}}}}
+    with serve({"GET /_nodes/stats/jvm": (200, odd)}) as server, Cluster([server.url]) as cluster:
+        snapshot = take(cluster, [])
+    assert snapshot.warnings == ("no cluster statistics: the reply has an unknown form (KeyError: 'uptime_in_millis')",)
+    assert difference(snapshot, snapshot) == {}
