@@ -10,7 +10,8 @@ import hashlib
 import json
 import re
 import threading
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -209,7 +210,8 @@ class Cluster:
     def nodes(self) -> tuple[NodeFacts, ...]:
         """Its nodes, by name."""
         reply = self.request("GET", "/_nodes/os,jvm,plugins")
-        return tuple(sorted((_node_facts(node) for node in reply["nodes"].values()), key=lambda n: n.name))
+        with _known_form("/_nodes"):
+            return tuple(sorted((_node_facts(node) for node in reply["nodes"].values()), key=lambda n: n.name))
 
     def indices_facts(self, names: Iterable[str] = ("*",)) -> dict[str, dict[str, Any]]:
         """Index -> primary_shards, replicas, docs, store_bytes, settings, mappings_digest.
@@ -223,22 +225,35 @@ class Cluster:
         lenient = {"ignore_unavailable": True, "allow_no_indices": True}
         settings = self.request("GET", f"{path}/_settings", params={**lenient, "flat_settings": True})
         mappings = self.request("GET", f"{path}/_mapping", params=lenient)
-        stats = self.request("GET", f"{path}/_stats/docs,store", params=lenient)["indices"]
-        facts = {}
-        for index in sorted(settings):
-            if path == "/*" and index.startswith(".") and not index.startswith(".ds-"):
-                continue
-            own = settings[index]["settings"]
-            counted = stats.get(index, {})  # a closed index has no statistics
-            facts[index] = {
-                "primary_shards": int(own["index.number_of_shards"]),
-                "replicas": int(own["index.number_of_replicas"]),
-                "docs": counted.get("primaries", {}).get("docs", {}).get("count"),
-                "store_bytes": counted.get("total", {}).get("store", {}).get("size_in_bytes"),
-                "settings": {k: v for k, v in own.items() if not k.startswith(_SETTINGS_OF_ITS_OWN)},
-                "mappings_digest": _digest(_typeless(mappings.get(index, {}).get("mappings", {}))),
+        stats = self.request("GET", f"{path}/_stats/docs,store", params=lenient)
+        with _known_form(path):
+            counted = stats["indices"]
+            return {
+                index: _index_facts(settings[index]["settings"], mappings.get(index, {}), counted.get(index, {}))
+                for index in sorted(settings)
+                if path != "/*" or not index.startswith(".") or index.startswith(".ds-")
             }
-        return facts
+
+
+def _index_facts(settings: Mapping[str, Any], mappings: Mapping[str, Any], stats: Mapping[str, Any]) -> dict[str, Any]:
+    """What the record keeps of one index; a closed one has no statistics."""
+    return {
+        "primary_shards": int(settings["index.number_of_shards"]),
+        "replicas": int(settings["index.number_of_replicas"]),
+        "docs": stats.get("primaries", {}).get("docs", {}).get("count"),
+        "store_bytes": stats.get("total", {}).get("store", {}).get("size_in_bytes"),
+        "settings": {key: value for key, value in settings.items() if not key.startswith(_SETTINGS_OF_ITS_OWN)},
+        "mappings_digest": _digest(_typeless(mappings.get("mappings", {}))),
+    }
+
+
+@contextmanager
+def _known_form(path: str) -> Iterator[None]:
+    """A reply that is not what a cluster answers is a ClusterError: a proxy may stand before it."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ClusterError(f"the reply has an unknown form ({type(error).__name__}: {error})", where=path) from error
 
 
 def index_path(names: Iterable[str]) -> str:

@@ -34,7 +34,7 @@ from esbench.load.recorder import Second
 from esbench.locks import RaceLock, end_other_races, other_races
 from esbench.model import Challenge, Step, Track
 from esbench.operations.base import OperationType
-from esbench.record import ClusterFacts, CorpusFacts, RaceRecord, TaskResult, TrackFacts
+from esbench.record import ClusterFacts, CorpusFacts, NodeFacts, RaceRecord, TaskResult, TrackFacts
 from esbench.registry import Registry
 from esbench.store import RaceFolder, RaceStore
 from esbench.telemetry import statistics
@@ -144,6 +144,7 @@ class _SetUp:
         self._stack = stack
         self._engine: EmbeddedEngine | ExternalEngine
         self._endpoint: Endpoint | None = None
+        self._nodes: tuple[NodeFacts, ...] = ()
         if options.hosts:
             self._engine = ExternalEngine(options.hosts, options.client_options)
             self._endpoint = self._engine.start()
@@ -264,7 +265,12 @@ class _SetUp:
 
     def _connect(self, endpoint: Endpoint) -> ClusterInfo:
         self._cluster = self._stack.enter_context(Cluster(endpoint.urls, self._options.client_options))
-        return self._cluster.info()
+        info = self._cluster.info()
+        try:
+            self._nodes = self._cluster.nodes()
+        except ClusterError as error:  # a managed cluster may hide them
+            self._progress.say(f"warning: no facts about the nodes: {error}")
+        return info
 
     def _cluster_facts(self) -> ClusterFacts:
         endpoint = self._endpoint
@@ -275,7 +281,7 @@ class _SetUp:
             version=self._info.version,
             build_hash=self._info.build_hash,
             name=self._info.name,
-            nodes=self._cluster.nodes() if endpoint else (),
+            nodes=self._nodes,
             settings=endpoint.settings if endpoint else {},
         )
 

@@ -326,3 +326,13 @@ def test_no_index_is_not_every_index() -> None:
     with serve({}) as server, Cluster([server.url]) as cluster:
         assert cluster.indices_facts([]) == {}
         assert not server.asked
+
+
+def test_facts_in_an_unknown_form_are_one_line() -> None:
+    replies = {
+        "GET /a/_settings": (200, {"acknowledged": True}),
+        "GET /a/_mapping": (200, {}),
+        "GET /a/_stats/docs,store": (200, {"indices": {}}),
+    }
+    with serve(replies) as server, Cluster([server.url]) as cluster, pytest.raises(ClusterError, match="unknown form"):
+        cluster.indices_facts(["a"])
