@@ -87,7 +87,12 @@ class EmbeddedEngine:
         return tuple(feature for feature in requires if feature not in self._features)
 
     def require(self, requires: tuple[str, ...]) -> None:
-        """An EngineError when the node would lack a feature; it names a distribution that has them all."""
+        """An EngineError when the node cannot start here, for want of a Java say, or would lack a feature.
+
+        It names a distribution that has them all.
+        """
+        self._refuse_early()
+        _ = self._java_choice
         missing = self.missing_features(requires)
         if missing:
             raise EngineError(
