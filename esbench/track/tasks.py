@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from esbench.errors import EsbenchError, did_you_mean
@@ -90,7 +91,11 @@ class TaskBuilder:
                 "parameter sources of a track.py are not supported",
             )
         known = {variable.name for variable in (*self.variables, *operation.variables)}
-        for slot in _slots(operation.params):
+        try:
+            used = tuple(_slots(operation.params))
+        except EsbenchError as error:
+            raise node.failed(error) from None
+        for slot in used:
             if slot not in known:
                 node.fail(f"{label} uses the undeclared variable $[[{slot}]]", did_you_mean(slot, known))
         try:
@@ -175,8 +180,18 @@ def build_variables(node: Node) -> tuple[Variable, ...]:
         if name in found:
             variable.fail(f'the variable "{name}" is declared twice')
         params = {key: value for key, value in variable.value.items() if key not in ("name", "type")}
+        if kind == "file" and (path := params.get("path")):
+            params["path"] = str(_beside(variable["path"], path))
         found[name] = Variable(name, variable.value["type"], params)
     return tuple(found.values())
+
+
+def _beside(node: Node, path: object) -> Path:
+    """A file of the track by its path, which is relative to the track's folder."""
+    file = Path(node.rendered.file).resolve().parent / str(path)
+    if not file.is_file():
+        node.fail(f"there is no file {path}", "paths are relative to the track's folder")
+    return file
 
 
 def refuse_typos(node: Node, definition: str) -> None:

@@ -17,7 +17,9 @@ from urllib.parse import quote
 from esbench.errors import TrackError
 
 _SLOT = re.compile(r"\$\[\[\s*([A-Za-z_][\w-]*)(?:\.([\w.-]+))?\s*\]\]")
-_QUOTED_SLOT = re.compile(r'"\$\[\[\s*([A-Za-z_][\w-]*)(?:\.([\w.-]+))?\s*\]\]"')
+# a slot that is a whole JSON string, but no key of an object: keys stay strings
+_QUOTED_SLOT = re.compile(rf'(?<!\\)"{_SLOT.pattern}"(?!\s*:)')
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2: token
 
 
 class Encoding(Enum):
@@ -53,18 +55,37 @@ def encode(value: object, encoding: Encoding) -> bytes:
     if encoding is Encoding.PATH:
         return quote(text, safe="").encode("ascii")
     if encoding is Encoding.HEADER:
-        return text.encode("latin-1", "replace")
+        return text.encode()
     escaped = json.dumps(text)
     return (escaped if encoding is Encoding.JSON_VALUE else escaped[1:-1]).encode("ascii")
 
 
 def plain(value: object) -> str:
-    """A value as text: true and false as JSON spells them."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    """A value as text: true and false as JSON spells them, a list with commas, nothing for None."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple):
+        return ",".join(plain(item) for item in value)
+    return "" if value is None else str(value)
+
+
+def segment(value: object) -> str:
+    """A value as one segment of a path: percent-encoded but for its slots."""
+    return "".join(
+        quote(part.decode(), safe="") if isinstance(part, bytes) else _written(part)
+        for part in parse(plain(value), Encoding.PATH)
+    )
+
+
+def _written(slot: Slot) -> str:
+    return f"$[[{slot.variable}.{slot.field}]]" if slot.field else f"$[[{slot.variable}]]"
 
 
 def parse(text: str, encoding: Encoding) -> list[Part]:
-    """Split text into constants and slots; constants are left as they are written."""
+    """Split text into constants and slots; constants are left as they are written.
+
+    A `$[[` that is not a variable is a TrackError.
+    """
     parts: list[Part] = []
     position = 0
     for match in _SLOT.finditer(text):
@@ -72,6 +93,10 @@ def parse(text: str, encoding: Encoding) -> list[Part]:
         parts.append(Slot(match[1], match[2], encoding))
         position = match.end()
     parts.append(text[position:].encode())
+    for part in parts:
+        if isinstance(part, bytes) and b"$[[" in part:
+            found = part[part.index(b"$[[") :].decode()[:40]
+            raise TrackError(f'"{found}" is not a variable', hint="say $[[name]] or $[[name.field]]")
     return [part for part in parts if part != b""]
 
 
@@ -109,6 +134,11 @@ class Layout:
         return self.variables.index(slot.variable), self.fields[slot.variable].index((slot.field, slot.encoding))
 
 
+def _ascii(constant: bytes) -> bytes:
+    """Percent-encode what is not ASCII; the rest is left as it is written."""
+    return re.sub(rb"[\x80-\xff]", lambda match: b"%%%02X" % match[0][0], constant)
+
+
 Draw = Sequence[Sequence[bytes]]
 
 
@@ -136,19 +166,23 @@ class RequestTemplate:
         if not path.startswith("/"):
             raise TrackError(f'a path must begin with "/", not "{path}"', where=where)
         target = parse(path, Encoding.PATH)
-        for number, (key, value) in enumerate((query or {}).items()):
-            target.append(f"{'&' if number else '?'}{quote(key)}=".encode())
+        joint = "&" if "?" in path else "?"
+        for key, value in (query or {}).items():
+            target.append(f"{joint}{quote(str(key))}=".encode())
             for part in parse(plain(value), Encoding.PATH):
                 target.append(quote(part, safe=",*").encode() if isinstance(part, bytes) else part)
-        for part in target:
-            if isinstance(part, bytes) and re.search(rb"[\s\x00-\x1f]", part):
-                raise TrackError(f'a path cannot contain white space: "{path}"', where=where, hint="say %20")
+            joint = "&"
+        if any(isinstance(part, bytes) and re.search(rb"[\x00-\x20\x7f]", part) for part in target):
+            raise TrackError(f"a path cannot contain white space: {path!r}", where=where, hint="say %20")
+        target = [_ascii(part) if isinstance(part, bytes) else part for part in target]
         given = {name.lower() for name in headers or {}}
         lines: list[Part] = []
         if body is not None and "content-type" not in given:
             lines.append(b"Content-Type: application/json\r\n")
         for name, value in (headers or {}).items():
-            lines += [f"{name}: ".encode("latin-1"), *parse(str(value), Encoding.HEADER), b"\r\n"]
+            if not _HEADER_NAME.fullmatch(name) or re.search(r"[\r\n\0]", value):
+                raise TrackError(f"HTTP cannot carry the header {name!r}: {value!r}", where=where)
+            lines += [f"{name}: ".encode(), *parse(value, Encoding.HEADER), b"\r\n"]
         return cls(method.upper(), tuple(target), tuple(lines), None if body is None else tuple(parse_body(body)))
 
     @property

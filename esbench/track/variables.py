@@ -95,7 +95,9 @@ def _zipf(variable: Variable, places: Places, context: SourceContext) -> Source:
     first, last = _bounds(variable)
     if last - first >= _ZIPF_MOST:
         raise _bad(variable, f"zipf draws from at most {_ZIPF_MOST:,} values")
-    exponent = float(variable.params.get("exponent", 1.0))
+    exponent = variable.params.get("exponent", 1.0)
+    if isinstance(exponent, bool) or not isinstance(exponent, int | float) or not 0 <= exponent <= 10:
+        raise _bad(variable, f'"exponent" must be a number from 0 to 10, not {exponent!r}')
     cumulative = list(accumulate(rank**-exponent for rank in range(1, last - first + 2)))
     uniform, total = context.random(variable.name).random, cumulative[-1]
     return _numbers(lambda: first + bisect_left(cumulative, uniform() * total), places)
@@ -153,8 +155,14 @@ def _file(variable: Variable, places: Places, context: SourceContext) -> Source:
 
 def _uuid(variable: Variable, places: Places, context: SourceContext) -> Source:
     bits = random.Random(f"{context.race_id}/{context.task}/{context.stripe}/{variable.name}").getrandbits
-    width = len(places)
-    return Drawn(lambda: (str(uuid.UUID(int=bits(128), version=4)).encode(),) * width)
+    # nothing of a uuid needs escaping: only a whole JSON value differs from the other places
+    quoted = tuple(encoding is Encoding.JSON_VALUE for _, encoding in places)
+
+    def draw() -> Sequence[bytes]:
+        text = str(uuid.UUID(int=bits(128), version=4)).encode()
+        return tuple(b'"%b"' % text if whole else text for whole in quoted)
+
+    return Drawn(draw)
 
 
 def _now(form: Callable[[], str], numeric: bool) -> SourceFactory:

@@ -30,7 +30,7 @@ CLOSED = Task("t", Operation("o", "search"), clients=8, time_period_s=10.0)
 
 
 def checks(
-    task: Task = OPEN, counted: Tally | None = None, health: WorkerHealth = WorkerHealth(), **keys: Any
+    task: Task = OPEN, counted: Tally | None = None, health: WorkerHealth | None = None, **keys: Any
 ) -> dict[str, Check]:
     figures: dict[str, Any] = {
         "in_window": 1000,
@@ -44,7 +44,10 @@ def checks(
         "feed_waits": 0,
     }
     counted = tally(due=1000 if task.schedule.is_open else 0) if counted is None else counted
-    return {check.name: check for check in task_checks(TaskFigures(task, counted, **{**figures, **keys}), health)}
+    return {
+        check.name: check
+        for check in task_checks(TaskFigures(task, counted, **{**figures, **keys}), health or WorkerHealth())
+    }
 
 
 @pytest.mark.parametrize("task", [OPEN, BY_NUMBER, CLOSED], ids=["open", "by number", "closed"])

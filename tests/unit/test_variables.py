@@ -1,0 +1,282 @@
+"""Values that differ from request to request: seeded, striped, encoded for their places."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import uuid
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from corpora import generated
+from track_files import load, write_track
+
+from esbench.errors import TrackError
+from esbench.model import Variable
+from esbench.track.templates import Encoding
+from esbench.track.variables import Source, SourceContext, builtin_variables, make_sources
+
+CONTEXT = SourceContext(seed=1, race_id="race-1", task="read", stripe=0, stripes=1, next_values={}, documents=())
+ONE = ((None, Encoding.JSON),)
+
+
+def source(kind: str, context: SourceContext = CONTEXT, places: Any = ONE, **params: Any) -> Source:
+    (made,) = make_sources({"v": places}, [Variable("v", kind, params)], context, 'task "read"')
+    return made
+
+
+def drawn(kind: str, count: int, context: SourceContext = CONTEXT, **params: Any) -> list[str]:
+    made = source(kind, context, **params)
+    return [made.draw()[0].decode() for _ in range(count)]
+
+
+def failure(kind: str, **params: Any) -> str:
+    with pytest.raises(TrackError) as caught:
+        source(kind, **params)
+    return str(caught.value)
+
+
+SEEDED = [
+    ("range", {"from": 1, "to": 10**9}),
+    ("zipf", {"from": 1, "to": 10_000}),
+    ("list", {"data": list("abcdefgh")}),
+]
+
+
+@pytest.mark.parametrize(("kind", "params"), SEEDED)
+def test_draws_are_seeded_by_race_task_and_worker(kind: str, params: dict[str, Any]) -> None:
+    first = drawn(kind, 50, **params)
+    assert first == drawn(kind, 50, **params)
+    assert first == drawn(kind, 50, replace(CONTEXT, race_id="another"), **params)
+    for other in (replace(CONTEXT, seed=2), replace(CONTEXT, task="write"), replace(CONTEXT, stripe=1, stripes=2)):
+        assert first != drawn(kind, 50, other, **params)
+
+
+def test_two_variables_of_a_task_are_drawn_apart() -> None:
+    keys = {"from": 1, "to": 10**9}
+    a, b = make_sources(
+        {"a": ONE, "b": ONE}, [Variable("b", "range", keys), Variable("a", "range", keys)], CONTEXT, "t"
+    )
+    assert [a.draw() for _ in range(5)] != [b.draw() for _ in range(5)]
+
+
+def test_a_range_holds_both_its_ends_and_is_uniform() -> None:
+    counts = Counter(drawn("range", 12_000, **{"from": -1, "to": 4}))
+    assert set(counts) == {"-1", "0", "1", "2", "3", "4"}
+    assert all(abs(count - 2000) < 250 for count in counts.values())
+    assert set(drawn("range", 20, **{"from": 7, "to": 7})) == {"7"}
+
+
+@pytest.mark.parametrize("exponent", [0, 0.8, 1.0, 2])
+def test_zipf_is_as_skewed_as_its_exponent_says(exponent: float) -> None:
+    counts = Counter(int(value) for value in drawn("zipf", 40_000, **{"from": 11, "to": 60, "exponent": exponent}))
+    weights = [rank**-exponent for rank in range(1, 51)]
+    for rank in (1, 2, 10, 50):
+        expected = 40_000 * weights[rank - 1] / sum(weights)
+        assert abs(counts[10 + rank] - expected) < 5 * expected**0.5 + 5
+    assert set(counts) <= set(range(11, 61))
+
+
+def test_a_zipf_of_one_value_is_that_value() -> None:
+    assert set(drawn("zipf", 10, **{"from": 3, "to": 3})) == {"3"}
+
+
+def test_list_values_keep_their_type() -> None:
+    made = source("list", places=((None, Encoding.JSON_VALUE), (None, Encoding.PATH)), data=[1, "1/2", True, None, 2.5])
+    seen = {made.draw() for _ in range(200)}  # type: ignore[type-var]
+    assert seen == {(b"1", b"1"), (b'"1/2"', b"1%2F2"), (b"true", b"true"), (b"null", b""), (b"2.5", b"2.5")}
+
+
+def test_a_file_gives_its_lines(tmp_path: Path) -> None:
+    (tmp_path / "terms.txt").write_text("one\n\nzwölf\nthree words here\r\n", encoding="utf-8")
+    made = source("file", places=((None, Encoding.JSON_VALUE),), path=tmp_path / "terms.txt")
+    assert {json.loads(made.draw()[0]) for _ in range(100)} == {"one", "zwölf", "three words here"}
+
+
+def test_the_file_of_a_track_lies_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "variables:\n  - {name: v, type: file, path: data/terms.txt}\nschedule:\n  - operation: refresh\n"
+    root = write_track(tmp_path, text, data_in_terms__txt="one\n")
+    monkeypatch.chdir(tmp_path)
+    (variable,) = load(Path("shop")).variables
+    monkeypatch.chdir("/")
+    (made,) = make_sources({"v": ONE}, [variable], CONTEXT, "t")
+    assert made.draw() == (b"one",)
+    (root / "data" / "terms.txt").unlink()
+    with pytest.raises(TrackError, match=r"track.yml:2: there is no file data/terms.txt \(paths are relative"):
+        load(root)
+
+
+# Sequences
+
+
+def numbers(made: Source, count: int) -> list[int]:
+    return [int(made.draw()[0]) for _ in range(count)]
+
+
+def test_a_sequence_rises_by_one() -> None:
+    assert numbers(source("sequence"), 4) == [1, 2, 3, 4]
+    assert numbers(source("sequence", **{"from": 1000}), 2) == [1000, 1001]
+
+
+@pytest.mark.parametrize("stripes", [1, 2, 3, 7])
+def test_no_value_of_a_sequence_comes_twice_among_workers(stripes: int) -> None:
+    values = [
+        value
+        for stripe in range(stripes)
+        for value in numbers(source("sequence", replace(CONTEXT, stripe=stripe, stripes=stripes), **{"from": 5}), 30)
+    ]
+    assert sorted(values) == list(range(5, 5 + 30 * stripes))
+
+
+def test_a_sequence_goes_on_where_the_race_has_got_to() -> None:
+    behind = replace(CONTEXT, next_values={"v": 501})
+    assert numbers(source("sequence", behind, **{"from": 5}), 2) == [501, 502]
+
+
+def test_the_next_value_of_a_sequence_lies_beyond_all_that_were_drawn() -> None:
+    made = [source("sequence", replace(CONTEXT, stripe=stripe, stripes=3)) for stripe in range(3)]
+    last = max(max(numbers(one, 4 + number)) for number, one in enumerate(made))
+    assert max(one.next_value for one in made) > last  # type: ignore[attr-defined]
+
+
+# Other types
+
+
+def test_uuids_are_of_version_4_and_of_their_race() -> None:
+    values = drawn("uuid", 100)
+    assert len(set(values)) == 100
+    assert all(str(uuid.UUID(value)) == value and uuid.UUID(value).version == 4 for value in values)
+    assert values == drawn("uuid", 100)
+    assert values == drawn("uuid", 100, replace(CONTEXT, seed=2))
+    assert not set(values) & set(drawn("uuid", 100, replace(CONTEXT, race_id="race-2")))
+    assert not set(values) & set(drawn("uuid", 100, replace(CONTEXT, stripe=1, stripes=2)))
+
+
+@pytest.mark.parametrize("kind", ["uuid", "now_local", "now_utc", "now_utc_lite", "now_unix", "now_unix_in_nano"])
+def test_a_value_that_is_a_whole_json_string_is_json(kind: str) -> None:
+    places = ((None, Encoding.JSON_VALUE), (None, Encoding.JSON), (None, Encoding.PATH), (None, Encoding.HEADER))
+    whole, inside, path, header = source(kind, places=places).draw()
+    value = json.loads(whole)
+    assert isinstance(value, int) is kind.startswith("now_unix")
+    assert json.loads(b'"%b"' % inside) == str(value) == header.decode()
+    assert re.fullmatch(rb"[\w.~%-]+", path)
+
+
+def test_the_time_is_that_of_the_draw() -> None:
+    for kind, unit in (
+        ("now_unix", 1),
+        ("now_unix_in_ms", 10**3),
+        ("now_unix_in_micro", 10**6),
+        ("now_unix_in_nano", 10**9),
+    ):
+        made = source(kind)
+        assert made.at_send
+        before, value, after = time.time_ns(), int(made.draw()[0]), time.time_ns()
+        assert before * unit // 10**9 <= value <= after * unit // 10**9
+
+
+def test_times_of_day_are_iso_8601() -> None:
+    (utc,) = drawn("now_utc", 1)
+    assert utc.endswith("+00:00")
+    assert abs(datetime.fromisoformat(utc).timestamp() - time.time()) < 5
+    (local,) = drawn("now_local", 1)
+    assert abs(datetime.fromisoformat(local).timestamp() - time.time()) < 5
+    (lite,) = drawn("now_utc_lite", 1)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", lite)
+    assert abs(datetime.fromisoformat(lite).replace(tzinfo=UTC).timestamp() - time.time()) < 5
+
+
+def test_a_time_has_the_format_that_is_asked_for() -> None:
+    (day,) = drawn("now_with_format", 1, format="day %j of %Y")
+    assert re.fullmatch(r"day \d{3} of \d{4}", day)
+
+
+def test_only_what_tells_the_time_is_drawn_at_the_send() -> None:
+    for kind, params in [*SEEDED, ("sequence", {}), ("uuid", {})]:
+        assert not source(kind, **params).at_send
+
+
+def test_fields_of_a_document_belong_together(tmp_path: Path) -> None:
+    documents = generated(tmp_path, 1000)
+    context = replace(CONTEXT, documents=(documents,))
+    places = (("_id", Encoding.PATH), ("_routing", Encoding.PATH), ("_id", Encoding.JSON_VALUE))
+    made = source("corpus-document", context, places)
+    lines = documents.path.read_bytes().splitlines()
+    known = {(action["index"]["_id"], action["index"].get("routing")) for action in map(json.loads, lines[::2])}
+    for _ in range(300):
+        document_id, routing, whole = made.draw()
+        assert (document_id.decode(), routing.decode()) in known
+        assert json.loads(whole) == document_id.decode()
+
+
+def test_only_documents_that_were_loaded_are_drawn(tmp_path: Path) -> None:
+    documents = generated(tmp_path, 1000)
+    context = replace(CONTEXT, documents=(documents,), next_values={f"loaded/{documents.corpus}": 10})
+    made = source("corpus-document", context, (("_id", Encoding.PATH),))
+    lines = documents.path.read_bytes().splitlines()[:20:2]
+    assert {made.draw()[0].decode() for _ in range(300)} == {json.loads(line)["index"]["_id"] for line in lines}
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("kind", "params", "message"),
+    [
+        ("range", {}, 'variable "v": needs whole numbers "from" and "to"'),
+        ("range", {"from": 1, "to": "many"}, 'variable "v": needs whole numbers "from" and "to"'),
+        ("range", {"from": 5, "to": 4}, 'variable "v": "to" (4) lies below "from" (5)'),
+        ("zipf", {"from": 1, "to": 10**7}, 'variable "v": zipf draws from at most 5,000,000 values'),
+        (
+            "zipf",
+            {"from": 1, "to": 5, "exponent": "steep"},
+            'variable "v": "exponent" must be a number from 0 to 10, not \'steep\'',
+        ),
+        ("list", {}, 'variable "v": needs a list "data"'),
+        ("list", {"data": "abc"}, 'variable "v": needs a list "data"'),
+        ("list", {"data": []}, 'variable "v": has no values to draw from'),
+        ("file", {}, 'variable "v": needs a "path"'),
+        ("file", {"path": "/no/such/file"}, 'variable "v": cannot read /no/such/file: No such file or directory'),
+        ("sequence", {"from": "one"}, 'variable "v": "from" must be a whole number'),
+        ("now_with_format", {}, 'variable "v": needs a strftime "format"'),
+        ("corpus-document", {"corpus": "orders"}, 'variable "v": unknown corpus "orders" (there are none)'),
+        ("index-sample", {"index": "i"}, 'variable "v": index-sample is not supported yet (use corpus-document,'),
+        ("sequenz", {}, 'variable "v": unknown type "sequenz" (did you mean "sequence"?'),
+    ],
+)
+def test_a_wrong_declaration_is_told(kind: str, params: dict[str, Any], message: str) -> None:
+    assert failure(kind, **params).startswith(message)
+
+
+def test_an_undeclared_variable_is_an_error_with_a_guess() -> None:
+    with pytest.raises(TrackError) as caught:
+        make_sources({"ordr": ONE}, [Variable("order", "sequence"), Variable("user", "uuid")], CONTEXT, 'task "read"')
+    assert str(caught.value) == 'task "read": $[[ordr]] is not declared (did you mean "order"? known: order, user)'
+
+
+def test_only_documents_have_fields(tmp_path: Path) -> None:
+    with pytest.raises(TrackError, match=r"\$\[\[v\]\] has no fields \(its type is sequence\)"):
+        source("sequence", places=(("id", Encoding.JSON),))
+    context = replace(CONTEXT, documents=(generated(tmp_path, 10),))
+    with pytest.raises(TrackError, match=r"a document has fields \(say \$\[\[v.field\]\]\)"):
+        source("corpus-document", context, ONE)
+
+
+def test_every_type_is_described_in_the_reference() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "variables.md").read_text()
+    for kind in builtin_variables():
+        assert f"`{kind}`" in page
+
+
+def test_a_draw_has_a_value_for_each_place() -> None:
+    places: Sequence[tuple[str | None, Encoding]] = [
+        (None, encoding) for encoding in Encoding if encoding.value != "raw"
+    ]
+    for kind, params in [*SEEDED, ("sequence", {}), ("uuid", {}), ("now_unix", {}), ("now_utc", {})]:
+        assert len(source(kind, places=places, **params).draw()) == len(places)
