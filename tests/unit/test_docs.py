@@ -1,0 +1,141 @@
+"""The documentation keeps its promises: links lead somewhere, and what it names exists."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from esbench.cli.command import RALLY_COMMANDS, RALLY_OPTIONS
+from esbench.cli.main import esbench
+from esbench.engine.catalog import load_catalog
+from esbench.operations import builtin_operations
+from esbench.track.loader import list_tracks
+from esbench.track.variables import builtin_variables
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "tracks").rglob("*.md")])
+_OTHER_COMMANDS = {  # the null server's; pip's and make's have no place in our pages
+    "null-server.md": {
+        "--host",
+        "--port",
+        "--script",
+        "--log",
+        "--tls-cert",
+        "--tls-key",
+        "--loop",
+        "--until-stdin-closes",
+    }
+}
+
+
+def page_id(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def commands(group: click.Group, name: str = "esbench") -> Iterator[tuple[str, click.Command]]:
+    """Every command by its full name: `esbench list races`."""
+    context = click.Context(group)
+    yield name, group
+    for child in group.list_commands(context):
+        command = group.get_command(context, child)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{name} {child}")
+        else:
+            yield f"{name} {child}", command
+
+
+COMMANDS = dict(commands(esbench))
+OPTIONS = {option for command in COMMANDS.values() for param in command.params for option in param.opts} | {"--help"}
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as forges make them."""
+    titles = re.findall(r"^#+ +(.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in re.findall(r"\]\(([^)]+)\)", page.read_text()):
+        if link.startswith(("http://", "https://")):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), f"{page_id(page)}: {link}"
+        assert not anchor or anchor in anchors(target), f"{page_id(page)}: {link}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_options_exist(page: Path) -> None:
+    known = OPTIONS | set(RALLY_OPTIONS) | _OTHER_COMMANDS.get(page.name, set())
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", page.read_text()))
+    assert named <= known
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_commands_take_the_options_that_they_are_shown_with(page: Path) -> None:
+    for line in re.findall(r"^ *\$? *(esbench .+)$", page.read_text(), re.MULTILINE):
+        words = line.partition("#")[0].split()
+        name = next((" ".join(words[:n]) for n in (3, 2, 1) if " ".join(words[:n]) in COMMANDS), "")
+        assert name, line
+        allowed = {option for param in COMMANDS[name].params for option in param.opts} | {"--help", "--version"}
+        named = {word.partition("=")[0].strip("[]") for word in words if word.strip("[").startswith("--")}
+        assert named <= allowed, line
+
+
+def test_the_reference_of_the_command_line_names_every_option_and_command() -> None:
+    text = (ROOT / "docs" / "reference" / "command-line.md").read_text()
+    assert {option for option in OPTIONS if option.startswith("--") and option not in text} == set()
+    assert {name for name in COMMANDS if name not in text} == set()
+
+
+def test_every_option_and_command_of_rally_has_its_replacement_on_the_page() -> None:
+    text = (ROOT / "docs" / "rally.md").read_text()
+    for name, replacement in {**RALLY_OPTIONS, **RALLY_COMMANDS}.items():
+        assert f"| `{name}` | {replacement} |" in text
+
+
+def test_operation_types_in_examples_exist() -> None:
+    known = set(builtin_operations())
+    for page in PAGES:
+        named = re.findall(r"operation-type: *([a-z-]+)", page.read_text())
+        assert set(named) <= known, page_id(page)
+    text = (ROOT / "docs" / "tracks.md").read_text()
+    assert set(re.findall(r"^ *- operation: *([a-z-]+)$", text, re.MULTILINE)) <= known
+
+
+def test_variable_types_in_examples_exist_and_the_reference_has_them_all() -> None:
+    known = set(builtin_variables())
+    for page in (ROOT / "docs" / "tracks.md", ROOT / "docs" / "reference" / "variables.md"):
+        named = re.findall(r"\{name: *\w+, type: *([\w-]+)", page.read_text())
+        assert named, page_id(page)
+        assert set(named) <= known, page_id(page)
+    rows = re.findall(r"^\| (`.+?`) \|", (ROOT / "docs" / "reference" / "variables.md").read_text(), re.MULTILINE)
+    assert set(re.findall(r"`([\w-]+)`", " ".join(rows))) == known
+
+
+def test_tracks_in_examples_exist() -> None:
+    known = {track.name for track in list_tracks()}
+    for page in PAGES:
+        for line in re.findall(r"^ *esbench race .+$", page.read_text(), re.MULTILINE):
+            assert set(re.findall(r"--track[= ]([\w-]+)", line)) <= known, f"{page_id(page)}: {line}"
+
+
+def test_the_table_of_distributions_is_the_catalog() -> None:
+    rows = re.findall(
+        r"^\| ((?:elasticsearch|opensearch)-[\d.]+) \| ([\d to]+) \| (\S+) \| (\S+) \| (\S+)",
+        (ROOT / "docs" / "clusters.md").read_text(),
+        re.MULTILINE,
+    )
+    catalog = load_catalog()
+    assert [row[0] for row in rows] == list(catalog)
+    for name, java, *features in rows:
+        needs = catalog[name].java
+        assert java in {f"{needs.minimum} to {needs.maximum}", f"{needs.minimum}"}
+        told = dict(zip(("percolator", "painless", "language-analyzers"), features, strict=True))
+        assert {feature for feature, has in told.items() if has == "yes"} == set(catalog[name].features) & set(told)
