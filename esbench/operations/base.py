@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from esbench.dialect import Dialect
-from esbench.errors import TrackError, did_you_mean
+from esbench.errors import TrackError, UsageError, did_you_mean
 from esbench.model import Corpus, Index, Task, Variable
+from esbench.units import parse_duration
 
 if TYPE_CHECKING:
     from esbench.track.prepared import PreparedDocuments
@@ -88,8 +89,11 @@ class Reply:
     body: bytes
 
     def json(self) -> Any:
-        """The decoded body; None when it is empty."""
-        return json.loads(self.body) if self.body else None
+        """The decoded body, None when it is empty; RequestFailed when it is not JSON."""
+        try:
+            return json.loads(self.body) if self.body else None
+        except ValueError:
+            raise RequestFailed("bad response", f"not JSON: {self.body[:80]!r}") from None
 
 
 class Session(Protocol):
@@ -201,28 +205,55 @@ class TaskContext:
         )
 
 
+KIND_NAMES = {str: "text", int: "whole number", float: "number", bool: "boolean", dict: "object", list: "list"}
+
+
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of an operation type. `kinds` are the Python types that its value may have."""
+    """A parameter of an operation type.
+
+    `kinds` are the Python types that its value may have; a boolean may also be the text "true" or "false". A
+    `duration` is seconds, or text with a unit.
+    """
 
     doc: str
     kinds: tuple[type, ...] = (str,)
     default: Any = None
     required: bool = False
     choices: tuple[str, ...] = ()
+    duration: bool = False
+
+    def check(self, name: str, value: Any, where: str) -> None:
+        """Refuse a value that it cannot have (TrackError)."""
+        kinds = (*self.kinds, int) if float in self.kinds else self.kinds
+        text = str(value).lower() if isinstance(value, bool | str) else str(value)
+        is_flag = bool in kinds and text in ("true", "false")
+        if not is_flag and (isinstance(value, bool) or not isinstance(value, kinds)):
+            expected = " or ".join(KIND_NAMES[kind] for kind in self.kinds)
+            raise TrackError(f'"{name}" must be {expected}, not {value!r}', where=where)
+        if self.choices and text not in self.choices:
+            raise TrackError(f'"{name}" cannot be {value!r}', where=where, hint=did_you_mean(text, self.choices))
+        if self.duration:
+            try:
+                parse_duration(value)
+            except UsageError as error:
+                raise TrackError(f'"{name}": {error.what}', where=where, hint=error.hint) from None
+
+
+SECONDS = (int, float, str)  # the kinds of a duration
 
 
 # Parameters that every operation takes, whatever its type.
 COMMON = {
-    "request-timeout": Parameter("seconds until a request counts as timed out (60)", (int, float, str)),
+    "request-timeout": Parameter("seconds until a request counts as timed out (60)", SECONDS, duration=True),
     "headers": Parameter("further HTTP headers", (dict,)),
     "opaque-id": Parameter("the X-Opaque-Id header", (str,)),
-    "assertions": Parameter("conditions on the reply", (list,)),
+    "assertions": Parameter("conditions on the reply; accepted, not checked", (list,)),
     "retries": Parameter("how often a failure is tried again", (int,), 0),
-    "retry-until-success": Parameter("try again until it succeeds", (bool, str), False),
-    "retry-wait-period": Parameter("seconds between tries", (int, float, str), 0.5),
-    "retry-on-timeout": Parameter("a timeout is tried again too", (bool, str), True),
-    "retry-on-error": Parameter("a refused request is tried again too", (bool, str), False),
+    "retry-until-success": Parameter("try again until it succeeds", (bool,), False),
+    "retry-wait-period": Parameter("seconds between tries", SECONDS, 0.5, duration=True),
+    "retry-on-timeout": Parameter("timeouts, lost connections and statuses 408, 429, 502 to 504 too", (bool,), True),
+    "retry-on-error": Parameter("refused requests too", (bool,), False),
 }
 
 
@@ -238,26 +269,14 @@ class OperationType:
     def check(self, params: Mapping[str, Any], where: str) -> None:
         """Refuse a missing or mistyped parameter (TrackError); unknown ones are tolerated, as Rally does."""
         for name, parameter in {**COMMON, **self.parameters}.items():
-            if name not in params:
-                if parameter.required:
-                    close = [key for key in params if key not in self.parameters and key not in COMMON]
-                    raise TrackError(
-                        f'operation type "{self.name}" needs "{name}": {parameter.doc}',
-                        where=where,
-                        hint=did_you_mean(name, close) if close else "",
-                    )
-                continue
-            value = params[name]
-            kinds = (*parameter.kinds, int) if float in parameter.kinds else parameter.kinds
-            wrong_bool = isinstance(value, bool) and bool not in kinds
-            if value is not None and (wrong_bool or not isinstance(value, kinds)):
-                expected = " or ".join(kind.__name__ for kind in parameter.kinds)
-                raise TrackError(f'"{name}" must be {expected}, not {value!r}', where=where)
-            if parameter.choices and value not in parameter.choices:
+            if params.get(name) is not None:
+                parameter.check(name, params[name], where)
+            elif parameter.required:
+                close = [key for key in params if key not in self.parameters and key not in COMMON]
                 raise TrackError(
-                    f'"{name}" cannot be {value!r}',
+                    f'operation type "{self.name}" needs "{name}": {parameter.doc}',
                     where=where,
-                    hint=did_you_mean(str(value), parameter.choices),
+                    hint=did_you_mean(name, close) if close else "",
                 )
 
     def units_per_request(self, params: Mapping[str, Any]) -> float:

@@ -26,7 +26,7 @@ class ClusterHealth(OperationType):
         params = context.params
         index = params.get("index")
         path = f"/_cluster/health/{index}" if index else "/_cluster/health"
-        return ScriptProgram(Retrying(_Health(path, dict(params.get("request-params") or {})), params))
+        return ScriptProgram(Retrying(_Health(path, dict(params.get("request-params") or {})), params), params)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from esbench.operations.base import (
 )
 from esbench.operations.programs import Judge, Request, TemplateProgram, common_headers, refuse
 from esbench.operations.replies import judge_bulk, judge_deleted, judge_found, judge_get, judge_indexed
-from esbench.track.templates import Encoding, RequestTemplate, Slot, encode, plain
+from esbench.track.templates import Encoding, RequestTemplate, Slot, encode, plain, segment
 from esbench.track.variables import Places, loaded_key
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _INDEX = Parameter("the index; the track's only one by default")
 _ROUTING = Parameter("the routing value", (str, int))
+_REFRESH = Parameter("whether the reply comes after a refresh", (str, bool), choices=("true", "false", "wait_for"))
 _FRESH = "esbench-fresh-document"  # the variable that an insert's own document is drawn from
 
 
@@ -40,8 +41,8 @@ class Get(OperationType):
         "index": _INDEX,
         "id": Parameter("the document's id, usually a variable", (str, int), required=True),
         "routing": _ROUTING,
-        "realtime": Parameter("false reads only what was refreshed", (bool, str), True),
-        "expect-found": Parameter("a missing document is a failure", (bool, str), True),
+        "realtime": Parameter("false reads only what was refreshed", (bool,), True),
+        "expect-found": Parameter("a missing document is a failure", (bool,), True),
     }
 
     def compile(self, context: TaskContext) -> Program:
@@ -51,17 +52,24 @@ class Get(OperationType):
 
 
 def _get_template(context: TaskContext, document_id: Any, routing: Any) -> RequestTemplate:
-    path = context.dialect.document_path(context.default_index())
-    query = {} if routing in (None, "") else {"routing": routing}
+    query = _routed(routing)
     if not flag(context.params.get("realtime"), True):
         query["realtime"] = "false"
     return RequestTemplate.of(
         "GET",
-        path if document_id is None else f"{path}/{document_id}",
+        _document_path(context, document_id),
         query=query,
         headers=common_headers(context.params),
         where=context.where,
     )
+
+
+def _document_path(context: TaskContext, document_id: Any) -> str:
+    return f"{context.dialect.document_path(context.default_index())}/{segment(document_id)}"
+
+
+def _routed(routing: Any) -> dict[str, Any]:
+    return {} if routing in (None, "") else {"routing": routing}
 
 
 class Delete(OperationType):
@@ -75,11 +83,10 @@ class Delete(OperationType):
 
     def compile(self, context: TaskContext) -> Program:
         params = context.params
-        routing = params.get("routing")
         template = RequestTemplate.of(
             "DELETE",
-            f"{context.dialect.document_path(context.default_index())}/{params['id']}",
-            query={} if routing in (None, "") else {"routing": routing},
+            _document_path(context, params["id"]),
+            query=_routed(params.get("routing")),
             headers=common_headers(params),
             where=context.where,
         )
@@ -159,7 +166,7 @@ _WRITE_PARAMETERS = {
     "routing": _ROUTING,
     "op-type": Parameter("index or create", default="index", choices=("index", "create")),
     "pipeline": Parameter("an ingest pipeline"),
-    "refresh": Parameter("true, false or wait_for", (str, bool)),
+    "refresh": _REFRESH,
     "body": Parameter("the document, with variables", (dict, str)),
     "corpus": Parameter("whose next documents are written when there is no body; the track's only one by default"),
 }
@@ -189,56 +196,53 @@ class ReadAfterWrite(OperationType):
 
 def _read_template(context: TaskContext) -> RequestTemplate:
     """The GET of the document that the operation has just written."""
-    params = context.params
-    documents = None if params.get("body") is not None else _corpus_of(context)
-    if params.get("id") is None and (documents is None or documents.id_field is None):
+    documents = _new_documents(context)
+    document_id = _document_id(context.params, documents)
+    if document_id is None:
         raise TrackError('read-after-write needs the document\'s "id"', where=context.where)
-    template = _get_template(context, params.get("id"), params.get("routing"))
-    return template if documents is None else _with_document(context, template, documents)
+    return _get_template(context, document_id, _document_routing(context.params, documents))
 
 
 def _write_template(context: TaskContext) -> tuple[RequestTemplate, FreshDocuments | None]:
     """The request that writes one document, and where its document comes from unless it has a body."""
     params = context.params
-    path = context.dialect.document_path(context.default_index())
+    documents = _new_documents(context)
+    document_id = _document_id(params, documents)
     query = {key: params[key] for key in ("pipeline", "refresh") if params.get(key) is not None}
-    if params.get("op-type", "index") == "create":
+    if params.get("op-type") == "create":
         query["op_type"] = "create"
-    document_id, routing, body = params.get("id"), params.get("routing"), params.get("body")
-    documents = None if body is not None else _corpus_of(context)
-    if documents is not None:
-        body = Slot(_FRESH, "body", Encoding.RAW)
-    if routing not in (None, ""):
-        query["routing"] = routing
-    method = "POST" if document_id is None and (documents is None or documents.id_field is None) else "PUT"
     template = RequestTemplate.of(
-        method,
-        path if document_id is None else f"{path}/{document_id}",
-        query=query,
+        "POST" if document_id is None else "PUT",
+        context.dialect.document_path(context.default_index())
+        if document_id is None
+        else _document_path(context, document_id),
+        query={**query, **_routed(_document_routing(params, documents))},
         headers=common_headers(params),
-        body=body,
+        body=params["body"] if documents is None else Slot(_FRESH, "body", Encoding.RAW),
         where=context.where,
     )
     if documents is None:
         return template, None
-    template = _with_document(context, template, documents)
     places = list(dict.fromkeys((s.field, s.encoding) for s in template.slots if s.variable == _FRESH))
     return template, FreshDocuments(context, documents, places)
 
 
-def _with_document(context: TaskContext, template: RequestTemplate, documents: PreparedDocuments) -> RequestTemplate:
-    """Put the document's own id and routing value where the operation does not name others."""
-    path = context.dialect.document_path(context.default_index()).encode()
-    target = list(template.target)
-    if context.params.get("id") is None and documents.id_field is not None:
-        head = target[0]
-        assert isinstance(head, bytes)
-        tail = head[len(path) :]
-        target = [path + b"/", Slot(_FRESH, "id", Encoding.PATH), *([tail] if tail else []), *target[1:]]
-    if context.params.get("routing") in (None, "") and documents.routing_field is not None:
-        has_query = any(isinstance(part, bytes) and b"?" in part for part in target)
-        target += [b"&routing=" if has_query else b"?routing=", Slot(_FRESH, "routing", Encoding.PATH)]
-    return RequestTemplate(template.method, tuple(target), template.headers, template.body)
+def _new_documents(context: TaskContext) -> PreparedDocuments | None:
+    """The corpus whose next documents are written; None when the operation has a body."""
+    return _corpus_of(context) if context.params.get("body") is None else None
+
+
+def _document_id(params: Mapping[str, Any], documents: PreparedDocuments | None) -> Any:
+    """The operation's own `id`, or that of the corpus' document; None when neither has one."""
+    if params.get("id") is not None:
+        return params["id"]
+    return f"$[[{_FRESH}.id]]" if documents is not None and documents.id_field is not None else None
+
+
+def _document_routing(params: Mapping[str, Any], documents: PreparedDocuments | None) -> Any:
+    if params.get("routing") not in (None, ""):
+        return params["routing"]
+    return f"$[[{_FRESH}.routing]]" if documents is not None and documents.routing_field is not None else None
 
 
 def _corpus_of(context: TaskContext) -> PreparedDocuments:
@@ -265,7 +269,7 @@ class Bulk(OperationType):
         "indices": Parameter("only documents for these indices", (str, list)),
         "index": Parameter("the index, where the corpus names none; the track's only one by default"),
         "pipeline": Parameter("an ingest pipeline"),
-        "refresh": Parameter("true, false or wait_for", (str, bool)),
+        "refresh": _REFRESH,
         "timeout": Parameter("how long the server waits for shards"),
     }
 
@@ -274,7 +278,7 @@ class Bulk(OperationType):
         bulk_size = _number(params["bulk-size"])
         if bulk_size is None or bulk_size < 1 or bulk_size != int(bulk_size):
             raise TrackError(f'"bulk-size" must be a whole number above zero, not {params["bulk-size"]!r}', where=where)
-        share = _number(params.get("ingest-percentage", 100))
+        share = _number(_share_percent(params))
         if share is None or not 0 < share <= 100:
             raise TrackError(
                 f'"ingest-percentage" must be above 0 and at most 100, not {params["ingest-percentage"]!r}', where=where
@@ -301,8 +305,8 @@ class BulkProgram:
 
     def __init__(self, context: TaskContext) -> None:
         self._context = context
-        self._bulk_size = int(context.params["bulk-size"])
-        self._share = float(context.params.get("ingest-percentage", 100)) / 100
+        self._bulk_size = int(float(context.params["bulk-size"]))
+        self._share = float(_share_percent(context.params)) / 100
         self._documents = _selected(context)
         self._acknowledged: dict[str, int] = {}
 
@@ -314,7 +318,7 @@ class BulkProgram:
         for documents in self._documents:
             first, last = partition(self._count(documents), clients, slot)
             if last > first:
-                index = documents.target_index or self._context.default_index()
+                index = _index_of(self._context, documents)
                 sources.append((index, BulkSource(documents, first, last, self._bulk_size)))
         if sources:
             start = slot % len(sources)  # clients begin at different corpora
@@ -387,11 +391,15 @@ def _selected(context: TaskContext) -> list[PreparedDocuments]:
         documents
         for documents in context.documents
         if (not wanted or documents.corpus in wanted)
-        and (not indices or (documents.target_index or context.default_index()) in indices)
+        and (not indices or _index_of(context, documents) in indices)
     ]
     if not selected:
         raise TrackError("there are no documents to index", where=context.where, hint="the track needs a corpus")
     return selected
+
+
+def _index_of(context: TaskContext, documents: PreparedDocuments) -> str:
+    return documents.target_index or documents.target_data_stream or context.default_index()
 
 
 def _names(value: Any) -> list[str]:
@@ -402,6 +410,12 @@ def _names(value: Any) -> list[str]:
 
 def _number(value: Any) -> float | None:
     try:
-        return float(value)
+        number = float(value)
     except (TypeError, ValueError):
         return None
+    return number if math.isfinite(number) else None
+
+
+def _share_percent(params: Mapping[str, Any]) -> Any:
+    share = params.get("ingest-percentage")
+    return 100 if share is None else share

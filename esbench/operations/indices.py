@@ -12,6 +12,7 @@ from urllib.parse import quote
 from esbench.errors import TrackError, did_you_mean
 from esbench.model import Index
 from esbench.operations.base import (
+    SECONDS,
     OperationType,
     Parameter,
     Program,
@@ -22,17 +23,19 @@ from esbench.operations.base import (
     flag,
 )
 from esbench.operations.programs import ScriptProgram
+from esbench.operations.replies import judge_shards, reason_of
 from esbench.operations.scripts import Retrying, ask
+from esbench.track.templates import plain
 from esbench.units import parse_duration
 
-_ALL = Parameter("the index or indices; those of the track by default")
+_ALL = Parameter("the index or indices; those of the track by default", (str, list))
 _QUERY = Parameter("query string parameters", (dict,))
 
 
 def _target(context: TaskContext, otherwise: str = "_all") -> str:
     """The `index` parameter, or all indices of the track, or `otherwise`."""
     if index := context.params.get("index"):
-        return ",".join(index) if isinstance(index, list) else str(index)
+        return plain(index)
     return ",".join(index.name for index in context.indices) or otherwise
 
 
@@ -52,7 +55,7 @@ class CreateIndex(OperationType):
     }
 
     def compile(self, context: TaskContext) -> Program:
-        return ScriptProgram(Retrying(_Create(context, _to_create(context)), context.params))
+        return ScriptProgram(Retrying(_Create(context, _to_create(context)), context.params), context.params)
 
 
 def _to_create(context: TaskContext) -> tuple[Index, ...]:
@@ -63,6 +66,10 @@ def _to_create(context: TaskContext) -> tuple[Index, ...]:
             raise TrackError('create-index with a "body" needs an "index"', where=context.where)
         return (Index(wanted, params["body"]),)
     if wanted is None:
+        if not context.indices:
+            raise TrackError(
+                "the track has no index to create", where=context.where, hint='give the operation "index" and "body"'
+            )
         return context.indices
     names = [wanted] if isinstance(wanted, str) else list(wanted)
     known = {index.name: index for index in context.indices}
@@ -99,25 +106,30 @@ class DeleteIndex(OperationType):
     admin = True
     parameters = {
         "index": Parameter("the index or indices; those of the track by default", (str, list)),
-        "only-if-exists": Parameter("a missing index is no failure", (bool, str), True),
+        "only-if-exists": Parameter("a missing index is no failure", (bool,), True),
         "request-params": _QUERY,
     }
 
     def compile(self, context: TaskContext) -> Program:
-        return ScriptProgram(Retrying(_Delete(context), context.params))
+        names = tuple(name for name in _target(context, "").split(",") if name)
+        if not names:
+            raise TrackError(
+                "the track has no index to delete", where=context.where, hint='give the operation an "index"'
+            )
+        return ScriptProgram(Retrying(_Delete(context, names), context.params), context.params)
 
 
 @dataclass(frozen=True)
 class _Delete:
     context: TaskContext
+    names: tuple[str, ...]
 
     async def run(self, session: Session) -> Verdict:
-        names = [name for name in _target(self.context, "").split(",") if name]
         accept = (404,) if flag(self.context.params.get("only-if-exists"), True) else ()
-        for name in names:
+        for name in self.names:
             await ask(session, "DELETE", f"/{quote(name, safe='*')}", params=_query(self.context), accept=accept)
             self.context.ledger.empty(name)
-        return Verdict(len(names))
+        return Verdict(len(self.names))
 
 
 class Refresh(OperationType):
@@ -127,7 +139,8 @@ class Refresh(OperationType):
     parameters = {"index": _ALL, "request-params": _QUERY}
 
     def compile(self, context: TaskContext) -> Program:
-        return ScriptProgram(Retrying(_Post(f"/{_target(context)}/_refresh", _query(context)), context.params))
+        script = _Post(f"/{_target(context)}/_refresh", _query(context))
+        return ScriptProgram(Retrying(script, context.params), context.params)
 
 
 @dataclass(frozen=True)
@@ -136,8 +149,7 @@ class _Post:
     params: Mapping[str, Any]
 
     async def run(self, session: Session) -> Verdict:
-        await ask(session, "POST", self.path, params=self.params)
-        return Verdict()
+        return judge_shards((await ask(session, "POST", self.path, params=self.params)).json())
 
 
 class ForceMerge(OperationType):
@@ -148,7 +160,7 @@ class ForceMerge(OperationType):
         "index": _ALL,
         "max-num-segments": Parameter("how many segments a shard may keep", (int,)),
         "mode": Parameter("blocking, or polling of the task", default="blocking", choices=("blocking", "polling")),
-        "poll-period": Parameter("seconds between polls", (int, float, str), 10),
+        "poll-period": Parameter("seconds between polls", SECONDS, 10, duration=True),
     }
 
     def compile(self, context: TaskContext) -> Program:
@@ -156,9 +168,10 @@ class ForceMerge(OperationType):
         query = {"max_num_segments": params["max-num-segments"]} if params.get("max-num-segments") else {}
         path = f"/{_target(context)}/_forcemerge"
         if params.get("mode") == "polling":
-            poll_s = parse_duration(params.get("poll-period", 10), context.where)
-            return ScriptProgram(_PollingMerge(path, {**query, "wait_for_completion": "false"}, poll_s))
-        return ScriptProgram(_Post(path, query))
+            period = params.get("poll-period")
+            poll_s = 10.0 if period is None else parse_duration(period)
+            return ScriptProgram(_PollingMerge(path, {**query, "wait_for_completion": "false"}, poll_s), params)
+        return ScriptProgram(_Post(path, query), params)
 
 
 @dataclass(frozen=True)
@@ -172,9 +185,11 @@ class _PollingMerge:
         task = started.get("task")
         if task is None:
             raise RequestFailed("bad response", "this version cannot force-merge in the background: use mode blocking")
-        while not (await ask(session, "GET", f"/_tasks/{task}")).json().get("completed"):
+        while not (status := (await ask(session, "GET", f"/_tasks/{task}")).json()).get("completed"):
             await asyncio.sleep(self.poll_s)
-        return Verdict()
+        if error := status.get("error"):
+            return Verdict(0, "force-merge failed", reason_of(error))
+        return judge_shards(status.get("response"))
 
 
 class IndexStats(OperationType):
@@ -182,7 +197,7 @@ class IndexStats(OperationType):
     doc = "Index statistics, optionally until a value is as expected."
     admin = True
     parameters = {
-        "index": Parameter("the index or indices; all by default"),
+        "index": Parameter("the index or indices; all by default", (str, list)),
         "condition": Parameter('{"path": "_all.total.merges.current", "expected-value": 0}', (dict,)),
     }
 
@@ -190,8 +205,8 @@ class IndexStats(OperationType):
         condition = context.params.get("condition")
         if condition is not None and not {"path", "expected-value"} <= set(condition):
             raise TrackError('"condition" needs "path" and "expected-value"', where=context.where)
-        path = f"/{context.params.get('index', '_all')}/_stats"
-        return ScriptProgram(Retrying(_Stats(path, condition), context.params))
+        path = f"/{plain(context.params.get('index') or '_all')}/_stats"
+        return ScriptProgram(Retrying(_Stats(path, condition), context.params), context.params)
 
 
 @dataclass(frozen=True)
@@ -222,20 +237,24 @@ class AssertCount(OperationType):
 
     def check(self, params: Mapping[str, Any], where: str) -> None:
         super().check(params, where)
-        expected = params.get("expected", "acknowledged")
+        expected = params.get("expected")
         if isinstance(expected, str) and expected != "acknowledged" and not expected.isdigit():
             raise TrackError(f'"expected" must be a number or "acknowledged", not "{expected}"', where=where)
 
     def compile(self, context: TaskContext) -> Program:
-        return ScriptProgram(_Count(context.default_index(), _expected(context)))
+        return ScriptProgram(_Count(context.default_index(), _expected(context)), context.params)
 
 
 def _expected(context: TaskContext) -> int:
-    expected = context.params.get("expected", "acknowledged")
-    if expected != "acknowledged":
+    expected = context.params.get("expected")
+    if expected not in (None, "acknowledged"):
         return int(expected)
-    pattern = context.default_index()
-    return sum(n for name, n in context.before.acknowledged.items() if fnmatch.fnmatch(name, pattern))
+    patterns = context.default_index().split(",")
+    return sum(
+        documents
+        for name, documents in context.before.acknowledged.items()
+        if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+    )
 
 
 ASSERTION_FAILED = "wrong count"

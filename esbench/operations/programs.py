@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from esbench.errors import TrackError
-from esbench.operations.base import Exchange, OperationType, Script, TaskContext, Verdict
+from esbench.operations.base import Exchange, OperationType, Reply, Script, Session, TaskContext, Verdict
 from esbench.track.templates import Layout, RequestTemplate
 from esbench.track.variables import SequenceSource, Source, SourceContext, make_sources
 
@@ -63,7 +63,7 @@ class TemplateProgram:
     def close(self) -> None:
         for name, source in zip(self._layout.variables, self._sources, strict=True):
             if isinstance(source, SequenceSource):
-                self._ledger.next_values[name] = source.next_value
+                self._ledger.next_values[name] = max(source.next_value, self._ledger.next_values.get(name, 0))
 
 
 class TemplateClientProgram:
@@ -97,14 +97,36 @@ class ScriptProgram:
     finite = False
     feed_waits = 0
 
-    def __init__(self, script: Script) -> None:
-        self._script = script
+    def __init__(self, script: Script, params: Mapping[str, Any]) -> None:
+        headers = common_headers(params)
+        self._script = _WithHeaders(script, headers) if headers else script
 
     def client(self, slot: int, headers: bytes) -> Script:
         return self._script
 
     def close(self) -> None:
         """Nothing is held."""
+
+
+@dataclass(frozen=True)
+class _WithHeaders:
+    """A script whose requests carry the operation's own headers."""
+
+    script: Script
+    headers: Mapping[str, str]
+
+    async def run(self, session: Session) -> Verdict:
+        return await self.script.run(_HeaderSession(session, self.headers))
+
+
+@dataclass(frozen=True)
+class _HeaderSession:
+    session: Session
+    headers: Mapping[str, str]
+
+    async def request(self, method: str, path: str, **keys: Any) -> Reply:
+        headers = {**self.headers, **(keys.pop("headers", None) or {})}
+        return await self.session.request(method, path, headers=headers, **keys)
 
 
 def source_context(context: TaskContext) -> SourceContext:

@@ -1,6 +1,6 @@
 """docs/reference/operations.md, written from what validates the parameters.
 
-    python -m esbench.operations.reference > docs/reference/operations.md
+python -m esbench.operations.reference > docs/reference/operations.md
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from esbench.operations import builtin_operations
-from esbench.operations.base import COMMON, OperationType, Parameter
+from esbench.operations.base import COMMON, KIND_NAMES, OperationType, Parameter
 from esbench.registry import Registry
 
 _HEAD = """# Operation types
@@ -50,13 +50,10 @@ def _table(parameters: Mapping[str, Parameter]) -> Iterator[str]:
     yield "| parameter | type | default | meaning |"
     yield "|---|---|---|---|"
     for name, parameter in parameters.items():
-        kinds = " or ".join(_KINDS[kind] for kind in parameter.kinds)
+        kinds = " or ".join(KIND_NAMES[kind] for kind in parameter.kinds)
         default = "**mandatory**" if parameter.required else _default(parameter.default)
         choices = f" ({', '.join(parameter.choices)})" if parameter.choices else ""
         yield f"| `{name}` | {kinds}{choices} | {default} | {parameter.doc} |"
-
-
-_KINDS = {str: "text", int: "whole number", float: "number", bool: "boolean", dict: "object", list: "list"}
 
 
 def _default(value: object) -> str:

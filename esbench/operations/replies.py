@@ -20,10 +20,19 @@ def http_failure(status: int, body: bytes) -> Verdict:
         error = decoded.get("error")
         if isinstance(error, dict):
             kind = f"HTTP {status} {error.get('type', '')}".rstrip()
-            reason = str(error.get("reason") or reason)
-        elif isinstance(error, str):
-            reason = error
+        if error:
+            reason = reason_of(error) or reason
     return Verdict(0, kind, reason[:_EXAMPLE_LENGTH])
+
+
+def reason_of(error: object) -> str:
+    """What an `error` of a reply says, with its root cause where that says something else."""
+    if not isinstance(error, dict):
+        return str(error)
+    reason = str(error.get("reason") or "")
+    causes = error.get("root_cause") or [error.get("caused_by")]
+    cause = causes[0].get("reason") if isinstance(causes[0], dict) else None
+    return f"{reason}: {cause}" if cause and str(cause) not in reason else reason
 
 
 def judge_plain(status: int, body: bytes, drawn: object) -> Verdict:
@@ -59,16 +68,19 @@ def judge_search(status: int, body: bytes, drawn: object) -> Verdict:
         return Verdict(0, "bad response", f"not JSON: {body[:80]!r}")
     if decoded.get("timed_out"):
         return Verdict(0, "search timed out", "the server gave up before all shards had answered")
-    shards = decoded.get("_shards", {})
-    if shards.get("failed"):
-        failures = shards.get("failures") or [{}]
-        reason = failures[0].get("reason", {})
-        return Verdict(
-            0,
-            "shard failures",
-            f"{shards['failed']} of {shards.get('total')} shards failed: {reason}"[:_EXAMPLE_LENGTH],
-        )
-    return GOOD
+    return judge_shards(decoded)
+
+
+def judge_shards(decoded: Any) -> Verdict:
+    """A decoded reply that counts shards: good when none of them failed."""
+    shards = decoded.get("_shards", {}) if isinstance(decoded, dict) else {}
+    if not shards.get("failed"):
+        return GOOD
+    failures = shards.get("failures") or [{}]
+    reason = reason_of(failures[0].get("reason", ""))
+    return Verdict(
+        0, "shard failures", f"{shards['failed']} of {shards.get('total')} shards failed: {reason}"[:_EXAMPLE_LENGTH]
+    )
 
 
 def judge_bulk(status: int, body: bytes, documents: int) -> Verdict:
@@ -89,7 +101,7 @@ def judge_bulk(status: int, body: bytes, documents: int) -> Verdict:
             name = error.get("type", "") if isinstance(error, dict) else str(error)
             kind = f"bulk item {result.get('status')} {name}".rstrip()
             failed[kind] = failed.get(kind, 0) + 1
-            example = example or str(error.get("reason") if isinstance(error, dict) else error)
+            example = example or reason_of(error)
     if not failed:
         return Verdict(documents)
     worst = max(failed, key=lambda kind: failed[kind])

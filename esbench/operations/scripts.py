@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from esbench.operations.base import Reply, RequestFailed, Script, Session, Verdict, flag
+from esbench.operations.base import CONNECTION_ERRORS, Reply, RequestFailed, Script, Session, Verdict, flag
 from esbench.operations.replies import http_failure
 from esbench.units import parse_duration
 
@@ -29,32 +29,45 @@ async def ask(
     return reply
 
 
-@dataclass(frozen=True)
 class Retrying:
     """A script that is tried again, with Rally's parameters and their meaning.
 
-    `retry-until-success` tries for ever and implies `retry-on-error`; `retries` further tries at most otherwise.
+    `retry-until-success` tries for ever, `retries` so many further times; what a script calls unsuccessful is tried
+    again when there is either `retry-on-error` or `retry-until-success`. A failed request is, where `retry-on-timeout`
+    says so, when the next try may succeed (a timeout, no connection, an overloaded server); what the server refused
+    is only with `retry-on-error`.
     """
 
-    script: Script
-    params: Mapping[str, Any]
+    def __init__(self, script: Script, params: Mapping[str, Any]) -> None:
+        until_success = flag(params.get("retry-until-success"))
+        self._script = script
+        self._tries = math.inf if until_success else 1 + (params.get("retries") or 0)
+        self._on_timeout = flag(params.get("retry-on-timeout"), True)
+        self._on_refusal = flag(params.get("retry-on-error"))
+        self._on_error = until_success or self._on_refusal
+        wait = params.get("retry-wait-period")
+        self._wait_s = 0.5 if wait is None else parse_duration(wait)
 
     async def run(self, session: Session) -> Verdict:
-        until_success = flag(self.params.get("retry-until-success"))
-        retries = int(self.params.get("retries", 0))
-        on_timeout = flag(self.params.get("retry-on-timeout"), True)
-        on_error = until_success or flag(self.params.get("retry-on-error"))
-        wait_s = parse_duration(self.params.get("retry-wait-period", 0.5))
         tried = 0
         while True:
             tried += 1
+            last = tried >= self._tries
             try:
-                verdict = await self.script.run(session)
+                verdict = await self._script.run(session)
             except RequestFailed as failure:
-                again = on_timeout if failure.kind == "timeout" else on_error
-                if not again or (not until_success and tried > retries):
+                if last or not self._tries_again_after(failure):
                     raise
             else:
-                if verdict.error is None or not on_error or (not until_success and tried > retries):
+                if last or verdict.error is None or not self._on_error:
                     return verdict
-            await asyncio.sleep(wait_s)
+            await asyncio.sleep(self._wait_s)
+
+    def _tries_again_after(self, failure: RequestFailed) -> bool:
+        if failure.kind in _NO_REPLY or failure.kind.startswith(_OVERLOADED):
+            return self._on_timeout
+        return self._on_refusal and failure.kind.startswith("HTTP ")
+
+
+_NO_REPLY = ("timeout", *CONNECTION_ERRORS)
+_OVERLOADED = tuple(f"HTTP {status}" for status in (408, 429, 502, 503, 504))

@@ -19,10 +19,10 @@ class Search(OperationType):
         "index": Parameter("the index or indices; the track's only one by default"),
         "body": Parameter("the search body, with variables", (dict, str)),
         "request-params": Parameter("query string parameters, with variables", (dict,)),
-        "cache": Parameter("the shard request cache; as the index says by default", (bool, str)),
+        "cache": Parameter("the shard request cache; as the index says by default", (bool,)),
         "routing": Parameter("the routing value", (str, int)),
         "results-per-page": Parameter("the number of hits", (int,)),
-        "response-compression-enabled": Parameter("accepted, without effect", (bool, str)),
+        "response-compression-enabled": Parameter("accepted, without effect", (bool,)),
     }
 
     def compile(self, context: TaskContext) -> Program:
@@ -62,21 +62,32 @@ class RawRequest(OperationType):
 
     def check(self, params: Mapping[str, Any], where: str) -> None:
         super().check(params, where)
-        if str(params.get("method", "GET")).upper() not in _METHODS:
+        if str(params.get("method") or "GET").upper() not in _METHODS:
             raise TrackError(f'unknown method "{params["method"]}"', where=where, hint=f"one of {', '.join(_METHODS)}")
+        if not params["path"].startswith("/"):
+            raise TrackError(f'"path" must begin with "/": "{params["path"]}"', where=where)
+        for status in _statuses(params):
+            if not str(status).isdigit():
+                raise TrackError(f'"ignore" takes statuses, say 404, not {status!r}', where=where)
 
     def compile(self, context: TaskContext) -> Program:
         params = context.params
         template = RequestTemplate.of(
-            str(params.get("method", "GET")),
-            str(params["path"]),
+            params.get("method") or "GET",
+            params["path"],
             query=params.get("request-params"),
             headers=common_headers(params),
             body=_lines(params.get("body")),
             where=context.where,
         )
-        ignored = params.get("ignore", ())
-        return TemplateProgram(context, [Request(template, _judge_ignoring(ignored))])
+        return TemplateProgram(context, [Request(template, _judge_ignoring({int(s) for s in _statuses(params)}))])
+
+
+def _statuses(params: Mapping[str, Any]) -> list[Any]:
+    ignored = params.get("ignore")
+    if ignored is None:
+        return []
+    return ignored if isinstance(ignored, list) else [ignored]
 
 
 def _lines(body: Any) -> Any:
@@ -88,8 +99,7 @@ def _lines(body: Any) -> Any:
     return body
 
 
-def _judge_ignoring(ignored: Any) -> Judge:
-    statuses = {int(status) for status in (ignored if isinstance(ignored, list | tuple) else [ignored])}
+def _judge_ignoring(statuses: set[int]) -> Judge:
     if not statuses:
         return judge_plain
 
