@@ -8,11 +8,11 @@ from esbench.registry import Registry
 
 def builtin_operations() -> Registry[OperationType]:
     """Every operation type of esbench, and those that installed packages offer as `esbench.operations`."""
-    from esbench.operations import clusters, documents, indices, search
+    from esbench.operations import bulk, clusters, documents, indices, search
 
     registry: Registry[OperationType] = Registry("operation type")
     for kind in (
-        documents.Bulk,
+        bulk.Bulk,
         documents.Get,
         documents.Index,
         documents.Delete,

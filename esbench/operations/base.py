@@ -257,6 +257,9 @@ COMMON = {
 }
 
 
+REFRESH = Parameter("whether the reply comes after a refresh", (str, bool), choices=("true", "false", "wait_for"))
+
+
 class OperationType:
     """A kind of operation by its name in tracks; subclasses say how it compiles."""
 
