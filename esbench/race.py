@@ -15,6 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from math import isinf
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,7 @@ def run(options: RaceOptions, operations: Registry[OperationType], progress: Pro
                 keeper.add(results, coordinator)
                 for result in results:
                     progress.say(_news(result))
+            interrupts.raise_again()
             setup.finish_cluster(keeper, track, before)
             keeper.finish("complete")
         except Cancelled as cancelled:
@@ -327,7 +329,7 @@ class _RecordKeeper:
 
 
 class _Interrupts:
-    """Ctrl-C and SIGTERM: KeyboardInterrupt until the steps run, then the coordinator's `cancel`."""
+    """Ctrl-C and SIGTERM: KeyboardInterrupt, but while the steps run the coordinator's `cancel`."""
 
     def __init__(self) -> None:
         self._instead: Callable[[], None] | None = None
@@ -344,6 +346,9 @@ class _Interrupts:
 
     def call_instead(self, action: Callable[[], None]) -> None:
         self._instead = action
+
+    def raise_again(self) -> None:
+        self._instead = None
 
     def _handle(self, number: int, frame: object) -> None:
         if self._instead is None:
@@ -411,10 +416,17 @@ def _news(result: TaskResult) -> str:
     figures = [f"{format_number(rate)} {result.throughput.unit}/s"] if rate is not None else []
     times = result.latency_ms or result.service_time_ms or {}
     name = "latency" if result.latency_ms else "service time"
-    figures += [f"{name} {rank} {format_number(times[rank])} ms" for rank in ("p50", "p99") if rank in times]
+    figures += [f"{name} {rank} {_milliseconds(times, rank)}" for rank in ("p50", "p99") if rank in times]
     if result.errors:
         figures.append(f"{result.errors} errors")
     return f"      {', '.join(figures)}"
+
+
+def _milliseconds(times: Mapping[str, float], rank: str) -> str:
+    """A percentile; one that falls among unsent and timed-out requests is longer than all that was measured."""
+    if isinf(times[rank]):
+        return f"> {format_number(times['max'])} ms"
+    return f"{format_number(times[rank])} ms"
 
 
 def _now() -> str:

@@ -1,0 +1,130 @@
+"""The real `esbench race`, as a child process with a small track, for tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from esbench.engine.null import NullServer
+from esbench.record import RaceRecord
+from esbench.store import RaceStore
+
+DOCUMENTS = 500
+TRACK = """
+version: 2
+description: A shop whose orders are loaded and read
+indices: [{name: orders, body: index.json}]
+corpora: [{name: orders, documents: [{document-count: 500, source-file: orders.json}]}]
+variables: [{name: any_id, type: range, from: 1, to: 500}]
+operations:
+  - {name: read, operation-type: get, id: "$[[any_id]]"}
+  - {name: find, operation-type: search, body: {query: {match_all: {}}}}
+challenges:
+  - name: default
+    default: true
+    schedule:
+      - operation: {operation-type: create-index}
+        tags: setup
+      - {operation: {operation-type: bulk, bulk-size: 50}, clients: 2, tags: setup}
+      - {name: closed, operation: read, clients: 2, warmup-iterations: 10, iterations: 50}
+      - {name: paced, operation: read, clients: 4, target-throughput: {{ rate | default(100) }},
+         warmup-time-period: 0.2, time-period: {{ period | default(0.5) }}}
+      - parallel:
+          completed-by: found
+          tasks:
+            - {name: found, operation: find, requests: 30}
+            - {name: beside, operation: read, time-period: 60, think-time: 5ms}
+      - operation: {operation-type: assert-count, expected: acknowledged}
+  - name: endless
+    schedule:
+      - {name: first, operation: read, requests: 20}
+      - {name: paced, operation: read, clients: 4, target-throughput: 50, time-period: 60}
+      - {name: never, operation: read}
+"""
+
+
+@dataclass
+class Outcome:
+    """What a race left behind."""
+
+    code: int
+    stdout: str
+    stderr: str
+    seconds: float
+
+    @property
+    def error(self) -> str:
+        """The only line of an error."""
+        (line,) = [line for line in self.stderr.splitlines() if line.startswith("esbench: ")]
+        assert "Traceback" not in self.stderr
+        return line
+
+
+class Races:
+    """Starts races of one small track with one ESBENCH_HOME; `end` kills what still runs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home = folder / "home"
+        self.track = folder / "shop"
+        self._running: list[subprocess.Popen[str]] = []
+        self.track.mkdir(parents=True)
+        (self.track / "track.yml").write_text(TRACK)
+        (self.track / "index.json").write_text(json.dumps({"settings": {"index.number_of_shards": 3}}))
+        (self.track / "orders.json").write_text("".join(f'{{"n": {number}}}\n' for number in range(DOCUMENTS)))
+
+    def start(self, server: NullServer | str, *arguments: str, home: Path | None = None) -> subprocess.Popen[str]:
+        """A race in a session of its own, whose group a test may signal as a terminal does."""
+        url = server if isinstance(server, str) else server.url
+        command = [sys.executable, "-m", "esbench.cli.main", "race", f"--track-path={self.track}"]
+        process = subprocess.Popen(
+            [*command, f"--target-hosts={url}", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "ESBENCH_HOME": str(home or self.home)},
+            start_new_session=True,
+        )
+        self._running.append(process)
+        return process
+
+    def finish(self, process: subprocess.Popen[str], within_s: float = 30) -> Outcome:
+        begin = time.monotonic()
+        stdout, stderr = process.communicate(timeout=within_s)
+        return Outcome(process.returncode, stdout, stderr, time.monotonic() - begin)
+
+    def run(self, server: NullServer | str, *arguments: str, home: Path | None = None) -> Outcome:
+        return self.finish(self.start(server, *arguments, home=home))
+
+    def record(self, race: str = "last") -> RaceRecord:
+        return RaceStore(self.home).load(race)
+
+    def series(self, race: str) -> list[dict[str, Any]]:
+        file = RaceStore(self.home).folder(race).seconds_file
+        return [json.loads(line) for line in file.read_text().splitlines()]
+
+    def end(self) -> None:
+        for process in self._running:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+
+
+def wait_until(condition: Callable[[], object], within_s: float = 20) -> None:
+    deadline = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to pass"
+        time.sleep(0.02)
+
+
+def press_ctrl_c(process: subprocess.Popen[str]) -> None:
+    """SIGINT to the whole process group, as a terminal sends it."""
+    os.killpg(process.pid, signal.SIGINT)

@@ -1,0 +1,150 @@
+"""A race that is interrupted or killed: what it keeps, how fast it ends, and that nothing runs on."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from driver import NullServerFactory
+from races import Races, press_ctrl_c, wait_until
+
+DRAIN_S = 5
+SOON_S = 4  # for what does not wait for the drain, on a busy machine
+
+
+@pytest.fixture
+def races(tmp_path: Path) -> Iterator[Races]:
+    races = Races(tmp_path)
+    yield races
+    races.end()
+
+
+def children_of(pid: int) -> list[psutil.Process]:
+    return psutil.Process(pid).children(recursive=True)
+
+
+def assert_gone(processes: list[psutil.Process]) -> None:
+    _, alive = psutil.wait_procs(processes, timeout=SOON_S)
+    assert alive == []
+
+
+@pytest.mark.parametrize("how", ["Ctrl-C", "SIGTERM"])
+def test_an_interrupt_keeps_what_was_measured(null_server: NullServerFactory, races: Races, how: str) -> None:
+    server = null_server()
+    process = races.start(server, "--challenge=endless", "--workers=2")
+    wait_until(lambda: server.counts().requests > 60)
+    children = children_of(process.pid)
+    assert len(children) == 2
+    press_ctrl_c(process) if how == "Ctrl-C" else process.terminate()
+    outcome = races.finish(process)
+    assert outcome.code == 130
+    assert outcome.seconds < SOON_S  # nothing was in flight that had to be awaited
+    record = races.record()
+    assert (record.status, record.failure) == ("cancelled", None)
+    assert f"esbench: cancelled; what was measured is in race {record.race_id}" in outcome.error
+    assert [task.name for task in record.tasks] == ["first", "paced"]
+    assert sum(task.requests for task in record.tasks) == server.counts().by_class["GET /*/_doc/*"]
+    assert all(task.errors == 0 for task in record.tasks)
+    assert "throughput" in outcome.stdout
+    assert_gone(children)
+
+
+def test_an_interrupt_waits_for_what_is_in_flight_but_not_for_ever(
+    null_server: NullServerFactory, races: Races
+) -> None:
+    server = null_server({"rules": [{"path": "_doc", "first": 40, "fault": "hang"}]})
+    process = races.start(server, "--challenge=endless")
+    wait_until(lambda: server.counts().by_class.get("GET /*/_doc/*", 0) >= 43)
+    time.sleep(0.2)
+    press_ctrl_c(process)
+    outcome = races.finish(process)
+    assert outcome.code == 130
+    assert DRAIN_S - 0.5 < outcome.seconds < DRAIN_S + SOON_S
+    paced = races.record().tasks[-1]
+    assert paced.error_kinds["cancelled"].count == 4
+
+
+def test_a_second_interrupt_ends_at_once(null_server: NullServerFactory, races: Races) -> None:
+    server = null_server({"rules": [{"path": "_doc", "first": 40, "fault": "hang"}]})
+    process = races.start(server, "--challenge=endless")
+    wait_until(lambda: server.counts().by_class.get("GET /*/_doc/*", 0) >= 43)
+    children = children_of(process.pid)
+    press_ctrl_c(process)
+    time.sleep(0.5)
+    press_ctrl_c(process)
+    outcome = races.finish(process)
+    assert outcome.code == 130
+    assert outcome.seconds < SOON_S
+    record = races.record()
+    assert (record.status, [task.name for task in record.tasks]) == ("cancelled", ["first"])
+    assert races.series(record.race_id)
+    assert_gone(children)
+
+
+def test_an_interrupt_before_the_first_request_leaves_nothing(null_server: NullServerFactory, races: Races) -> None:
+    server = null_server({"rules": [{"path": "^/$", "delay": {"type": "constant", "ms": 1_800}}]})
+    process = races.start(server)
+    wait_until(lambda: server.counts().requests == 1)
+    press_ctrl_c(process)
+    outcome = races.finish(process)
+    assert (outcome.code, outcome.error) == (130, "esbench: cancelled")
+    assert outcome.seconds < SOON_S
+    assert list((races.home / "races").iterdir()) == []
+    assert list((races.home / "running").iterdir()) == []
+
+
+def test_an_interrupt_while_statistics_are_read_is_heard(null_server: NullServerFactory, races: Races) -> None:
+    """Before the steps, and after them."""
+    server = null_server({"rules": [{"path": "_nodes/stats", "fault": "hang"}]})
+    process = races.start(server, "--include-tasks=closed")
+    wait_until(lambda: any("_nodes/stats" in name for name in server.counts().by_class))
+    press_ctrl_c(process)
+    outcome = races.finish(process)
+    assert outcome.code == 130
+    assert outcome.seconds < SOON_S
+    assert races.record().status == "cancelled"
+
+    server.use({"rules": [{"path": "_nodes/stats", "first": 2, "fault": "hang"}]})
+    process = races.start(server, "--include-tasks=closed")
+    wait_until(lambda: server.counts().by_class.get("GET /*/_doc/*", 0) == 120)
+    time.sleep(0.5)
+    press_ctrl_c(process)
+    outcome = races.finish(process)
+    assert outcome.code == 130
+    assert outcome.seconds < SOON_S
+    record = races.record()
+    assert (record.status, [task.requests for task in record.tasks]) == ("cancelled", [100])
+
+
+def test_a_killed_worker_fails_the_race_by_name(null_server: NullServerFactory, races: Races) -> None:
+    server = null_server()
+    process = races.start(server, "--challenge=endless", "--workers=2")
+    wait_until(lambda: server.counts().requests > 60)
+    children = children_of(process.pid)
+    min(children, key=lambda child: child.cmdline()[-1]).kill()
+    outcome = races.finish(process)
+    assert outcome.code == 1
+    assert outcome.seconds < SOON_S
+    assert 'task "paced": load worker 0 ended unexpectedly (killed by SIGKILL)' in outcome.error
+    record = races.record()
+    assert record.status == "failed"
+    assert record.failure is not None
+    assert "load worker 0" in record.failure
+    assert [task.name for task in record.tasks] == ["first"]
+    assert races.series(record.race_id)
+    assert_gone(children)
+
+
+def test_nothing_outlives_a_race_that_is_killed(null_server: NullServerFactory, races: Races) -> None:
+    server = null_server()
+    process = races.start(server, "--challenge=endless", "--workers=2")
+    wait_until(lambda: server.counts().requests > 60)
+    children = children_of(process.pid)
+    process.send_signal(signal.SIGKILL)
+    assert_gone(children)
+    record = races.record()
+    assert (record.status, [task.name for task in record.tasks]) == ("running", ["first"])  # the evidence
