@@ -6,16 +6,11 @@ variable and no configuration file.
 
 from __future__ import annotations
 
-import json
 import shutil
-import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from math import isinf
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +22,16 @@ from esbench.engine.base import Endpoint
 from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
 from esbench.engine.external import ExternalEngine
 from esbench.engine.progress import Progress
-from esbench.errors import ClusterError, EsbenchError, RaceError
+from esbench.errors import ClusterError, EsbenchError
+from esbench.interrupts import Interrupts
+from esbench.keeper import RecordKeeper, now
 from esbench.load.coordinator import Cancelled, Coordinator, StepFailed
-from esbench.load.measurements import seconds_line
 from esbench.load.messages import Stock, Target
-from esbench.load.recorder import Second
 from esbench.locks import RaceLock, end_other_races, other_races
-from esbench.model import Challenge, Step, Track
+from esbench.model import Challenge, Track
+from esbench.news import CorpusNews, announcement, news
 from esbench.operations.base import OperationType
-from esbench.record import ClusterFacts, CorpusFacts, NodeFacts, RaceRecord, TaskResult, TrackFacts
+from esbench.record import ClusterFacts, CorpusFacts, NodeFacts, RaceRecord, TrackFacts
 from esbench.registry import Registry
 from esbench.store import RaceFolder, RaceStore
 from esbench.telemetry import statistics
@@ -45,7 +41,6 @@ from esbench.track.loader import load_track
 from esbench.track.prepared import PreparedDocuments
 from esbench.track.rendering import RenderContext
 from esbench.track.selection import choose_challenge, corpora_needed, select_tasks
-from esbench.units import format_duration, format_number
 
 
 @dataclass(frozen=True)
@@ -81,7 +76,7 @@ def run(options: RaceOptions, operations: Registry[OperationType], progress: Pro
     Raises an EsbenchError when it could not begin. What was measured before a failure or Ctrl-C is in the record.
     """
     with ExitStack() as stack:
-        interrupts = stack.enter_context(_Interrupts())
+        interrupts = stack.enter_context(Interrupts())
         folder = stack.enter_context(_race_folder(options))
         stack.enter_context(RaceLock(options.home, options.race_id))
         _see_to_other_races(options, progress)
@@ -98,7 +93,7 @@ def run(options: RaceOptions, operations: Registry[OperationType], progress: Pro
         setup = _SetUp(options, operations, progress, folder, stack)
         track, challenge = setup.load_track()
         record = setup.first_record(track, challenge)
-        keeper = stack.enter_context(_RecordKeeper(folder, record))
+        keeper = stack.enter_context(RecordKeeper(folder, record))
         try:
             documents = setup.prepare_corpora(track, challenge)
             target, before = setup.start_cluster(keeper, track, documents)
@@ -106,21 +101,21 @@ def run(options: RaceOptions, operations: Registry[OperationType], progress: Pro
             stock = Stock(track.indices, track.corpora, documents, track.variables)
             interrupts.call_instead(coordinator.cancel)
             for number, step in enumerate(challenge.steps):
-                progress.say(_announcement(number, challenge, step))
+                progress.say(announcement(number, challenge, step))
                 results = coordinator.run(number, step, target, stock, keeper.observe)
-                keeper.add(results, coordinator)
+                keeper.add(results, coordinator.drivers)
                 for result in results:
-                    progress.say(_news(result))
+                    progress.say(news(result))
             interrupts.raise_again()
             setup.finish_cluster(keeper, track, before)
             keeper.finish("complete")
         except Cancelled as cancelled:
-            keeper.add(cancelled.results, coordinator)
+            keeper.add(cancelled.results, coordinator.drivers)
             keeper.finish("cancelled")
         except KeyboardInterrupt:
             keeper.finish("cancelled")
         except StepFailed as failed:
-            keeper.add(failed.results, coordinator)
+            keeper.add(failed.results, coordinator.drivers)
             keeper.finish("failed", setup.explain(failed.error))
         except EsbenchError as error:
             keeper.finish("failed", setup.explain(error))
@@ -183,7 +178,7 @@ class _SetUp:
         return RaceRecord(
             race_id=options.race_id,
             status="running",
-            started_at=_now(),
+            started_at=now(),
             track=TrackFacts(track.name, str(track.path), track.digest),
             challenge=challenge.name,
             esbench=environment.esbench_facts(),
@@ -203,11 +198,11 @@ class _SetUp:
             corpora_needed(track, challenge),
             cache=self._options.home / "cache" / "corpora",
             track_dir=track.path.parent,
-            progress=_CorpusProgress(self._progress),
+            progress=CorpusNews(self._progress),
         )
 
     def start_cluster(
-        self, keeper: _RecordKeeper, track: Track, documents: tuple[PreparedDocuments, ...]
+        self, keeper: RecordKeeper, track: Track, documents: tuple[PreparedDocuments, ...]
     ) -> tuple[Target, statistics.Snapshot]:
         """Start the node where it is ours; the target of the load, and the cluster's counters before it."""
         if self._endpoint is None:
@@ -226,7 +221,7 @@ class _SetUp:
         target = Target(hosts, client_options, Dialect(self._info.distribution, (major, minor)))
         return target, statistics.take(self._cluster, [index.name for index in track.indices])
 
-    def finish_cluster(self, keeper: _RecordKeeper, track: Track, before: statistics.Snapshot) -> None:
+    def finish_cluster(self, keeper: RecordKeeper, track: Track, before: statistics.Snapshot) -> None:
         """Put what the race did to the cluster into the record."""
         names = [index.name for index in track.indices]
         after = statistics.take(self._cluster, names)
@@ -288,87 +283,6 @@ class _SetUp:
         )
 
 
-class _RecordKeeper:
-    """The record as it grows: saved after every step, in a thread, while the next step runs."""
-
-    def __init__(self, folder: RaceFolder, record: RaceRecord) -> None:
-        self.record = record
-        self._folder = folder
-        self._saver = ThreadPoolExecutor(1, thread_name_prefix="record")
-        self._saving: Future[None] | None = None
-        self._lines: list[bytes] = []
-
-    def __enter__(self) -> _RecordKeeper:
-        self._folder.save(self.record)
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        if self.record.status == "running":
-            self.finish("failed", str(exc[1]) if exc[1] else None)
-        self._saver.shutdown()
-
-    def observe(self, task: str, second: Second) -> None:
-        """Keep a closed second; the series is written with the others of its moment."""
-        self._folder.append_seconds(json.dumps(seconds_line(task, second)).encode() + b"\n")
-
-    def add(self, results: tuple[TaskResult, ...], coordinator: Coordinator) -> None:
-        self.record = replace(self.record, tasks=(*self.record.tasks, *results), drivers=coordinator.drivers)
-        self.save()
-
-    def save(self) -> None:
-        """Save in the background; an error of the save before it is raised here."""
-        if self._saving is not None:
-            self._saving.result()
-        self._saving = self._saver.submit(self._folder.save, self.record)
-
-    def finish(self, status: str, failure: str | None = None) -> None:
-        self.record = replace(self.record, status=status, finished_at=_now(), failure=failure)
-        self.save()
-        if self._saving is not None:
-            self._saving.result()
-
-
-class _Interrupts:
-    """Ctrl-C and SIGTERM: KeyboardInterrupt, but while the steps run the coordinator's `cancel`."""
-
-    def __init__(self) -> None:
-        self._instead: Callable[[], None] | None = None
-        self._before: dict[int, Any] = {}
-
-    def __enter__(self) -> _Interrupts:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            self._before[number] = signal.signal(number, self._handle)
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def call_instead(self, action: Callable[[], None]) -> None:
-        self._instead = action
-
-    def raise_again(self) -> None:
-        self._instead = None
-
-    def _handle(self, number: int, frame: object) -> None:
-        if self._instead is None:
-            raise KeyboardInterrupt
-        self._instead()
-
-
-class _CorpusProgress:
-    """Says which corpus is being made, once each."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._said: set[str] = set()
-
-    def __call__(self, what: str, done: int, total: int) -> None:
-        if what not in self._said:
-            self._said.add(what)
-            self._progress.say(f"{what}: {total:,} documents")
-
-
 @contextmanager
 def _race_folder(options: RaceOptions) -> Iterator[RaceFolder]:
     """The race's folder; it is removed again when the race did not begin."""
@@ -401,45 +315,3 @@ def _count_what_is_there(cluster: Cluster, track: Track, challenge: Challenge, c
         reply = cluster.request("GET", f"/{index.name}/_count", ignore=(404,))
         if "count" in reply:
             coordinator.count_as_acknowledged(index.name, int(reply["count"]))
-
-
-def _announcement(number: int, challenge: Challenge, step: Step) -> str:
-    names = ", ".join(task.name for task in step.tasks)
-    return f"[{number + 1}/{len(challenge.steps)}] {names}"
-
-
-def _news(result: TaskResult) -> str:
-    """One line about a task that has ended."""
-    if not result.include_in_reporting:
-        return f"      {format_duration(result.duration_s)}"
-    rate = result.throughput.mean
-    figures = [f"{format_number(rate)} {result.throughput.unit}/s"] if rate is not None else []
-    times = result.latency_ms or result.service_time_ms or {}
-    name = "latency" if result.latency_ms else "service time"
-    figures += [f"{name} {rank} {_milliseconds(times, rank)}" for rank in ("p50", "p99") if rank in times]
-    if result.errors:
-        figures.append(f"{result.errors} errors")
-    return f"      {', '.join(figures)}"
-
-
-def _milliseconds(times: Mapping[str, float], rank: str) -> str:
-    """A percentile; one that falls among unsent and timed-out requests is longer than all that was measured."""
-    if isinf(times[rank]):
-        return f"> {format_number(times['max'])} ms"
-    return f"{format_number(times[rank])} ms"
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def failed_checks(record: RaceRecord) -> bool:
-    """Whether a check of any task failed, for --strict."""
-    return any(check.level != "ok" for task in record.tasks for check in task.checks)
-
-
-def outcome_error(record: RaceRecord) -> EsbenchError | None:
-    """The error that ended a race, to be told after its table."""
-    if record.status != "failed":
-        return None
-    return RaceError(f"the race failed: {record.failure}")

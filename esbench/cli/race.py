@@ -47,8 +47,9 @@ DEFAULT_HEAP = "512m"
 def race(**flags: Any) -> int:
     """Race a track against a cluster and keep the record."""
     from esbench.engine.progress import NoProgress, Progress, TerminalProgress
+    from esbench.errors import RaceError
     from esbench.operations import builtin_operations
-    from esbench.race import failed_checks, outcome_error, run
+    from esbench.race import run
 
     report_file, report_format = flags["report_file"], flags["report_format"]
     check_report_file(report_file, report_format)
@@ -60,12 +61,13 @@ def race(**flags: Any) -> int:
         from esbench.report.tables import summary
 
         print_document(summary(record), flags["form"], report_file, report_format)
-    if (error := outcome_error(record)) is not None:
-        raise error
+    if record.status == "failed":
+        raise RaceError(f"the race failed: {record.failure}")
     if record.status == "cancelled":
         click.echo(f"esbench: cancelled; what was measured is in race {record.race_id}", err=True)
         return CANCELLED
-    return 1 if flags["strict"] and failed_checks(record) else 0
+    failed_checks = [check for task in record.tasks for check in task.checks if check.level != "ok"]
+    return 1 if flags["strict"] and failed_checks else 0
 
 
 def _options(flags: dict[str, Any]) -> Any:

@@ -1,0 +1,37 @@
+"""Ctrl-C and SIGTERM during a race."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from typing import Any
+
+
+class Interrupts:
+    """Ctrl-C and SIGTERM: KeyboardInterrupt, but while the steps run the coordinator's `cancel`."""
+
+    def __init__(self) -> None:
+        self._instead: Callable[[], None] | None = None
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Interrupts:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._before[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def call_instead(self, action: Callable[[], None]) -> None:
+        """From now on an interrupt calls `action`."""
+        self._instead = action
+
+    def raise_again(self) -> None:
+        """From now on an interrupt raises KeyboardInterrupt."""
+        self._instead = None
+
+    def _handle(self, number: int, frame: object) -> None:
+        if self._instead is None:
+            raise KeyboardInterrupt
+        self._instead()

@@ -1,0 +1,59 @@
+"""A race's record as it grows, on disk at every moment: a crash leaves what was measured until then."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from esbench.load.measurements import seconds_line
+from esbench.load.recorder import Second
+from esbench.record import DriverFacts, RaceRecord, TaskResult
+from esbench.store import RaceFolder
+
+
+class RecordKeeper:
+    """The record as it grows: saved after every step, in a thread, while the next step runs."""
+
+    def __init__(self, folder: RaceFolder, record: RaceRecord) -> None:
+        self.record = record
+        self._folder = folder
+        self._saver = ThreadPoolExecutor(1, thread_name_prefix="record")
+        self._saving: Future[None] | None = None
+
+    def __enter__(self) -> RecordKeeper:
+        self._folder.save(self.record)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self.record.status == "running":
+            self.finish("failed", str(exc[1]) if exc[1] else None)
+        self._saver.shutdown()
+
+    def observe(self, task: str, second: Second) -> None:
+        """Keep a closed second of a task."""
+        self._folder.append_seconds(json.dumps(seconds_line(task, second)).encode() + b"\n")
+
+    def add(self, results: tuple[TaskResult, ...], drivers: tuple[DriverFacts, ...]) -> None:
+        """Keep the results of a step, and what its workers used until now."""
+        self.record = replace(self.record, tasks=(*self.record.tasks, *results), drivers=drivers)
+        self.save()
+
+    def save(self) -> None:
+        """Save in the background; an error of the save before it is raised here."""
+        if self._saving is not None:
+            self._saving.result()
+        self._saving = self._saver.submit(self._folder.save, self.record)
+
+    def finish(self, status: str, failure: str | None = None) -> None:
+        """Save the record of a race that is over; RecordError when it cannot be written."""
+        self.record = replace(self.record, status=status, finished_at=now(), failure=failure)
+        self.save()
+        if self._saving is not None:
+            self._saving.result()
+
+
+def now() -> str:
+    """The time of day, ISO 8601 in UTC, to the millisecond."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,51 @@
+"""What a race says while it runs: a line for each step and for each task that has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isinf
+
+from esbench.engine.progress import Progress
+from esbench.model import Challenge, Step
+from esbench.record import TaskResult
+from esbench.units import format_duration, format_number
+
+
+def announcement(number: int, challenge: Challenge, step: Step) -> str:
+    """The step that begins: `[7/13] get-by-id`."""
+    names = ", ".join(task.name for task in step.tasks)
+    return f"[{number + 1}/{len(challenge.steps)}] {names}"
+
+
+def news(result: TaskResult) -> str:
+    """One line about a task that has ended."""
+    if not result.include_in_reporting:
+        return f"      {format_duration(result.duration_s)}"
+    rate = result.throughput.mean
+    figures = [f"{format_number(rate)} {result.throughput.unit}/s"] if rate is not None else []
+    times = result.latency_ms or result.service_time_ms or {}
+    name = "latency" if result.latency_ms else "service time"
+    figures += [f"{name} {rank} {_milliseconds(times, rank)}" for rank in ("p50", "p99") if rank in times]
+    if result.errors:
+        figures.append(f"{result.errors} errors")
+    return f"      {', '.join(figures)}"
+
+
+def _milliseconds(times: Mapping[str, float], rank: str) -> str:
+    """A percentile; one that falls among unsent and timed-out requests is longer than all that was measured."""
+    if isinf(times[rank]):
+        return f"> {format_number(times['max'])} ms"
+    return f"{format_number(times[rank])} ms"
+
+
+class CorpusNews:
+    """Says which corpus is being made, once each."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._said: set[str] = set()
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        if what not in self._said:
+            self._said.add(what)
+            self._progress.say(f"{what}: {total:,} documents")
