@@ -64,6 +64,19 @@ class RaceError(EsbenchError):
     """A race could not be finished; what was measured until then is in its record."""
 
 
+def closest(word: str, names: Iterable[str]) -> str | None:
+    """The name that a mistyped word is nearest to, whatever its case; None when none is near."""
+    by_case = {name.lower(): name for name in sorted(names)}
+    close = difflib.get_close_matches(word.lower(), by_case, n=1, cutoff=0.6)
+    return by_case[close[0]] if close else None
+
+
+def nearest(word: str, allowed: Iterable[str]) -> str:
+    """A hint without the list: `did you mean "x"?`, or nothing when no name is near."""
+    close = closest(word, allowed)
+    return f'did you mean "{close}"?' if close else ""
+
+
 def did_you_mean(word: str, allowed: Iterable[str]) -> str:
     """A hint for a mistyped name: `did you mean "x"?` and the allowed names, at most twenty of them."""
     names = sorted(allowed)
@@ -72,9 +85,3 @@ def did_you_mean(word: str, allowed: Iterable[str]) -> str:
     guess = nearest(word, names)
     more = f" and {len(names) - 20} more" if len(names) > 20 else ""
     return f"{guess}{' ' if guess else ''}known: {', '.join(names[:20])}{more}"
-
-
-def nearest(word: str, allowed: Iterable[str]) -> str:
-    """A hint without the list: `did you mean "x"?`, or nothing when no name is near."""
-    close = difflib.get_close_matches(word, sorted(allowed), n=1, cutoff=0.6)
-    return f'did you mean "{close[0]}"?' if close else ""

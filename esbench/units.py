@@ -40,9 +40,7 @@ def parse_duration(value: object, where: str = "") -> float:
     """Seconds from a number of seconds or text with a unit: 90, "90", "500ms", "5m", "1h"."""
     number, unit = _split(value, where, "a duration", 'say 30, "500ms" or "5m"')
     if unit and unit not in _SECONDS:
-        raise UsageError(
-            f'"{value}" has no known unit of time', where=where, hint=f"units: {', '.join(_SECONDS)}"
-        )
+        raise UsageError(f'"{value}" has no known unit of time', where=where, hint=f"units: {', '.join(_SECONDS)}")
     return number * _SECONDS[unit or "s"]
 
 
