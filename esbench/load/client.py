@@ -62,7 +62,8 @@ class Client:
         """Fail the request in flight when its time is over."""
         connection = self._connection
         if connection.in_flight and now_ns >= connection.deadline_ns:
-            connection.fail(TIMEOUT, f"no reply from {self._route.host} within {self._timeout_ns / NS:g} s")
+            allowed_s = (connection.deadline_ns - connection.sent_ns) / NS
+            connection.fail(TIMEOUT, f"no reply from {self._route.host} within {allowed_s:g} s")
 
     def give_up(self, kind: str, detail: str) -> None:
         """Fail now what is in flight."""
@@ -231,7 +232,7 @@ class ScriptClient(Client):
 
     async def _run(self, due_ns: int, warmup: bool) -> None:
         self._warmup = warmup
-        self._first_sent_ns = 0
+        self._first_sent_ns = self._last_received_ns = 0
         begun_ns = clock_ns()
         try:
             verdict = await self._script.run(self)
@@ -239,7 +240,8 @@ class ScriptClient(Client):
             verdict = Verdict(0, failure.kind, failure.detail)
         except asyncio.CancelledError:
             verdict = Verdict(0, "cancelled", "the race was stopped")
-        received_ns = clock_ns() if not self._first_sent_ns else max(self._last_received_ns, self._first_sent_ns)
+            self._last_received_ns = 0
+        received_ns = self._last_received_ns or clock_ns()
         if not self._first_sent_ns:
             self._first_sent(begun_ns)
         self.loop.recorder.completed(due_ns, self.free_ns, self._first_sent_ns, received_ns, warmup, verdict)
@@ -262,6 +264,9 @@ class ScriptClient(Client):
     ) -> Reply:
         """Send one request and wait for its reply, whatever its status; RequestFailed when there is none."""
         if not self._connection.usable:
+            if not self._first_sent_ns:
+                self._first_sent(clock_ns())
+            self._last_received_ns = 0
             await self._reconnect()
         timeout_ns = int(timeout_s * NS) if timeout_s else self._timeout_ns
         self._reply = asyncio.get_running_loop().create_future()

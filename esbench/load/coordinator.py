@@ -19,21 +19,19 @@ from multiprocessing.connection import Connection as Pipe
 from multiprocessing.connection import wait
 from pathlib import Path
 
-from esbench.errors import EsbenchError, RaceError, TrackError
+from esbench.errors import EsbenchError, RaceError
 from esbench.load.checks import WorkerHealth
+from esbench.load.dealing import deal
 from esbench.load.measurements import TaskMeasurements
-from esbench.load.messages import Assignment, Hello, Message, Prepare, RunStep, Stock, Stop, Target, Tick
+from esbench.load.messages import Hello, Message, Prepare, RunStep, Stock, Stop, Target, Tick
 from esbench.load.recorder import Second
-from esbench.load.schedule import check_unit, rate_segments
 from esbench.load.transport import clock_ns
-from esbench.model import Step, Task
+from esbench.model import Step
 from esbench.operations.base import Ledger, OperationType
 from esbench.record import DriverFacts, TaskResult
 from esbench.registry import Registry
 
 NS = 1_000_000_000
-RATE_PER_WORKER = 30_000
-CLIENTS_PER_WORKER = 500
 _START_DELAY_NS = 5_000_000  # until RunStep has reached every worker
 _READY_TIMEOUT_S = 60.0
 _SILENT_S = 20.0  # a worker ticks once a second
@@ -158,7 +156,7 @@ class Coordinator:
         Raises StepFailed when it was aborted and Cancelled after `cancel`, both with the results so far; an
         EsbenchError when it could not begin.
         """
-        dealt = self._deal(step)
+        dealt = deal(step, len(self._workers), self._operations)
         measurements = {
             task.name: TaskMeasurements(
                 task,
@@ -203,27 +201,6 @@ class Coordinator:
             raise StepFailed(error, results)
         return results
 
-    def _deal(self, step: Step) -> dict[int, list[Assignment]]:
-        """Client slots to workers: each task on as few as it needs, beginning where the least was dealt so far."""
-        if step.clients is not None and step.clients < sum(task.clients for task in step.tasks):
-            raise TrackError(
-                f"{step.clients} clients that several tasks share are not supported yet",
-                where=f'parallel of "{step.tasks[0].name}"',
-                hint='leave out the "clients" of the "parallel"',
-            )
-        dealt: dict[int, list[Assignment]] = {worker.number: [] for worker in self._workers}
-        load = dict.fromkeys(dealt, 0)
-        for task in step.tasks:
-            kind = self._operations.get(task.operation.type)
-            check_unit(task.schedule, kind.unit, f'task "{task.name}"')
-            count = min(len(self._workers), workers_needed(task, kind.units_per_request(task.operation.params)))
-            chosen = sorted(dealt, key=lambda number: (load[number], number))[:count]
-            for stripe, number in enumerate(chosen):
-                slots = tuple(range(stripe, task.clients, count))
-                load[number] += len(slots)
-                dealt[number].append(Assignment(task, slots, stripe, count))
-        return dealt
-
     def _await_ready(self, workers: Sequence[_Worker], step: Step, number: int) -> None:
         """Return when all workers are ready, or at once after a cancel."""
         waiting = {worker.number for worker in workers}
@@ -262,12 +239,12 @@ class Coordinator:
                     error = error or message.failure
                 elif isinstance(message, Hello):
                     error = error or message.error
-            for worker in left:
+            for worker in tuple(left):
                 lost = self._lost(worker, running)
                 if lost is not None:
-                    error = error or lost
+                    left.remove(worker)
                     running.give_up_on(worker.number)
-            left = [worker for worker in left if worker.process.poll() is None]
+                    error = error or lost
             if deadline == math.inf and (error is not None or self._cancel_requests):
                 drain_s = self._drain_s if self._cancel_requests else _ABORT_DRAIN_S
                 self._stop(left, Stop(drain_s=drain_s))
@@ -385,18 +362,6 @@ class _RunningStep:
             if measurements.ended:
                 results.append(measurements.result(health))
         return tuple(results)
-
-
-def workers_needed(task: Task, units_per_request: float) -> int:
-    """As few workers as a task needs: splitting it costs queueing (docs/method.md)."""
-    by_clients = math.ceil(task.clients / CLIENTS_PER_WORKER)
-    by_rate = 1
-    if task.schedule.is_open:
-        fastest = max(
-            max(segment.rate_start, segment.rate_end) for segment in rate_segments(task.schedule, units_per_request)
-        )
-        by_rate = math.ceil(fastest / RATE_PER_WORKER)
-    return min(task.clients, max(1, by_clients, by_rate))
 
 
 def _health(workers: Sequence[_Worker], before: dict[int, tuple[int, int]], loop_lag_ns: int) -> WorkerHealth:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import socket
+import struct
 import threading
 import time
 from collections.abc import Iterator
@@ -135,6 +137,34 @@ def test_a_connection_that_was_closed_between_requests_costs_no_request(server: 
     result = driver.run(server.url, get(rate=20, clients=1, requests=15))
     assert (result.requests, result.errors) == (15, 0)
     assert server.counts().connections == 15
+
+
+def test_a_connection_that_is_closed_as_soon_as_it_is_open_is_lost(driver: Driver) -> None:
+    """As a proxy does whose server is gone."""
+    reply = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}"
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve_one_and_cut_the_rest() -> None:
+            first, _ = listener.accept()
+            with first:
+                first.recv(1 << 16)
+                first.sendall(reply)
+            while True:
+                try:
+                    connection, _ = listener.accept()
+                except OSError:
+                    return  # the test is over
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                connection.close()  # with an RST
+
+        thread = threading.Thread(target=serve_one_and_cut_the_rest)
+        thread.start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        result = driver.run(url, task("raw-request", {"path": "/a"}, requests=40, think_time_s=0.005))
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join(5)
+    assert (result.requests, result.errors) == (40, 39)
+    assert set(kinds(result)) <= {"connection lost", "connection refused"}
 
 
 def test_half_of_a_sequence_fails_under_its_name(server: NullServer, driver: Driver) -> None:
