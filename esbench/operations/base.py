@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from esbench.dialect import Dialect
-from esbench.errors import TrackError, UsageError, did_you_mean
+from esbench.errors import TrackError, UsageError, closest, did_you_mean
 from esbench.model import Corpus, Index, Task, Variable
 from esbench.units import parse_duration
 
@@ -205,7 +205,14 @@ class TaskContext:
         )
 
 
-KIND_NAMES = {str: "text", int: "whole number", float: "number", bool: "boolean", dict: "object", list: "list"}
+KIND_NAMES = {
+    str: "text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    dict: "an object",
+    list: "a list",
+}
 
 
 @dataclass(frozen=True)
@@ -275,11 +282,12 @@ class OperationType:
             if params.get(name) is not None:
                 parameter.check(name, params[name], where)
             elif parameter.required:
-                close = [key for key in params if key not in self.parameters and key not in COMMON]
+                unknown = (key for key in params if key not in self.parameters and key not in COMMON)
+                typo = closest(name, unknown)
                 raise TrackError(
                     f'operation type "{self.name}" needs "{name}": {parameter.doc}',
                     where=where,
-                    hint=did_you_mean(name, close) if close else "",
+                    hint=f'it is spelt "{name}", not "{typo}"' if typo else "",
                 )
 
     def units_per_request(self, params: Mapping[str, Any]) -> float:

@@ -50,7 +50,7 @@ def _table(parameters: Mapping[str, Parameter]) -> Iterator[str]:
     yield "| parameter | type | default | meaning |"
     yield "|---|---|---|---|"
     for name, parameter in parameters.items():
-        kinds = " or ".join(KIND_NAMES[kind] for kind in parameter.kinds)
+        kinds = " or ".join(KIND_NAMES[kind].removeprefix("a ").removeprefix("an ") for kind in parameter.kinds)
         default = "**mandatory**" if parameter.required else _default(parameter.default)
         choices = f" ({', '.join(parameter.choices)})" if parameter.choices else ""
         yield f"| `{name}` | {kinds}{choices} | {default} | {parameter.doc} |"

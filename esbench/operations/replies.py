@@ -78,9 +78,8 @@ def judge_shards(decoded: Any) -> Verdict:
         return GOOD
     failures = shards.get("failures") or [{}]
     reason = reason_of(failures[0].get("reason", ""))
-    return Verdict(
-        0, "shard failures", f"{shards['failed']} of {shards.get('total')} shards failed: {reason}"[:_EXAMPLE_LENGTH]
-    )
+    example = f"{shards['failed']} of {shards.get('total')} shards failed{': ' if reason else ''}{reason}"
+    return Verdict(0, "shard failures", example[:_EXAMPLE_LENGTH])
 
 
 def judge_bulk(status: int, body: bytes, documents: int) -> Verdict:

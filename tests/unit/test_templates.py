@@ -227,7 +227,7 @@ def test_a_path_begins_with_a_slash(path: str) -> None:
 
 @pytest.mark.parametrize("path", ["/a b", "/a\tb", "/a\nHost: x", "/a\x7f"])
 def test_a_path_has_no_white_space(path: str) -> None:
-    with pytest.raises(TrackError, match="white space.*say %20"):
+    with pytest.raises(TrackError, match=r"white space.*say %20"):
         RequestTemplate.of("GET", path)
 
 

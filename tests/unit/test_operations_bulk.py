@@ -1,0 +1,186 @@
+"""bulk: every document once, in the version's path, the acknowledged ones in the ledger."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from compiled import ES5, ES6, ES8, HEADERS, compiled, context
+from corpora import from_file, generated, lines
+
+from esbench.errors import TrackError
+from esbench.model import Index
+from esbench.operations import builtin_operations
+from esbench.operations.base import ClientProgram, Exhausted, Ledger, Program, Script
+from esbench.track.prepared import PreparedDocuments
+
+GOOD_REPLY = b'{"took":30,"errors":false,"items":[]}'
+
+
+@pytest.fixture
+def documents(tmp_path: Path) -> PreparedDocuments:
+    return generated(tmp_path, 1000)
+
+
+def all_bulks(program: ClientProgram) -> list[tuple[str, bytes]]:
+    """First line and body of every bulk of a client."""
+    (exchange,) = program.exchanges
+    found = []
+    while True:
+        try:
+            drawn = program.draw()
+        except Exhausted:
+            return found
+        sent = b"".join(bytes(part) for part in exchange.render(drawn))
+        head, _, body = sent.partition(b"\r\n\r\n")
+        assert f"Content-Length: {len(body)}".encode() in head
+        assert b"Content-Type: application/x-ndjson" in head
+        found.append((head.partition(b"\r\n")[0].decode().removesuffix(" HTTP/1.1"), body))
+
+
+def started(program: Program, slot: int = 0) -> ClientProgram:
+    made = program.client(slot, HEADERS)
+    assert not isinstance(made, Script)
+    return made
+
+
+@pytest.mark.parametrize("clients", [1, 3, 8])
+def test_the_clients_together_send_every_document_once(documents: PreparedDocuments, clients: int) -> None:
+    program = compiled(context("bulk", {"bulk-size": 64}, documents=[documents], clients=clients))
+    bodies = [body for slot in range(clients) for _, body in all_bulks(started(program, slot))]
+    assert b"".join(bodies) == documents.path.read_bytes()
+    assert all(body.count(b"\n") <= 128 for body in bodies)
+    assert program.finite
+
+
+def test_a_part_of_the_documents_is_the_first_ones(documents: PreparedDocuments) -> None:
+    ledger = Ledger()
+    params = {"bulk-size": 100, "ingest-percentage": 12.5}
+    program = compiled(context("bulk", params, documents=[documents], ledger=ledger, clients=2))
+    bodies = [body for slot in range(2) for _, body in all_bulks(started(program, slot))]
+    sent = b"".join(bodies)
+    assert sent.count(b"\n") == 250
+    assert documents.path.read_bytes().startswith(sent)
+    program.close()
+    assert ledger.next_values == {"loaded/small": 125}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "path"), [(ES5, "/orders/doc/_bulk"), (ES6, "/orders/_doc/_bulk"), (ES8, "/orders/_bulk")]
+)
+def test_the_path_of_a_bulk_is_that_of_the_version(documents: PreparedDocuments, dialect: Any, path: str) -> None:
+    program = compiled(context("bulk", {"bulk-size": 1000}, documents=[documents], dialect=dialect))
+    assert [line for line, _ in all_bulks(started(program))] == [f"POST {path}"]
+
+
+def test_parameters_of_a_bulk_are_in_its_query(documents: PreparedDocuments) -> None:
+    params = {"bulk-size": "1000", "pipeline": "p 1", "refresh": False, "timeout": "2m", "opaque-id": "load"}
+    program = compiled(context("bulk", params, documents=[documents]))
+    (drawn, (exchange,)) = (started(program).draw(), started(program).exchanges)
+    head = bytes(exchange.render(drawn)[0])
+    assert head.startswith(b"POST /orders/_bulk?pipeline=p+1&refresh=false&timeout=2m HTTP/1.1\r\nHost: node:9200\r\n")
+    assert b"\r\nX-Opaque-Id: load\r\n" in head
+
+
+def test_documents_go_to_the_index_of_their_file(tmp_path: Path) -> None:
+    (tmp_path / "d.json").write_bytes(b"\n".join(lines(10)))
+    one = from_file(tmp_path, "d.json", 10, target_index="one")
+    stream = replace(one, corpus="streamed", target_index=None, target_data_stream="logs-x")
+    bare = replace(one, corpus="bare", target_index=None)
+    program = compiled(context("bulk", {"bulk-size": 10}, documents=[one, stream, bare]))
+    assert [line for line, _ in all_bulks(started(program))] == [
+        "POST /one/_bulk",
+        "POST /logs-x/_bulk",
+        "POST /orders/_bulk",
+    ]
+
+
+def test_clients_begin_at_different_corpora(tmp_path: Path) -> None:
+    (tmp_path / "d.json").write_bytes(b"\n".join(lines(10)))
+    one = from_file(tmp_path, "d.json", 10, target_index="one")
+    two = replace(one, corpus="two", target_index="two")
+    program = compiled(context("bulk", {"bulk-size": 10}, documents=[one, two], clients=2))
+    orders = [[line for line, _ in all_bulks(started(program, slot))] for slot in range(2)]
+    assert orders == [["POST /one/_bulk", "POST /two/_bulk"], ["POST /two/_bulk", "POST /one/_bulk"]]
+
+
+def test_corpora_and_indices_can_be_chosen(tmp_path: Path) -> None:
+    (tmp_path / "d.json").write_bytes(b"\n".join(lines(10)))
+    one = from_file(tmp_path, "d.json", 10, target_index="one")
+    two = replace(one, corpus="two", target_index="two")
+    for params, expected in (
+        ({"corpora": "two"}, ["POST /two/_bulk"]),
+        ({"corpora": ["two", "filed"]}, ["POST /one/_bulk", "POST /two/_bulk"]),
+        ({"indices": ["one"]}, ["POST /one/_bulk"]),
+    ):
+        program = compiled(context("bulk", {"bulk-size": 10, **params}, documents=[one, two]))
+        assert [line for line, _ in all_bulks(started(program))] == expected
+
+
+def test_what_the_server_acknowledged_is_entered_into_the_ledger(documents: PreparedDocuments) -> None:
+    ledger = Ledger()
+    program = compiled(context("bulk", {"bulk-size": 100}, documents=[documents], ledger=ledger))
+    made = started(program)
+    (exchange,) = made.exchanges
+    assert exchange.judge(200, GOOD_REPLY, made.draw()).units == 100
+    failed = b'{"took":1,"errors":true,"items":[{"index":{"status":429,"error":{"type":"x","reason":"full"}}}]}'
+    assert exchange.judge(200, failed, made.draw()).units == 99
+    assert exchange.judge(503, b"", made.draw()).units == 0
+    program.close()
+    assert ledger.acknowledged == {"orders": 199}
+
+
+def test_a_client_without_documents_is_exhausted_at_once(tmp_path: Path) -> None:
+    program = compiled(context("bulk", {"bulk-size": 5}, documents=[generated(tmp_path, 2)], clients=8))
+    assert sum(len(all_bulks(started(program, slot))) for slot in range(8)) == 2
+
+
+def test_a_rate_in_documents_is_divided_by_the_bulk_size() -> None:
+    assert builtin_operations().get("bulk").units_per_request({"bulk-size": "5000"}) == 5000
+    assert builtin_operations().get("search").units_per_request({}) == 1
+
+
+def failure(params: dict[str, Any], documents: list[PreparedDocuments], **keys: Any) -> str:
+    with pytest.raises(TrackError) as caught:
+        program = compiled(context("bulk", params, documents=documents, **keys))
+        program.client(0, HEADERS)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("size", [0, -5, "5k", "1.5", "inf", "nan", ""])
+def test_a_bulk_size_is_a_whole_number_above_zero(documents: PreparedDocuments, size: Any) -> None:
+    assert failure({"bulk-size": size}, [documents]) == (
+        f'task "t": "bulk-size" must be a whole number above zero, not {size!r}'
+    )
+
+
+def test_a_bulk_size_may_be_text() -> None:
+    for size in ("1000", "1e3", "1000.0"):
+        assert builtin_operations().get("bulk").units_per_request({"bulk-size": size}) == 1000
+
+
+@pytest.mark.parametrize("share", [0, 101, "half", "inf"])
+def test_a_share_is_a_percentage(documents: PreparedDocuments, share: Any) -> None:
+    message = failure({"bulk-size": 5, "ingest-percentage": share}, [documents])
+    assert message == f'task "t": "ingest-percentage" must be above 0 and at most 100, not {share!r}'
+
+
+def test_what_is_missing_or_unknown_is_named(documents: PreparedDocuments) -> None:
+    assert failure({}, [documents]).startswith('task "t": operation type "bulk" needs "bulk-size": documents per')
+    assert failure({"bulk_size": 5}, [documents]).endswith('(it is spelt "bulk-size", not "bulk_size")')
+    assert failure({"bulk-size": 5}, []) == 'task "t": there are no documents to index (the track needs a corpus)'
+    assert failure({"bulk-size": 5, "corpora": ["smal"]}, [documents]) == (
+        'task "t": unknown corpus "smal" (did you mean "small"? known: small)'
+    )
+    two = [Index("a"), Index("b")]
+    assert failure({"bulk-size": 5}, [documents], indices=two).startswith('task "t": the operation needs "index"')
+
+
+@pytest.mark.parametrize("name", ["conflicts", "detailed-results", "looped", "data-streams", "retries_on_429"])
+def test_what_cannot_be_honoured_is_refused(documents: PreparedDocuments, name: str) -> None:
+    assert failure({"bulk-size": 5, name: "x"}, [documents]) == (
+        f'task "t": "{name}" of operation type "bulk" is not supported yet'
+    )
+    compiled(context("bulk", {"bulk-size": 5, name: None, "batch-size": 10}, documents=[documents]))

@@ -1,0 +1,100 @@
+"""What every operation type refuses before anything is started."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from esbench.errors import TrackError, UsageError
+from esbench.operations import builtin_operations
+from esbench.operations.base import Ledger, flag
+
+OPERATIONS = builtin_operations()
+
+
+def failure(kind: str, params: dict[str, Any]) -> str:
+    with pytest.raises(TrackError) as caught:
+        OPERATIONS.get(kind).check(params, "track.yml:7")
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "params", "message"),
+    [
+        ("search", {"results-per-page": "ten"}, "\"results-per-page\" must be a whole number, not 'ten'"),
+        ("search", {"results-per-page": True}, '"results-per-page" must be a whole number, not True'),
+        ("search", {"body": 5}, '"body" must be an object or text, not 5'),
+        ("search", {"cache": "yes"}, "\"cache\" must be true or false, not 'yes'"),
+        ("search", {"index": ["a"]}, "\"index\" must be text, not ['a']"),
+        ("index", {"body": {}, "op-type": "creat"}, '"op-type" cannot be \'creat\' (did you mean "create"?'),
+        ("index", {"body": {}, "refresh": "maybe"}, "\"refresh\" cannot be 'maybe' (known: false, true, wait_for)"),
+        ("force-merge", {"mode": "background"}, "\"mode\" cannot be 'background' (known: blocking, polling)"),
+        ("refresh", {"retries": 1.5}, '"retries" must be a whole number, not 1.5'),
+        ("refresh", {"retry-until-success": "yes"}, "\"retry-until-success\" must be true or false, not 'yes'"),
+        ("refresh", {"retry-wait-period": "soon"}, '"retry-wait-period": "soon" is not a duration (say 30, "500ms"'),
+        (
+            "refresh",
+            {"request-timeout": "5 parsecs"},
+            '"request-timeout": "5 parsecs" has no known unit of time (units',
+        ),
+        ("refresh", {"request-timeout": -1}, '"request-timeout": a duration cannot be negative: -1'),
+        ("force-merge", {"poll-period": [1]}, '"poll-period" must be a whole number or a number or text, not [1]'),
+        ("refresh", {"headers": "X-A: b"}, "\"headers\" must be an object, not 'X-A: b'"),
+        ("assert-count", {"expected": "many"}, '"expected" must be a number or "acknowledged", not "many"'),
+    ],
+)
+def test_a_parameter_of_the_wrong_kind_is_told(kind: str, params: dict[str, Any], message: str) -> None:
+    assert failure(kind, params).startswith(f"track.yml:7: {message}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "params"),
+    [
+        ("search", {"cache": "True", "index": None, "body": None}),
+        ("search", {"cache": True, "an-unknown-one": object()}),
+        ("index", {"body": {}, "refresh": True, "op-type": None}),
+        ("index", {"body": "{}", "refresh": "false"}),
+        ("refresh", {"retries": 3, "retry-until-success": "true", "retry-wait-period": "500ms", "index": ["a", "b"]}),
+        ("refresh", {"request-timeout": 7200, "retry-wait-period": 0.5}),
+        ("assert-count", {"expected": 5}),
+        ("assert-count", {"expected": "5"}),
+        ("force-merge", {"max-num-segments": -1, "request-timeout": "2h"}),
+        ("cluster-health", {"request-params": {"wait_for_status": "green"}}),
+    ],
+)
+def test_what_tracks_write_is_taken(kind: str, params: dict[str, Any]) -> None:
+    OPERATIONS.get(kind).check(params, "track.yml:7")
+
+
+def test_every_type_has_a_name_and_says_what_it_does() -> None:
+    for name in OPERATIONS:
+        kind = OPERATIONS.get(name)
+        assert kind.name == name
+        assert kind.doc.endswith(".")
+        assert kind.unit in ("ops", "docs")
+        for parameter in kind.parameters.values():
+            assert parameter.doc
+
+
+def test_an_unknown_type_is_an_error_with_a_guess() -> None:
+    with pytest.raises(UsageError, match=r'unknown operation type "serach" \(did you mean "search"\?'):
+        OPERATIONS.get("serach")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [(True, True), (False, False), ("true", True), ("False", False), (None, None)]
+)
+def test_flags_are_booleans_or_text(value: object, expected: bool | None) -> None:
+    for default in (True, False):
+        assert flag(value, default) is (default if expected is None else expected)
+
+
+def test_a_ledger_forgets_an_index_that_was_emptied() -> None:
+    ledger = Ledger()
+    ledger.acknowledge("a", 5)
+    ledger.acknowledge("b", 5)
+    ledger.empty("a")
+    ledger.acknowledge("a", 2)
+    assert ledger.acknowledged == {"a": 2, "b": 5}
+    assert ledger.emptied == {"a"}
