@@ -5,12 +5,13 @@ Nobody else parses or formats a number with a unit.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
 from esbench.errors import UsageError
 
-_NUMBER_UNIT = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)\s*([^\s0-9].*?)?\s*")
+_NUMBER_UNIT = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)\s*((?:[^\W\d_]|/).*?)?\s*")
 _SECONDS = {
     "ns": 1e-9,
     "us": 1e-6,
@@ -68,20 +69,22 @@ def _split(value: object, where: str, what: str, hint: str) -> tuple[float, str]
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise UsageError(f"{value!r} is not {what}", where=where, hint=hint)
     if isinstance(value, int | float):
+        if not math.isfinite(value):
+            raise UsageError(f"{value} is not {what}", where=where, hint=hint)
         if value < 0:
             raise UsageError(f"{what} cannot be negative: {value!r}", where=where, hint=hint)
         return float(value), ""
     match = _NUMBER_UNIT.fullmatch(value)
-    if match is None:
+    if match is None or not math.isfinite(float(match[1])):
         raise UsageError(f'"{value}" is not {what}', where=where, hint=hint)
     return float(match[1]), match[2] or ""
 
 
 def format_duration(seconds: float) -> str:
     """A duration for people: 0.42 -> "420 ms", 75 -> "1 min 15 s"."""
-    if seconds < 1:
+    if round(seconds * 1000) < 1000:
         return f"{seconds * 1000:.0f} ms"
-    if seconds < 60:
+    if round(seconds, 1) < 60:
         return f"{seconds:.1f} s".replace(".0 s", " s")
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:
@@ -101,8 +104,8 @@ def format_bytes(count: float) -> str:
 
 def format_number(value: float) -> str:
     """A measured number for a table: about four significant digits, none invented for counts."""
-    if isinstance(value, int) or (value == round(value) and abs(value) >= 1000):
-        return f"{value:.0f}"
+    if isinstance(value, int) or not math.isfinite(value):
+        return str(value)
     magnitude = abs(value)
     if magnitude >= 1000:
         return f"{value:.0f}"
@@ -110,4 +113,4 @@ def format_number(value: float) -> str:
         return f"{value:.1f}"
     if magnitude >= 10:
         return f"{value:.2f}"
-    return f"{value:.3f}"
+    return f"{value:.3f}" if magnitude >= 0.01 or not value else f"{value:.4f}"

@@ -24,15 +24,18 @@ def deal(step: Step, workers: int, operations: Registry[OperationType]) -> dict[
     _refuse_shared_clients(step)
     dealt: dict[int, list[Assignment]] = {number: [] for number in range(workers)}
     load = dict.fromkeys(dealt, 0)
+    shares: list[tuple[int, Task, tuple[int, ...]]] = []
     for task in step.tasks:
         kind = operations.get(task.operation.type)
         check_unit(task.schedule, kind.unit, f'task "{task.name}"')
         count = min(workers, workers_needed(task, kind.units_per_request(task.operation.params)))
         chosen = sorted(dealt, key=lambda number: (load[number], number))[:count]
-        for stripe, number in enumerate(chosen):
-            slots = tuple(range(stripe, task.clients, count))
+        for place, number in enumerate(chosen):
+            slots = tuple(range(place, task.clients, count))
             load[number] += len(slots)
-            dealt[number].append(Assignment(task, slots, stripe, count))
+            shares.append((number, task, slots))
+    for stripe, (number, task, slots) in enumerate(shares):
+        dealt[number].append(Assignment(task, slots, stripe, len(shares)))
     return dealt
 
 

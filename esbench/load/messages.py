@@ -48,7 +48,10 @@ class Stock:
 
 @dataclass(frozen=True)
 class Assignment:
-    """A task's share for one worker: some of its client slots; place `stripe` of `stripes` among its workers."""
+    """A task's share for one worker: some of its client slots; `stripe` of `stripes` among all shares of the step.
+
+    Stripes part sequences and new documents, so that no two tasks of a step use the same ones.
+    """
 
     task: Task
     slots: tuple[int, ...]

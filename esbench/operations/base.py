@@ -164,8 +164,8 @@ class Ledger:
 class TaskContext:
     """Everything that an operation may know when it compiles for one worker.
 
-    `slots` are the worker's client slots out of 0..task.clients-1; `stripe` of `stripes` is the worker's place
-    among the workers of the task. `before` is the ledger at the step's start; what this task adds goes into
+    `slots` are the worker's client slots out of 0..task.clients-1; `stripe` of `stripes` is the place of this share
+    among all shares of the step. `before` is the ledger at the step's start; what this task adds goes into
     `ledger`.
     """
 

@@ -39,7 +39,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class SourceContext:
-    """What sources may know: `stripe` of `stripes` workers; the first value of sequences; where track files are."""
+    """What sources may know: `stripe` of `stripes` shares of a step; the first values of sequences; documents."""
 
     seed: int
     race_id: str
@@ -104,7 +104,7 @@ def _zipf(variable: Variable, places: Places, context: SourceContext) -> Source:
 
 
 class SequenceSource:
-    """Rising whole numbers, no value twice in a race: each worker draws its own stripe."""
+    """Rising whole numbers, no value twice in a race: each share of a step draws its own stripe."""
 
     at_send = False
 

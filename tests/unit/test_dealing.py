@@ -55,6 +55,13 @@ def test_parallel_tasks_go_to_workers_of_their_own_where_there_are_some() -> Non
     assert slots(step, 2) == [[(0, 1, 2, 3)], [(0, 1), (0,)]]
 
 
+def test_no_two_shares_of_a_step_have_the_same_stripe() -> None:
+    dealt = deal(Step((task("a", 600), task("b", 2), task("c", 1))), 2, builtin_operations())
+    shares = [assignment for own in dealt.values() for assignment in own]
+    assert sorted(share.stripe for share in shares) == [0, 1, 2, 3]
+    assert {share.stripes for share in shares} == {4}
+
+
 def test_a_rate_in_a_unit_that_the_operation_does_not_count_is_refused() -> None:
     with pytest.raises(TrackError, match="docs/s"):
         deal(Step((task(rate=Rate(5, "docs")),)), 1, builtin_operations())
