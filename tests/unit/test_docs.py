@@ -18,7 +18,7 @@ from esbench.track.variables import builtin_variables
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "tracks").rglob("*.md")])
-_OTHER_COMMANDS = {  # the null server's; pip's and make's have no place in our pages
+_OTHER_COMMANDS = {  # options of `python -m esbench.engine.null`
     "null-server.md": {
         "--host",
         "--port",
