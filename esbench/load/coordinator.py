@@ -37,7 +37,7 @@ _READY_TIMEOUT_S = 60.0
 _SILENT_S = 20.0  # a worker ticks once a second
 _DRAIN_S = 5.0  # for requests in flight after a cancel
 _ABORT_DRAIN_S = 1.0  # and after a failure
-_END_WITHIN_S = 3.0  # a worker that was told to stop, after the drain
+_END_WITHIN_S = 2.0  # a worker that was told to stop, after the drain
 
 
 @dataclass

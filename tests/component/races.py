@@ -118,9 +118,11 @@ class Races:
             process.communicate()
 
 
-def wait_until(condition: Callable[[], object], within_s: float = 20) -> None:
+def wait_until(condition: Callable[[], object], process: subprocess.Popen[str], within_s: float = 20) -> None:
+    """Wait for something that a race does."""
     deadline = time.monotonic() + within_s
     while not condition():
+        assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline, "it did not come to pass"
         time.sleep(0.02)
 

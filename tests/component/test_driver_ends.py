@@ -80,14 +80,14 @@ def test_stages_are_a_rate_and_a_length(server: NullServer, driver: Driver) -> N
 # the end of a period
 
 
-@pytest.mark.parametrize("rate", [5_000, 250, 0.5])
+@pytest.mark.parametrize("rate", [5_000, 1])
 def test_every_arrival_of_the_period_is_accounted_for(server: NullServer, driver: Driver, rate: float) -> None:
-    result = driver.run(server.url, get(rate=rate, clients=16, warmup_time_s=0.2, time_period_s=0.8))
+    result = driver.run(server.url, get(rate=rate, clients=16, warmup_time_s=0.2, time_period_s=0.4))
     assert result.due is not None
     assert result.unsent is not None
-    assert result.warmup.requests + result.due == math.ceil(rate)
+    assert result.warmup.requests + result.due == math.ceil(rate * 0.6)
     assert result.requests + result.unsent == result.due
-    assert result.duration_s >= 1
+    assert result.duration_s >= 0.6
 
 
 def test_what_is_in_flight_at_the_end_is_awaited(server: NullServer, driver: Driver) -> None:
@@ -112,17 +112,16 @@ def test_arrivals_that_a_slow_server_leaves_in_line_are_unsent(server: NullServe
     assert ("unsent", "unusable") in [(check.name, check.level) for check in result.checks]
 
 
-@pytest.mark.parametrize("keys", [{"rate": 100}, {}])
-def test_timeouts_rank_above_everything(server: NullServer, driver: Driver, keys: dict[str, object]) -> None:
+def test_timeouts_rank_above_everything(server: NullServer, driver: Driver) -> None:
     server.use({"rules": [{"path": "_doc", "every": 5, "fault": "hang"}]})
-    result = driver.run(server.url, get(clients=8, requests=100, params={"request-timeout": "300ms"}, **keys))
+    result = driver.run(server.url, get(clients=8, requests=100, params={"request-timeout": "300ms"}, rate=150))
     assert result.requests == server.counts().requests == 100
     assert result.error_kinds["timeout"].count == result.errors == 20
     assert "within 0.3 s" in result.error_kinds["timeout"].example
-    times = result.latency_ms or result.service_time_ms
-    assert times is not None
-    assert times["p50"] < 250
-    assert times["p90"] == math.inf
+    for times in (result.latency_ms, result.service_time_ms):
+        assert times is not None
+        assert times["p50"] < 250
+        assert times["p90"] == math.inf
     assert server.counts().connections >= 20  # each was replaced
 
 
@@ -164,9 +163,9 @@ def test_a_period_ends_bulks_early(server: NullServer, driver: Driver, docs: Pre
 
 
 def test_clients_think_between_requests(server: NullServer, driver: Driver) -> None:
-    result = driver.run(server.url, get(clients=2, time_period_s=1.05, think_time_s=0.1))
-    assert 12 <= result.requests <= 22
-    assert result.duration_s < 1.4  # thinking is no reason to go on
+    result = driver.run(server.url, get(clients=2, time_period_s=0.65, think_time_s=0.1))
+    assert 6 <= result.requests <= 14
+    assert result.duration_s < 1  # thinking is no reason to go on
 
 
 # tasks that end others
@@ -199,9 +198,9 @@ def test_a_task_ends_the_others(server: NullServer, driver: Driver, completed_by
 
 def test_a_task_that_ends_nobody_is_waited_for(server: NullServer, driver: Driver) -> None:
     long, _ = driver.step(
-        server.url, get(name="long", rate=100, time_period_s=0.8), get(name="short", requests=5), completed_by="long"
+        server.url, get(name="long", rate=100, time_period_s=0.4), get(name="short", requests=5), completed_by="long"
     )
-    assert long.requests == 80
+    assert long.requests == 40
 
 
 # administrative operations

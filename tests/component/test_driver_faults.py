@@ -112,12 +112,12 @@ def doomed(null_server: NullServerFactory) -> NullServer:
     return null_server()
 
 
-GONE_SOON = {"at_s": 0.4, "for_s": 30}
+GONE_SOON = {"at_s": 0.2, "for_s": 30}
 
 
 def test_the_pause_after_a_refusal_is_client_wait(doomed: NullServer, driver: Driver) -> None:
     doomed.use({"refuse": [GONE_SOON]})
-    result = driver.run(doomed.url, get(rate=100, clients=1, time_period_s=1.4))
+    result = driver.run(doomed.url, get(rate=100, clients=1, time_period_s=1.2))
     assert result.client_wait_ms is not None
     assert result.driver_lag_ms is not None
     assert result.client_wait_ms["max"] > 150
@@ -380,7 +380,7 @@ def test_a_cancelled_step_does_not_wait_for_a_connection(doomed: NullServer, tmp
     with Driver(tmp_path, drain_s=0.5) as driver:
         driver.run(doomed.url, get())  # the worker is ready
         doomed.use({"refuse": [GONE_SOON]})
-        threading.Timer(1.0, driver.coordinator.cancel).start()
+        threading.Timer(0.7, driver.coordinator.cancel).start()
         begin = time.monotonic()
         with pytest.raises(Cancelled) as caught:
             driver.run(doomed.url, tasks[stopped])

@@ -12,8 +12,7 @@ import pytest
 from driver import NullServerFactory
 from races import Races, press_ctrl_c, wait_until
 
-DRAIN_S = 5
-SOON_S = 4  # for what does not wait for the drain, on a busy machine
+SOON_S = 4  # less than the drain, and enough on a busy machine
 
 
 @pytest.fixture
@@ -32,14 +31,13 @@ def assert_gone(processes: list[psutil.Process]) -> None:
     assert alive == []
 
 
-@pytest.mark.parametrize("how", ["Ctrl-C", "SIGTERM"])
-def test_an_interrupt_keeps_what_was_measured(null_server: NullServerFactory, races: Races, how: str) -> None:
+def test_an_interrupt_keeps_what_was_measured(null_server: NullServerFactory, races: Races) -> None:
     server = null_server()
     process = races.start(server, "--challenge=endless", "--workers=2")
-    wait_until(lambda: server.counts().requests > 60)
+    wait_until(lambda: server.counts().requests > 60, process)
     children = children_of(process.pid)
     assert len(children) == 2
-    press_ctrl_c(process) if how == "Ctrl-C" else process.terminate()
+    press_ctrl_c(process)
     outcome = races.finish(process)
     assert outcome.code == 130
     assert outcome.seconds < SOON_S  # nothing was in flight that had to be awaited
@@ -53,28 +51,16 @@ def test_an_interrupt_keeps_what_was_measured(null_server: NullServerFactory, ra
     assert_gone(children)
 
 
-def test_an_interrupt_waits_for_what_is_in_flight_but_not_for_ever(
+def test_an_interrupt_waits_for_what_is_in_flight_and_a_second_one_does_not(
     null_server: NullServerFactory, races: Races
 ) -> None:
     server = null_server({"rules": [{"path": "_doc", "first": 40, "fault": "hang"}]})
     process = races.start(server, "--challenge=endless")
-    wait_until(lambda: server.counts().by_class.get("GET /*/_doc/*", 0) >= 43)
-    time.sleep(0.2)
-    press_ctrl_c(process)
-    outcome = races.finish(process)
-    assert outcome.code == 130
-    assert DRAIN_S - 0.5 < outcome.seconds < DRAIN_S + SOON_S
-    paced = races.record().tasks[-1]
-    assert paced.error_kinds["cancelled"].count == 4
-
-
-def test_a_second_interrupt_ends_at_once(null_server: NullServerFactory, races: Races) -> None:
-    server = null_server({"rules": [{"path": "_doc", "first": 40, "fault": "hang"}]})
-    process = races.start(server, "--challenge=endless")
-    wait_until(lambda: server.counts().by_class.get("GET /*/_doc/*", 0) >= 43)
+    wait_until(lambda: server.counts().by_class.get("GET /*/_doc/*", 0) >= 43, process)
     children = children_of(process.pid)
     press_ctrl_c(process)
-    time.sleep(0.5)
+    time.sleep(0.7)
+    assert process.poll() is None
     press_ctrl_c(process)
     outcome = races.finish(process)
     assert outcome.code == 130
@@ -88,7 +74,7 @@ def test_a_second_interrupt_ends_at_once(null_server: NullServerFactory, races: 
 def test_an_interrupt_before_the_first_request_leaves_nothing(null_server: NullServerFactory, races: Races) -> None:
     server = null_server({"rules": [{"path": "^/$", "delay": {"type": "constant", "ms": 1_800}}]})
     process = races.start(server)
-    wait_until(lambda: server.counts().requests == 1)
+    wait_until(lambda: server.counts().requests == 1, process)
     press_ctrl_c(process)
     outcome = races.finish(process)
     assert (outcome.code, outcome.error) == (130, "esbench: cancelled")
@@ -101,7 +87,7 @@ def test_an_interrupt_while_statistics_are_read_is_heard(null_server: NullServer
     """Before the steps, and after them."""
     server = null_server({"rules": [{"path": "_nodes/stats", "fault": "hang"}]})
     process = races.start(server, "--include-tasks=closed")
-    wait_until(lambda: any("_nodes/stats" in name for name in server.counts().by_class))
+    wait_until(lambda: any("_nodes/stats" in name for name in server.counts().by_class), process)
     press_ctrl_c(process)
     outcome = races.finish(process)
     assert outcome.code == 130
@@ -110,7 +96,7 @@ def test_an_interrupt_while_statistics_are_read_is_heard(null_server: NullServer
 
     server.use({"rules": [{"path": "_nodes/stats", "first": 2, "fault": "hang"}]})
     process = races.start(server, "--include-tasks=closed")
-    wait_until(lambda: server.counts().by_class.get("GET /*/_doc/*", 0) == 120)
+    wait_until(lambda: server.counts().by_class.get("GET /*/_doc/*", 0) == 120, process)
     time.sleep(0.5)
     press_ctrl_c(process)
     outcome = races.finish(process)
@@ -123,7 +109,7 @@ def test_an_interrupt_while_statistics_are_read_is_heard(null_server: NullServer
 def test_a_killed_worker_fails_the_race_by_name(null_server: NullServerFactory, races: Races) -> None:
     server = null_server()
     process = races.start(server, "--challenge=endless", "--workers=2")
-    wait_until(lambda: server.counts().requests > 60)
+    wait_until(lambda: server.counts().requests > 60, process)
     children = children_of(process.pid)
     min(children, key=lambda child: child.cmdline()[-1]).kill()
     outcome = races.finish(process)
@@ -142,7 +128,7 @@ def test_a_killed_worker_fails_the_race_by_name(null_server: NullServerFactory, 
 def test_nothing_outlives_a_race_that_is_killed(null_server: NullServerFactory, races: Races) -> None:
     server = null_server()
     process = races.start(server, "--challenge=endless", "--workers=2")
-    wait_until(lambda: server.counts().requests > 60)
+    wait_until(lambda: server.counts().requests > 60, process)
     children = children_of(process.pid)
     process.send_signal(signal.SIGKILL)
     assert_gone(children)
