@@ -264,6 +264,7 @@ def seconds_line(task: str, second: Second) -> dict[str, Any]:
         "requests": tally.requests,
         "units": tally.units,
         "errors": tally.errors.counts,
+        "backlog": tally.backlog,
     }
     for name in ("latency", "service_time", "driver_lag"):
         counts = getattr(tally, name)

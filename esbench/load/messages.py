@@ -88,7 +88,6 @@ class TaskSeconds:
     task: str
     seconds: tuple[Second, ...]
     closed_until: int
-    backlog: int
 
 
 @dataclass(frozen=True)

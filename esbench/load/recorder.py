@@ -55,8 +55,9 @@ class Tally:
     """Counts of one task in one second and phase, or summed over several.
 
     `requests` are completed ones, good and failed; `units` what the server acknowledged. Of these, `in_window` and
-    `in_window_units` completed inside the measurement window, whatever their due time. `waited`
-    arrivals found no free client. `timed_out` failures rank as longer than every duration.
+    `in_window_units` completed inside the measurement window, whatever their due time. `waited` arrivals found no
+    free client; `backlog` (of one second, not of a sum) were still in line. `timed_out` failures rank as longer than
+    every duration.
     """
 
     due: int = 0
@@ -66,6 +67,7 @@ class Tally:
     in_window: int = 0
     in_window_units: float = 0
     waited: int = 0
+    backlog: int = 0
     timed_out: int = 0
     errors: Errors = field(default_factory=Errors)
     latency: Counts = field(default_factory=Counts)
@@ -90,6 +92,7 @@ class Tally:
         self.in_window += other.in_window
         self.in_window_units += other.in_window_units
         self.waited += other.waited
+        self.backlog += other.backlog
         self.timed_out += other.timed_out
         self.errors.merge(other.errors)
         for measure in MEASURES:

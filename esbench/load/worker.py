@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import random
 import signal
 import socket
 import sys
@@ -74,12 +75,12 @@ class TaskShare:
         self.start_ns = start_ns
         length = self._length(start_ns)
         window = (length.warmup_end_ns, length.end_ns or 1 << 62) if length.warmup_end_ns else None
-        within = tuple(sorted(int(limit * 1_000_000) for limit in task.within_ms))
+        within = tuple(sorted(round(limit * 1_000_000) for limit in task.within_ms))
         self.recorder = Recorder(start_ns, is_open=task.schedule.is_open, window_ns=window, within_ns=within)
         if task.schedule.is_open:
             due = arrivals(
                 task.schedule,
-                seed=seed,
+                seed=random.Random(f"{seed}/{task.name}").getrandbits(63),
                 clients=task.clients,
                 slots=self.assignment.slots,
                 units_per_request=self.units_per_request,
@@ -114,12 +115,10 @@ class TaskShare:
         return Length() if self.program.finite else Length(requests=len(self.clients))
 
     def take_seconds(self, now_ns: int) -> TaskSeconds:
-        return TaskSeconds(
-            self.task.name,
-            tuple(self.recorder.closed_seconds(now_ns)),
-            closed_until=(now_ns - self.start_ns) // NS,
-            backlog=self.loop.backlog,
-        )
+        seconds = tuple(self.recorder.closed_seconds(now_ns))
+        for second in seconds:
+            second.tally.backlog = self.loop.backlog
+        return TaskSeconds(self.task.name, seconds, closed_until=(now_ns - self.start_ns) // NS)
 
     def take_end(self) -> TaskEnd:
         self.reported_end = True

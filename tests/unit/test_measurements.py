@@ -84,7 +84,7 @@ def measure(task: Task, *shares: Share, unsent: int = 0, end_s: float | None = N
         workers=frozenset(range(len(shares))),
     )
     for number, share in enumerate(shares):
-        list(measurements.add(number, TaskSeconds("a-task", tuple(share.recorder.closed_seconds(1 << 62)), 1 << 40, 0)))
+        list(measurements.add(number, TaskSeconds("a-task", tuple(share.recorder.closed_seconds(1 << 62)), 1 << 40)))
         measurements.end(number, share.ended(unsent if number == 0 else 0, end_s))
     assert measurements.ended
     list(measurements.flush())
@@ -448,7 +448,7 @@ def seconds(*numbers: int, until: int, units: float = 1) -> TaskSeconds:
     recorder = Recorder(START, is_open=False)
     for number in numbers:
         recorder.completed(0, 0, at(number + 0.1), at(number + 0.5), False, Verdict(units))
-    return TaskSeconds("a-task", tuple(recorder.closed_seconds(1 << 62)), until, 0)
+    return TaskSeconds("a-task", tuple(recorder.closed_seconds(1 << 62)), until)
 
 
 @pytest.fixture
