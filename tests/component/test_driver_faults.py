@@ -16,10 +16,13 @@ import trustme
 from driver import Driver, NullServerFactory, bulk, documents, get, task
 from tiny_server import serve
 
-from esbench.client_options import ClientOptions
+from esbench.client_options import ClientOptions, parse_hosts
 from esbench.engine.null import NullServer
 from esbench.errors import ClusterError
+from esbench.load.client import Client, Route, ScriptClient
 from esbench.load.coordinator import Cancelled, StepFailed
+from esbench.load.recorder import Recorder
+from esbench.operations.base import RequestFailed, Session, Verdict
 from esbench.record import TaskResult
 from esbench.track.prepared import PreparedDocuments
 
@@ -165,6 +168,31 @@ def test_a_connection_that_is_closed_as_soon_as_it_is_open_is_lost(driver: Drive
         thread.join(5)
     assert (result.requests, result.errors) == (40, 39)
     assert set(kinds(result)) <= {"connection lost", "connection refused"}
+
+
+async def test_a_connection_may_be_lost_before_its_request_is_sent(server: NullServer) -> None:
+    class CutAtOnce(ScriptClient):
+        async def connect(self) -> None:
+            await super().connect()
+            self._connection.close()
+
+    class Nothing:
+        async def run(self, session: Session) -> Verdict:
+            raise NotImplementedError
+
+    class Closed:
+        recorder = Recorder(0, is_open=False)
+
+        def freed(self, client: Client, verdict: Verdict) -> None:
+            raise NotImplementedError
+
+    (host,), _ = parse_hosts(server.url)
+    client = CutAtOnce(0, Route(host, None, b"", 5), Nothing())
+    client.loop = Closed()
+    await client.connect()
+    with pytest.raises(RequestFailed, match="closed it as soon as it was open"):
+        await client.request("GET", "/")
+    client.close()
 
 
 def test_half_of_a_sequence_fails_under_its_name(server: NullServer, driver: Driver) -> None:
@@ -388,6 +416,30 @@ def test_a_cancelled_step_does_not_wait_for_a_connection(doomed: NullServer, tmp
         (result,) = caught.value.results
         assert kinds(result) if stopped == "script" else kinds(result)["connection refused"]
         assert (result.unsent or 0) == (result.due or result.sent) - result.sent
+
+
+def test_a_cancelled_step_does_not_wait_for_a_host_that_takes_no_connection(tmp_path: Path) -> None:
+    """As one behind a firewall, or with a full backlog: connecting takes its time and comes to nothing."""
+    reply = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}"
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as listener, Driver(tmp_path, drain_s=0.5) as driver:
+
+        def serve_each_client_once() -> None:
+            accepted = [listener.accept()[0] for _ in range(4)]
+            for connection in accepted:
+                with connection:
+                    connection.recv(1 << 16)
+                    connection.sendall(reply)
+            time.sleep(0.3)
+            driver.coordinator.cancel()
+
+        thread = threading.Thread(target=serve_each_client_once)
+        thread.start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        with pytest.raises(Cancelled) as caught:
+            driver.run(url, task("raw-request", {"path": "/a"}, clients=4, time_period_s=60))
+        thread.join(5)
+        (result,) = caught.value.results
+        assert (result.requests, kinds(result)) == (8, {"cancelled": 4})
 
 
 def test_gzip_is_what_the_null_server_sends(null_server: NullServerFactory) -> None:
