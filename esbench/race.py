@@ -22,7 +22,7 @@ from esbench.engine.base import Endpoint
 from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
 from esbench.engine.external import ExternalEngine
 from esbench.engine.progress import Progress
-from esbench.errors import ClusterError, EsbenchError
+from esbench.errors import ClusterError, EsbenchError, UsageError
 from esbench.interrupts import Interrupts
 from esbench.keeper import RecordKeeper, now
 from esbench.load.coordinator import Cancelled, Coordinator, StepFailed
@@ -36,7 +36,7 @@ from esbench.registry import Registry
 from esbench.store import RaceFolder, RaceStore
 from esbench.telemetry import statistics
 from esbench.track.corpus import prepare
-from esbench.track.features import features_needed
+from esbench.track.features import features_needed, nodes_needed
 from esbench.track.loader import load_track
 from esbench.track.prepared import PreparedDocuments
 from esbench.track.rendering import RenderContext
@@ -94,6 +94,7 @@ def run(options: RaceOptions, operations: Registry[OperationType], progress: Pro
         track, challenge = setup.load_track()
         record = setup.first_record(track, challenge)
         keeper = stack.enter_context(RecordKeeper(folder, record))
+        progress.say(f"race {options.race_id}")
         try:
             documents = setup.prepare_corpora(track, challenge)
             target, before = setup.start_cluster(keeper, track, documents)
@@ -170,6 +171,11 @@ class _SetUp:
         challenge = select_tasks(challenge, options.include_tasks, options.exclude_tasks)
         if isinstance(self._engine, EmbeddedEngine):
             self._engine.require(features_needed(track, challenge))
+            if (needed := nodes_needed(track, challenge)) > options.nodes:
+                raise UsageError(
+                    f"the challenge waits for a green cluster, and {needed - 1} replicas need {needed} nodes",
+                    hint=f"--nodes={needed}, or fewer replicas",
+                )
         return track, challenge
 
     def first_record(self, track: Track, challenge: Challenge) -> RaceRecord:

@@ -48,12 +48,16 @@ class ErrorKind:
 
 @dataclass(frozen=True)
 class Check:
-    """A statement about a task's figures. `level`: ok, warning, unusable (figures must not be used)."""
+    """A statement about a task's figures. `level`: ok, warning, unusable (figures must not be used).
+
+    `value` is the number that was judged: a ratio or a count.
+    """
 
     name: str
     level: str
     message: str
     hint: str = ""
+    value: float | None = None
 
 
 @dataclass(frozen=True)

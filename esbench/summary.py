@@ -14,6 +14,7 @@ from typing import Any
 from esbench.record import PERCENTILES, Check, RaceRecord, TaskResult
 
 HIGHER, LOWER, NEITHER = "higher", "lower", ""
+_OF_THE_HOST = ("run-delay",)
 _SUMMARY_PERCENTILES = tuple(f"p{value:g}" for value in PERCENTILES if value != 95)
 
 
@@ -75,6 +76,7 @@ def notices(record: RaceRecord) -> tuple[Notice, ...]:
     found.extend(Notice(text) for text in record.warnings)
     for task in record.tasks:
         found.extend(_task_notices(task, task_label(record, task)))
+    found.extend(_shared_notices(record))
     return tuple(found)
 
 
@@ -113,10 +115,10 @@ def _task_figures(task: TaskResult, label: str) -> Iterator[Figure]:
     if task.error_rate_ratio is not None:
         yield Figure("error rate", label, 100 * task.error_rate_ratio, "%", LOWER)
     for part in task.requests_by_name:
-        name = f"{label}/{part.name}"
-        yield Figure("requests", name, part.requests, "")
         if part.requests == task.requests and len(task.requests_by_name) == 1:
             continue  # all results are of one class: its figures are the task's
+        name = f"{label}/{part.name}"
+        yield Figure("requests", name, part.requests, "")
         yield from _distribution("service time", name, part.service_time_ms)
         if part.requests:
             yield Figure("error rate", name, 100 * part.errors / part.requests, "%", LOWER)
@@ -137,11 +139,24 @@ def _task_notices(task: TaskResult, label: str) -> Iterator[Notice]:
     if task.include_in_reporting and task.throughput.mean is None:
         yield Notice(f"{label}: nothing was completed in its measurement window, so it has no throughput")
     for check in task.checks:
-        if check.level != "ok":
+        if check.level != "ok" and check.name not in _OF_THE_HOST:
             yield Notice(f"{label}: {_sentence(check)}", check.level == "unusable")
     for kind, errors in task.error_kinds.items():
         example = " ".join(errors.example.split())
         yield Notice(f"{label}: {errors.count} x {kind}, the first: {example[:200]}")
+
+
+def _shared_notices(record: RaceRecord) -> Iterator[Notice]:
+    """What the driver's host did to many tasks is said once, with its worst figure."""
+    for name in _OF_THE_HOST:
+        found = [
+            (check, task_label(record, task)) for task in record.tasks for check in task.checks if check.name == name
+        ]
+        if found:
+            worst, _ = max(found, key=lambda pair: pair[0].value or 0.0)
+            labels = ", ".join(label for _, label in found)
+            worst_of = " at worst" if len(found) > 1 else ""
+            yield Notice(f"{labels}: {worst.message}{worst_of} ({worst.hint})")
 
 
 def _sentence(check: Check) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import click
@@ -55,22 +56,30 @@ def tracks(form: str) -> None:
 @format_option
 def distributions(form: str) -> None:
     """List the nodes that esbench can bring up by itself, and what each can do."""
+    from esbench.engine.assemble import is_assembled
     from esbench.engine.catalog import load_catalog
     from esbench.engine.download import is_downloaded
-    from esbench.engine.folders import Folders
-    from esbench.report.tables import Column, Document, Table
+    from esbench.engine.folders import SHARED, Folders
+    from esbench.report.tables import Cell, Column, Document, Table
+    from esbench.track.features import FEATURES
 
     catalog = load_catalog()
-    downloads = Folders.of(esbench_home(), shared=None).downloads
+    folders = Folders.of(esbench_home(), shared=SHARED if os.geteuid() == 0 else None)
     columns = (
         Column("Distribution", "distribution"),
         Column("Default", "default"),
         Column("Java", "java"),
-        Column("Features", "features"),
+        *(Column(feature.capitalize().replace("-", " "), feature) for feature in FEATURES),
         Column("Downloaded", "downloaded"),
     )
-    rows = tuple(
-        (name, name == catalog.default, str(entry.java), entry.features, is_downloaded(entry, downloads))
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (
+            name,
+            name == catalog.default,
+            str(entry.java),
+            *(feature in entry.features for feature in FEATURES),
+            is_assembled(entry, folders.servers) or is_downloaded(entry, folders.downloads),
+        )
         for name, entry in catalog.items()
     )
     print_document(Document(Table(columns, rows)), form)

@@ -55,12 +55,15 @@ def race(**flags: Any) -> int:
     check_report_file(report_file, report_format)
     options = _options(flags)
     progress: Progress = NoProgress() if flags["quiet"] else TerminalProgress()
-    progress.say(f"race {options.race_id}")
     record = run(options, builtin_operations(), progress)
     if record.tasks:
         from esbench.report.tables import summary
 
         print_document(summary(record), flags["form"], report_file, report_format)
+    if options.keep_node:
+        facts = record.clusters["default"]
+        for url, pid in zip(facts.hosts, facts.settings.get("pids", ()), strict=False):
+            click.echo(f"the node at {url} is kept (end it with: kill {pid})", err=True)
     if record.status == "failed":
         raise RaceError(f"the race failed: {record.failure}")
     if record.status == "cancelled":

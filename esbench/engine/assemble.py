@@ -42,6 +42,12 @@ def assemble(distribution: Distribution, downloader: Downloader, servers: Path, 
     return target
 
 
+def is_assembled(distribution: Distribution, servers: Path) -> bool:
+    """Whether the server is unpacked already, with all of its modules or without what a small Java cannot carry."""
+    variants = {distribution.left_out_on(thai_break_iterator=full) for full in (True, False)}
+    return any((servers / _folder_name(distribution, left_out)).is_dir() for left_out in variants)
+
+
 def _folder_name(distribution: Distribution, left_out: tuple[str, ...]) -> str:
     parts = (RECIPE, distribution.archive, distribution.replaces, distribution.modules, left_out)
     recipe = hashlib.sha256(repr(parts).encode()).hexdigest()[:8]

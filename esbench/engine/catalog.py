@@ -128,9 +128,9 @@ class Catalog(Mapping[str, Distribution]):
         for candidate in (wanted, f"elasticsearch-{wanted}", f"opensearch-{wanted}"):
             if candidate in self.distributions:
                 return self.distributions[candidate]
-        known = list(self.distributions)
-        bare = [distribution.version for distribution in self.distributions.values()]
-        hint = did_you_mean(wanted, known if not re.match(r"v?\d", wanted) else bare)
+        if re.match(r"v?\d", wanted):
+            wanted = f"elasticsearch-{wanted.removeprefix('v')}"
+        hint = did_you_mean(wanted, self.distributions)
         raise UsageError(
             f'unknown distribution "{name}"', hint=f"{hint}; or the path of a downloaded folder or archive"
         )

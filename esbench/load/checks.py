@@ -54,6 +54,7 @@ def task_checks(figures: TaskFigures, workers: WorkerHealth) -> tuple[Check, ...
                 WARNING,
                 f"a load worker waited for a CPU {workers.run_delay_ratio:.0%} of the time",
                 "run the driver on a machine, or at least on cores, of its own",
+                workers.run_delay_ratio,
             )
         )
     return tuple(checks)
@@ -67,6 +68,7 @@ def _rate(figures: TaskFigures) -> Iterator[Check]:
             UNUSABLE,
             f"{figures.unsent} arrivals were due and never sent",
             "the cluster cannot carry the rate with so many clients: lower the rate, or add clients",
+            figures.unsent,
         )
     achieved = _achieved_ratio(figures)
     if achieved is not None and achieved < _ENOUGH:
@@ -75,6 +77,7 @@ def _rate(figures: TaskFigures) -> Iterator[Check]:
             UNUSABLE,
             f"only {achieved:.1%} of the target rate was reached",
             "the cluster is overloaded, latency is undefined: lower the rate",
+            achieved,
         )
     if tally.due and tally.waited / tally.due > 0.01:
         yield Check(
@@ -82,6 +85,7 @@ def _rate(figures: TaskFigures) -> Iterator[Check]:
             WARNING,
             f"{tally.waited / tally.due:.1%} of the arrivals found no free client",
             "more clients, or the cluster is slower than the rate",
+            tally.waited / tally.due,
         )
 
 
@@ -119,6 +123,7 @@ def _driver(figures: TaskFigures) -> Iterator[Check]:
                 UNUSABLE,
                 f"driver lag p99 is {lag_ms:.2f} ms of {reported_ms:.2f} ms: the driver was the limit",
                 "give the driver cores of its own, lower the rate, or add workers",
+                lag_ms / reported_ms,
             )
         elif lag_ms > max(0.5, reported_ms / 10):
             yield Check(
@@ -126,6 +131,7 @@ def _driver(figures: TaskFigures) -> Iterator[Check]:
                 WARNING,
                 f"driver lag p99 is {lag_ms:.2f} ms of {reported_ms:.2f} ms",
                 "give the driver cores of its own, or add workers",
+                lag_ms / reported_ms,
             )
     if figures.driver_share_ratio is not None and figures.driver_share_ratio > 0.1:
         yield Check(
@@ -133,6 +139,7 @@ def _driver(figures: TaskFigures) -> Iterator[Check]:
             WARNING,
             f"clients spent {figures.driver_share_ratio:.0%} of their time in the driver: this is its throughput",
             "add workers, or fewer clients",
+            figures.driver_share_ratio,
         )
     if figures.feed_waits:
         yield Check(
@@ -140,6 +147,7 @@ def _driver(figures: TaskFigures) -> Iterator[Check]:
             WARNING,
             f"{figures.feed_waits} times a request waited for its document to be made",
             "the throughput is the generator's: give the driver more cores",
+            figures.feed_waits,
         )
 
 
@@ -153,6 +161,7 @@ def _replies(figures: TaskFigures) -> Iterator[Check]:
             f"{tally.errors.total:,} of {tally.requests:,} requests failed, most with {kind}: "
             f"{tally.errors.examples[kind]}",
             "see error_kinds in the record",
+            tally.errors.total / tally.requests,
         )
     if figures.inside_warmup:
         yield Check(
@@ -163,4 +172,6 @@ def _replies(figures: TaskFigures) -> Iterator[Check]:
         )
     clamped = tally.latency.clamped + tally.service_time.clamped + tally.driver_lag.clamped
     if clamped:
-        yield Check("clamped", WARNING, f"{clamped} durations lay outside 0 to 24 h", "did the host's clock jump?")
+        yield Check(
+            "clamped", WARNING, f"{clamped} durations lay outside 0 to 24 h", "did the host's clock jump?", clamped
+        )

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from esbench.operations.base import OperationType, Parameter, Program, Session, TaskContext, Verdict, flag
+from esbench.operations.base import (
+    OperationType,
+    Parameter,
+    Program,
+    RequestFailed,
+    Session,
+    TaskContext,
+    Verdict,
+    flag,
+)
 from esbench.operations.programs import ScriptProgram
 from esbench.operations.scripts import Retrying, ask
 
 _STATUSES = ("red", "yellow", "green")
+_AT_WORK = (
+    "initializing_shards",
+    "relocating_shards",
+    "delayed_unassigned_shards",
+    "number_of_pending_tasks",
+    "number_of_in_flight_fetch",
+)
+_PATIENCE_S = 20.0  # so long may a cluster do nothing about shards that it has to assign
+UNHEALTHY = "cluster not healthy"
 
 
 class ClusterHealth(OperationType):
@@ -26,24 +44,37 @@ class ClusterHealth(OperationType):
         params = context.params
         index = params.get("index")
         path = f"/_cluster/health/{index}" if index else "/_cluster/health"
-        return ScriptProgram(Retrying(_Health(path, dict(params.get("request-params") or {})), params), params)
+        return ScriptProgram(Retrying(Health(path, dict(params.get("request-params") or {})), params), params)
 
 
-@dataclass(frozen=True)
-class _Health:
-    path: str
-    params: Mapping[str, Any]
+class Health:
+    """Asks once; gives up when the cluster has done nothing about its unassigned shards for a while."""
+
+    def __init__(self, path: str, params: Mapping[str, Any], clock: Callable[[], float] = time.monotonic) -> None:
+        self._path = path
+        self._params = params
+        self._clock = clock
+        self._idle_since_s: float | None = None
 
     async def run(self, session: Session) -> Verdict:
-        health = (await ask(session, "GET", self.path, params=self.params, accept=(408,))).json()
-        wanted = str(self.params.get("wait_for_status", "red")).lower()
+        asked_s = self._clock()
+        health = (await ask(session, "GET", self._path, params=self._params, accept=(408,))).json()
+        wanted = str(self._params.get("wait_for_status", "red")).lower()
         relocating = health.get("relocating_shards", 0)
         ok = _STATUSES.index(health["status"]) >= (_STATUSES.index(wanted) if wanted in _STATUSES else 0)
-        if ok and not (flag(self.params.get("wait_for_no_relocating_shards")) and relocating):
+        if ok and not (flag(self._params.get("wait_for_no_relocating_shards")) and relocating):
             return Verdict()
-        return Verdict(
-            0,
-            "cluster not healthy",
-            f"the cluster is {health['status']} (wanted: {wanted}), {health.get('unassigned_shards', 0)} shards are "
-            f"unassigned, {relocating} relocating",
-        )
+        unassigned = health.get("unassigned_shards", 0)
+        state = f"the cluster is {health['status']} (wanted: {wanted}), {unassigned} shards are unassigned"
+        if unassigned and not any(health.get(key) for key in _AT_WORK):
+            self._idle_since_s = asked_s if self._idle_since_s is None else self._idle_since_s
+            if self._clock() - self._idle_since_s >= _PATIENCE_S:
+                nodes = health.get("number_of_data_nodes")
+                raise RequestFailed(
+                    UNHEALTHY,
+                    f"{state}, none is being assigned, and there are {nodes} data nodes: a replica needs a "
+                    "node of its own",
+                )
+        else:
+            self._idle_since_s = None
+        return Verdict(0, UNHEALTHY, f"{state}, {relocating} relocating")

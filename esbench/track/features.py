@@ -30,6 +30,26 @@ def features_needed(track: Track, challenge: Challenge) -> tuple[str, ...]:
     return tuple(sorted({*track.requires, *([PAINLESS] if scripts else [])}))
 
 
+def nodes_needed(track: Track, challenge: Challenge) -> int:
+    """How many data nodes it takes until a challenge that waits for green goes on: a copy of a shard each."""
+    waits = any(
+        task.operation.type == "cluster-health"
+        and str((task.operation.params.get("request-params") or {}).get("wait_for_status")).lower() == "green"
+        for task in challenge.tasks
+    )
+    return 1 + max((_replicas(index.body) for index in track.indices), default=0) if waits else 1
+
+
+def _replicas(body: Mapping[str, Any]) -> int:
+    """The replicas in an index body, whose settings may be nested or dotted; 0 where it names none."""
+    settings = body.get("settings") or {}
+    inner = settings.get("index")
+    found = settings.get("number_of_replicas", settings.get("index.number_of_replicas"))
+    if found is None and isinstance(inner, Mapping):
+        found = inner.get("number_of_replicas")
+    return int(str(found)) if str(found).isdigit() else 0
+
+
 def of_index_body(body: Mapping[str, Any]) -> set[str]:
     """The features that an index with this body needs."""
     found = set()

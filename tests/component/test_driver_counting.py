@@ -44,13 +44,13 @@ def docs(tmp_path_factory: pytest.TempPathFactory) -> PreparedDocuments:
 
 
 TASKS = [
-    get(name="closed", clients=4, warmup_time_s=0.3, time_period_s=0.7),
+    get(name="closed", clients=4, warmup_time_s=0.1, time_period_s=0.2),
     get(name="closed, by number", clients=4, warmup_iterations=20, iterations=100),
     get(name="closed, total", clients=3, requests=100),
-    get(name="open", rate=500, clients=8, warmup_time_s=0.3, time_period_s=0.7),
-    get(name="open, poisson", schedule="poisson", rate=500, clients=8, time_period_s=1.0),
+    get(name="open", rate=500, clients=8, warmup_time_s=0.1, time_period_s=0.4),
+    get(name="open, poisson", schedule="poisson", rate=500, clients=8, time_period_s=0.4),
     get(name="open, by number", rate=1000, clients=8, warmup_iterations=5, iterations=50),
-    task("read-after-write", {"id": "$[[any_id]]", "body": {"n": 1}}, name="sequence", clients=4, time_period_s=0.5),
+    task("read-after-write", {"id": "$[[any_id]]", "body": {"n": 1}}, name="sequence", clients=4, time_period_s=0.2),
     bulk(name="bulk", bulk_size=50, clients=7),
     bulk(name="bulk at a rate", rate="20000 docs/s", bulk_size=100, clients=4),
     bulk(name="bulk in a window", bulk_size=10, clients=2, warmup_time_s=0.1, time_period_s=0.3),
@@ -109,20 +109,20 @@ def test_tasks_in_parallel_are_counted_apart(server: NullServer, driver: Driver,
     server.use({})
     results = driver.step(
         server.url,
-        get(name="open", rate=300, clients=4, time_period_s=1),
+        get(name="open", rate=300, clients=4, time_period_s=0.5),
         get(name="closed", clients=2, requests=500),
         bulk(bulk_size=25, clients=3),
         docs=docs,
     )
     assert [result.name for result in results] == ["open", "closed", "bulk"]
-    assert [result.requests for result in results[:2]] == [300, 500]
+    assert [result.requests for result in results[:2]] == [150, 500]
     assert_counted(server, driver, *results)
     assert server.counts().documents == results[2].units == DOCUMENTS
 
 
 MANY = [
     get(name="closed", clients=1100, warmup_iterations=1, iterations=2),
-    get(name="open", rate=1000, clients=1100, time_period_s=1),
+    get(name="open", rate=1000, clients=1100, time_period_s=0.4),
     get(name="high rate", rate=65_000, clients=64, requests=4_000),
     bulk(name="bulk", bulk_size=2, clients=1100),
 ]

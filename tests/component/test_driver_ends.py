@@ -57,9 +57,9 @@ def test_all_workers_begin_at_the_same_time(server: NullServer, driver: Driver) 
 
 
 def test_an_open_loop_ramps_up(server: NullServer, driver: Driver) -> None:
-    result = driver.run(server.url, get(rate=200, ramp_up_s=1, warmup_time_s=1, time_period_s=0.5, clients=8))
-    assert (result.warmup.requests, result.requests) == (100, 100)
-    assert (result.window.start_s, result.window.end_s) == (1, 1.5)
+    result = driver.run(server.url, get(rate=200, ramp_up_s=0.5, warmup_time_s=0.5, time_period_s=0.25, clients=8))
+    assert (result.warmup.requests, result.requests) == (50, 50)
+    assert (result.window.start_s, result.window.end_s) == (0.5, 0.75)
 
 
 def test_a_closed_loop_ramps_up_client_by_client(server: NullServer, driver: Driver) -> None:
@@ -72,9 +72,9 @@ def test_a_closed_loop_ramps_up_client_by_client(server: NullServer, driver: Dri
 
 
 def test_stages_are_a_rate_and_a_length(server: NullServer, driver: Driver) -> None:
-    result = driver.run(server.url, get(stages=[(0.4, 100), (0.4, 500)], clients=8))
-    assert result.due == result.requests == 40 + 200
-    assert 0.8 <= result.duration_s < 1.5
+    result = driver.run(server.url, get(stages=[(0.2, 100), (0.2, 500)], clients=8))
+    assert result.due == result.requests == 20 + 100
+    assert 0.4 <= result.duration_s < 1
 
 
 # the end of a period

@@ -94,7 +94,7 @@ def test_workers_end_with_the_driver(server: NullServer, tmp_path: Path) -> None
     server.use({"rules": [{"fault": "hang"}]})
     with Driver(tmp_path, workers=2, drain_s=0.2) as driver:
         workers = workers_of(os.getpid())
-        after(1, driver.coordinator.cancel)
+        after(0.5, driver.coordinator.cancel)
         with pytest.raises(Cancelled):
             driver.run(server.url, get(clients=600, time_period_s=ENDLESS))
     assert len(workers) == 2
@@ -130,7 +130,7 @@ with Driver(Path({str(tmp_path)!r}), workers=2) as driver:
 
 def test_a_cancel_drains_and_keeps_what_was_measured(server: NullServer, driver: Driver) -> None:
     server.use({"rules": [{"path": "_doc", "delay": {"type": "constant", "ms": 100}}]})
-    after(1, driver.coordinator.cancel)
+    after(0.6, driver.coordinator.cancel)
     begin = time.monotonic()
     with pytest.raises(Cancelled) as caught:
         driver.step(
@@ -138,7 +138,7 @@ def test_a_cancel_drains_and_keeps_what_was_measured(server: NullServer, driver:
         )
     assert time.monotonic() - begin < SOON_S
     assert [(result.name, result.errors) for result in caught.value.results] == [("open", 0), ("get", 0)]
-    assert sum(result.requests for result in caught.value.results) == server.counts().requests > 30
+    assert sum(result.requests for result in caught.value.results) == server.counts().requests > 15
 
 
 def test_a_cancel_gives_up_what_hangs_after_the_drain(server: NullServer, driver: Driver) -> None:
@@ -157,7 +157,7 @@ def test_a_second_cancel_does_not_wait(server: NullServer, tmp_path: Path) -> No
     server.use({"rules": [{"path": "_doc", "first": 10, "fault": "hang"}]})
     with Driver(tmp_path, drain_s=30) as driver:
         driver.run(server.url, get())
-        for delay_s in (0.5, 1.0):
+        for delay_s in (0.3, 0.7):
             after(delay_s, driver.coordinator.cancel)
         begin = time.monotonic()
         with pytest.raises(Cancelled):

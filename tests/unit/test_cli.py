@@ -268,4 +268,6 @@ def test_the_shipped_tracks_and_distributions_are_listed(capsys: pytest.CaptureF
     assert run(["list", "distributions", "--format=json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [row["distribution"] for row in rows if row["default"]] == ["elasticsearch-7.10.2"]
-    assert not any(row["downloaded"] for row in rows)
+    (default,) = (row for row in rows if row["default"])
+    assert default["percolator"] and default["painless"] and default["language-analyzers"]
+    assert {row["downloaded"] for row in rows} <= {True, False}

@@ -73,7 +73,7 @@ def test_names_and_bare_versions_resolve(catalog: Catalog, typed: str, found: st
 @pytest.mark.parametrize(
     ("typed", "meant"),
     [
-        ("7.5.3", "7.5.2"),
+        ("7.5.3", "elasticsearch-7.5.2"),
         ("elasticsearch-7.10", "elasticsearch-7.10.2"),
         ("elastcisearch-8.19.4", "elasticsearch-8.19.4"),
         ("opensearch3.6.0", "opensearch-3.6.0"),

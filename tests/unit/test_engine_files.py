@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from esbench.engine.assemble import assemble
+from esbench.engine.assemble import assemble, is_assembled
 from esbench.engine.catalog import Artifact, Distribution, JavaNeeds, Module
 from esbench.engine.download import Downloader, is_downloaded
 from esbench.engine.folders import Folders, built_once, disk_errors, is_open_to_all, open_folder
@@ -77,7 +77,9 @@ def build(distribution: Distribution, tmp_path: Path, left_out: tuple[str, ...] 
 
 def test_a_server_is_assembled_from_its_artifacts(distribution: Distribution, tmp_path: Path) -> None:
     assert is_downloaded(distribution, tmp_path / "cache")
+    assert not is_assembled(distribution, tmp_path / "servers")
     home = build(distribution, tmp_path)
+    assert is_assembled(distribution, tmp_path / "servers")
     assert not (home / "lib" / "elasticsearch-7.5.0.jar").exists()
     assert (home / "lib" / "newer-1.jar").read_bytes() == b"new"
     netty = (home / "modules/transport-netty4/plugin-descriptor.properties").read_text()

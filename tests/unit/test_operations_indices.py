@@ -12,6 +12,7 @@ from esbench.dialect import Dialect
 from esbench.errors import TrackError
 from esbench.model import Index
 from esbench.operations.base import GOOD, Ledger, RequestFailed
+from esbench.operations.clusters import Health
 
 ACKNOWLEDGED = '{"acknowledged":true,"shards_acknowledged":true,"index":"orders"}'
 EXISTS = (
@@ -299,3 +300,32 @@ async def test_a_cluster_that_is_not_healthy_in_time_says_how_it_is() -> None:
     assert verdict.error == "cluster not healthy"
     assert verdict.example == "the cluster is yellow (wanted: green), 2 shards are unassigned, 0 relocating"
     assert asked.asked == ["GET /_cluster/health"]
+
+
+class Clock:
+    """A clock that moves on by a step with each look."""
+
+    def __init__(self, step_s: float) -> None:
+        self.now_s = 0.0
+        self._step_s = step_s
+
+    def __call__(self) -> float:
+        self.now_s += self._step_s
+        return self.now_s
+
+
+async def test_a_cluster_that_assigns_nothing_is_not_waited_for_for_ever() -> None:
+    stuck = Health("/_cluster/health", {"wait_for_status": "green"}, Clock(6.0))
+    asked = session(health("yellow", number_of_data_nodes=1))
+    assert (await stuck.run(asked)).error == "cluster not healthy"
+    with pytest.raises(RequestFailed, match="2 shards are unassigned, none is being assigned, and there are 1 data"):
+        for _ in range(3):
+            await stuck.run(asked)
+
+
+@pytest.mark.parametrize("at_work", ["initializing_shards", "delayed_unassigned_shards", "number_of_pending_tasks"])
+async def test_a_cluster_at_work_is_waited_for(at_work: str) -> None:
+    busy = Health("/_cluster/health", {"wait_for_status": "green"}, Clock(60.0))
+    asked = session(health("yellow", **{at_work: 1}))
+    for _ in range(5):
+        assert (await busy.run(asked)).error == "cluster not healthy"

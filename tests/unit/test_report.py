@@ -67,10 +67,10 @@ def test_the_halves_of_a_sequence_have_rows_of_their_own() -> None:
     assert "p50 service time" in metrics(golden_race(), "read-after-write/index")
 
 
-def test_the_only_class_of_results_shows_its_count_and_does_not_repeat_the_task() -> None:
+def test_the_only_class_of_results_does_not_repeat_the_task() -> None:
     created = NamedRequest("created", 400, 0, {"p50": 191.0})
     record = with_task(golden_race(), "bulk", requests_by_name=(created,))
-    assert metrics(record, "bulk/created") == ["requests"]
+    assert metrics(record, "bulk/created") == []
     updated = NamedRequest("updated", 1, 0, {"p50": 9.0})
     record = with_task(golden_race(), "bulk", requests_by_name=(replace(created, requests=399), updated))
     assert metrics(record, "bulk/created") == ["requests", "p50 service time", "error rate"]
@@ -271,3 +271,13 @@ def test_the_list_of_races_names_damaged_ones_below() -> None:
 def test_a_race_of_a_session_says_its_place() -> None:
     document = race_list([entry(session=Session("s1", "duel", "baseline", 2))], [])
     assert document.table.rows[0][7] == "s1 baseline round 2"
+
+
+def test_what_the_host_did_to_several_tasks_is_said_once_with_its_worst_figure() -> None:
+    def delayed(share: float) -> Check:
+        return Check("run-delay", "warning", f"waited {share:.0%} of the time", "use cores of its own", share)
+
+    record = with_task(golden_race(), "bulk", checks=(delayed(0.07),))
+    record = with_task(record, "get-by-id-open", checks=(delayed(0.4),))
+    texts = [notice.text for notice in notices(record) if "waited" in notice.text]
+    assert texts == ["bulk, get-by-id-open: waited 40% of the time at worst (use cores of its own)"]
