@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from driver import NullServerFactory
-from races import DOCUMENTS, Outcome, Races, wait_until
+from racing import DOCUMENTS, Outcome, Races, wait_until
 
 from esbench.engine.null import NullServer
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 from driver import NullServerFactory
-from races import Races, press_ctrl_c, wait_until
+from racing import Races, press_ctrl_c, wait_until
 
 SOON_S = 4  # less than the drain, and enough on a busy machine
 
