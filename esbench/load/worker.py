@@ -21,7 +21,7 @@ from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
 from typing import Any
 
-from esbench.errors import ClusterError, EsbenchError, RaceError
+from esbench.errors import ClusterError, EsbenchError, RaceError, TrackError
 from esbench.load.client import Client, Route, ScriptClient, TemplateClient
 from esbench.load.loops import ClosedLoop, Length, OpenLoop, TaskLoop
 from esbench.load.messages import (
@@ -244,6 +244,9 @@ class Worker:
         )
         kind = self._operations.get(task.operation.type)
         program = kind.compile(context)
+        endless = task.warmup_time_s is not None and task.time_period_s is None and not task.schedule.stages
+        if endless and not program.finite:
+            raise TrackError("the task has a warmup, and no end", where=context.where, hint="give it a time-period")
         timeout_s = parse_duration(task.operation.params.get("request-timeout", target.options.timeout_s))
         tls = target.options.ssl_context()
         clients: list[Client] = []

@@ -241,3 +241,8 @@ def test_the_variable_of_the_tests_is_drawn(server: NullServer, driver: Driver) 
     ids = {line.path.rpartition("/")[2] for line in server.log()}
     assert len(ids) > 40
     assert all(ANY_ID.params["from"] <= int(value) <= ANY_ID.params["to"] for value in ids)
+
+
+def test_a_task_without_an_end_is_refused(server: NullServer, driver: Driver) -> None:
+    with pytest.raises(TrackError, match="no end"):
+        driver.run(server.url, get(warmup_time_s=0.1))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+from driver import NullServerFactory
 from tiny_server import serve
 
 from esbench.cluster import Cluster
@@ -42,3 +44,15 @@ def test_a_reply_of_an_unknown_form_becomes_a_warning() -> None:
         snapshot = take(cluster, [])
     assert snapshot.warnings == ("no cluster statistics: the reply has an unknown form (KeyError: 'uptime_in_millis')",)
     assert difference(snapshot, snapshot) == {}
+
+
+@pytest.mark.parametrize("version", ["5.6.16", "6.8.23", "7.17.29", "8.19.4"])
+def test_a_null_cluster_gives_all_statistics_and_facts(null_server: NullServerFactory, version: str) -> None:
+    with Cluster([null_server({"version": version}).url]) as cluster:
+        cluster.request("PUT", "/orders", body={"settings": {"number_of_shards": 2}})
+        before = take(cluster, ["orders"])
+        found = difference(before, take(cluster, ["orders"]))
+        facts = cluster.indices_facts(["orders"])
+    assert before.warnings == ()
+    assert {"indexing_time_ms", "merge_count", "young_gc_count", "segment_count"} <= set(found)
+    assert facts["orders"]["primary_shards"] == 2

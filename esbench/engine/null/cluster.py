@@ -263,8 +263,9 @@ class Cluster:
         return 200, _encode(described)
 
     def _get_settings(self, request: Request) -> Answer:
+        flat = request.option("flat_settings") == "true"
         indices = self._select(request.names)
-        return 200, _encode({index.name: descriptions.settings(index) for index in indices})
+        return 200, _encode({index.name: descriptions.settings(index, flat=flat) for index in indices})
 
     def _get_mapping(self, request: Request) -> Answer:
         indices = self._select(request.names)
@@ -310,7 +311,8 @@ class Cluster:
         if method == "GET" and parts[0] == "_nodes":
             return 200, _encode(descriptions.nodes(self._version, indices, with_statistics="stats" in parts))
         if method == "GET" and "_stats" in parts[:2]:
-            return 200, _encode(descriptions.stats(self._select(request.names)))
+            by_shard = request.option("level") == "shards"
+            return 200, _encode(descriptions.stats(self._select(request.names), by_shard=by_shard))
         uri = f"/{'/'.join(parts)}{'?' if request.query else ''}{request.query}"
         return 400, _encode({"error": f"no handler found for uri [{uri}] and method [{method}]"})
 
@@ -352,7 +354,7 @@ def _routes() -> dict[tuple[str, str], tuple[str, Handler]]:
         ("PUT", "/*", Cluster._create_index),
         ("DELETE", "/*", Cluster._delete_index),
         ("GET", "/*", Cluster._describe),
-        ("GET", "/_settings /*/_settings", Cluster._get_settings),
+        ("GET", "/_settings /*/_settings /_settings/* /*/_settings/*", Cluster._get_settings),
         ("PUT", "/_settings /*/_settings", Cluster._put_settings),
         ("GET", "/_mapping /*/_mapping /_mappings /*/_mappings", Cluster._get_mapping),
         ("PUT POST", "/*/_mapping /*/_mappings /*/_mapping/*", Cluster._put_mapping),

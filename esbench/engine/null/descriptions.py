@@ -45,6 +45,7 @@ def nodes(version: Version, indices: list[Index], *, with_statistics: bool) -> d
             "os": {"cpu": {"load_average": dict(zip(("1m", "5m", "15m"), os.getloadavg(), strict=True))}},
             "process": {"cpu": {"percent": 0, "total_in_millis": time.process_time_ns() // 1_000_000}},
             "jvm": {
+                "uptime_in_millis": time.monotonic_ns() // 1_000_000,
                 "mem": {"heap_used_in_bytes": 0, "heap_max_in_bytes": 0, "pools": {}},
                 "gc": {"collectors": {name: _gc() for name in ("young", "old")}},
             },
@@ -66,15 +67,25 @@ def nodes(version: Version, indices: list[Index], *, with_statistics: bool) -> d
     }
 
 
-def stats(indices: list[Index]) -> dict[str, Any]:
-    """The reply to _stats."""
+def stats(indices: list[Index], *, by_shard: bool = False) -> dict[str, Any]:
+    """The reply to _stats; `by_shard` (level=shards) puts all of an index into its first shard."""
     count = sum(index.shards for index in indices)
     whole = _statistics(indices)
     return {
         "_shards": {"total": count, "successful": count, "failed": 0},
         "_all": {"primaries": whole, "total": whole},
-        "indices": {i.name: {"primaries": _statistics([i]), "total": _statistics([i])} for i in indices},
+        "indices": {index.name: _index_stats(index, by_shard) for index in indices},
     }
+
+
+def _index_stats(index: Index, by_shard: bool) -> dict[str, Any]:
+    whole = _statistics([index])
+    found: dict[str, Any] = {"primaries": whole, "total": whole}
+    if by_shard:
+        routing = {"state": "STARTED", "primary": True, "node": "null"}
+        copies = [whole] + [_statistics([])] * (index.shards - 1)
+        found["shards"] = {str(number): [{"routing": routing, **copy}] for number, copy in enumerate(copies)}
+    return found
 
 
 def _statistics(indices: list[Index]) -> dict[str, Any]:
@@ -93,11 +104,14 @@ def _statistics(indices: list[Index]) -> dict[str, Any]:
     }
 
 
-def settings(index: Index) -> dict[str, Any]:
-    """An index in the reply to _settings."""
+def settings(index: Index, *, flat: bool = False) -> dict[str, Any]:
+    """An index in the reply to _settings, nested or flat."""
     defaults = {"number_of_shards": "1", "number_of_replicas": "1"}
     made = {"provided_name": index.name, "uuid": f"null-{index.name}", "creation_date": "1700000000000"}
-    return {"settings": {"index": {**defaults, **{k: _setting(v) for k, v in index.settings.items()}, **made}}}
+    found = {**defaults, **{k: _setting(v) for k, v in index.settings.items()}, **made}
+    if flat:
+        return {"settings": {f"index.{key}": value for key, value in found.items()}}
+    return {"settings": {"index": found}}
 
 
 def mappings(index: Index) -> dict[str, Any]:
