@@ -140,7 +140,7 @@ def test_a_cluster_that_is_gone_at_the_end_costs_its_statistics_only(
     record = races.record()
     assert record.status == "complete"
     assert record.tasks[0].error_kinds["connection refused"].count > 3
-    assert any("no cluster statistics" in warning for warning in record.warnings)
+    assert any("no index statistics" in warning for warning in record.warnings)
 
 
 # what cannot begin
