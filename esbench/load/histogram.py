@@ -44,11 +44,10 @@ class Counts:
         if shift < 0:
             shift = 0
         index = (shift << _HALF_BITS) + (ns >> (shift + _UNIT_BITS))
-        buckets = self.buckets
-        if index in buckets:
-            buckets[index] += 1
-        else:
-            buckets[index] = 1
+        try:
+            self.buckets[index] += 1
+        except KeyError:
+            self.buckets[index] = 1
         self.total_ns += ns
         if ns < self.min_ns:
             self.min_ns = ns

@@ -44,9 +44,15 @@ def judge_found(status: int, body: bytes, drawn: object) -> Verdict:
     """A GET that must find its document."""
     if status == 200 and b'"found":true' in body:
         return GOOD
-    if status in (200, 404) and b'"found":false' in body:
+    if status not in (200, 404):
+        return http_failure(status, body)
+    decoded = _decoded(body)
+    found = decoded.get("found") if isinstance(decoded, dict) else None
+    if found is True:
+        return GOOD
+    if found is False:
         return Verdict(0, "not found", body[:_EXAMPLE_LENGTH].decode("utf-8", "replace"))
-    return http_failure(status, body)
+    return http_failure(status, body) if status == 404 else Verdict(0, "bad response", f"no GET's: {body[:80]!r}")
 
 
 def judge_get(status: int, body: bytes, drawn: object) -> Verdict:

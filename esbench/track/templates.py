@@ -225,6 +225,10 @@ def _joiner(parts: list[Part], layout: Layout) -> Callable[[Draw], Sequence[byte
     if not places:
         constant = (b"".join(pieces),)
         return lambda draw: constant
+    if len(places) == 1 and len(pieces) == 3:  # most requests: an id in a path, a term in a body
+        before, _, after = pieces
+        ((_, source, item),) = places
+        return lambda draw: (before + draw[source][item] + after,)
     join = b"".join
 
     def render(draw: Draw) -> Sequence[bytes]:

@@ -55,13 +55,10 @@ class SourceContext:
 
 @dataclass
 class Drawn:
-    """A source from a function that draws one value as a whole."""
+    """A source that is a function, which draws one value as a whole."""
 
-    function: Callable[[], Sequence[bytes]]
+    draw: Callable[[], Sequence[bytes]]
     at_send: bool = False
-
-    def draw(self) -> Sequence[bytes]:
-        return self.function()
 
 
 SourceFactory = Callable[[Variable, Places, SourceContext], Source]

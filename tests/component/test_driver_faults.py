@@ -243,12 +243,12 @@ def test_a_search_over_less_than_all_is_a_failure(
     assert kinds(result) == {kind: 5}
 
 
-def test_a_reply_that_is_not_what_its_encoding_says_is_a_bad_response(server: NullServer, driver: Driver) -> None:
+def test_a_reply_is_read_by_its_bytes_whatever_its_encoding_says(server: NullServer, driver: Driver) -> None:
     headers = {"content-encoding": "gzip"}
     server.use({"rules": [{"path": "_doc", "every": 3, "reply": {"status": 200, "body": {}, "headers": headers}}]})
     result = driver.run(server.url, get(requests=9))
     assert kinds(result) == {"bad response": 3}
-    assert "gzip" in result.error_kinds["bad response"].example
+    assert "{}" in result.error_kinds["bad response"].example
 
 
 # unusual replies that are good

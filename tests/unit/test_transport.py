@@ -1,0 +1,78 @@
+"""What a connection makes of the bytes that it gets."""
+
+from __future__ import annotations
+
+import gzip
+from dataclasses import dataclass, field
+
+import pytest
+
+from esbench.load.transport import Connection
+
+
+@dataclass
+class Hearer:
+    """An owner that remembers what it was told."""
+
+    replies: list[tuple[int, bytes]] = field(default_factory=list)
+    failures: list[tuple[str, str]] = field(default_factory=list)
+
+    def on_reply(self, status: int, body: bytes, received_ns: int) -> None:
+        self.replies.append((status, body))
+
+    def on_failure(self, kind: str, detail: str) -> None:
+        self.failures.append((kind, detail))
+
+    def on_idle_loss(self) -> None:
+        self.failures.append(("idle", ""))
+
+
+def heard(*pieces: bytes) -> Hearer:
+    """What the owner of a connection with a request in flight hears when these pieces arrive."""
+    owner = Hearer()
+    connection = Connection(owner)
+    connection.in_flight = True
+    for piece in pieces:
+        connection.data_received(piece)
+    return owner
+
+
+def reply(body: bytes, status: str = "200 OK") -> bytes:
+    return f"HTTP/1.1 {status}\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body
+
+
+def test_a_reply_may_come_byte_by_byte() -> None:
+    whole = reply(b'{"found":true}')
+    assert heard(*(whole[i : i + 1] for i in range(len(whole)))).replies == [(200, b'{"found":true}')]
+
+
+def test_a_chunked_reply_is_put_together() -> None:
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    assert heard(head + b"3\r\nabc\r\n", b"2\r\nde\r\n0\r\n\r\n").replies == [(200, b"abcde")]
+
+
+def test_an_interim_reply_is_not_the_reply() -> None:
+    assert heard(b"HTTP/1.1 100 Continue\r\n\r\n", reply(b"{}", "404 Not Found")).replies == [(404, b"{}")]
+
+
+def test_a_compressed_reply_is_told_by_its_first_bytes() -> None:
+    assert heard(reply(gzip.compress(b"{}" * 1000))).replies == [(200, b"{}" * 1000)]
+
+
+@pytest.mark.parametrize("damage", [slice(0, 40), slice(0, -12)])
+def test_a_damaged_compressed_reply_is_a_bad_response(damage: slice) -> None:
+    packed = gzip.compress(bytes(range(256)) * 10)
+    owner = heard(reply(packed[damage]))
+    assert owner.replies == []
+    assert [kind for kind, _ in owner.failures] == ["bad response"]
+    assert "gzip" in owner.failures[0][1]
+
+
+def test_what_is_not_http_is_a_bad_response() -> None:
+    assert [kind for kind, _ in heard(b"SSH-2.0-OpenSSH\r\n").failures] == ["bad response"]
+
+
+def test_a_reply_that_nobody_waits_for_ends_nothing() -> None:
+    owner = heard(reply(b"{}"), reply(b"[]"))
+    assert owner.replies == [(200, b"{}")]
+    assert owner.failures == []
