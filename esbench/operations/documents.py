@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from esbench.errors import TrackError, did_you_mean
+from esbench.errors import TrackError
 from esbench.operations.base import (
     REFRESH,
     Ledger,
@@ -18,11 +18,9 @@ from esbench.operations.base import (
 )
 from esbench.operations.programs import Judge, Request, TemplateProgram, common_headers
 from esbench.operations.replies import judge_deleted, judge_found, judge_get, judge_indexed
+from esbench.track.prepared import PreparedDocuments, documents_of
 from esbench.track.templates import Encoding, RequestTemplate, Slot, encode, segment
 from esbench.track.variables import Places
-
-if TYPE_CHECKING:
-    from esbench.track.prepared import PreparedDocuments
 
 _INDEX = Parameter("the index; the track's only one by default")
 _ROUTING = Parameter("the routing value", (str, int))
@@ -242,11 +240,6 @@ def _document_routing(params: Mapping[str, Any], documents: PreparedDocuments | 
 
 def _corpus_of(context: TaskContext) -> PreparedDocuments:
     wanted = context.params.get("corpus")
-    known = {documents.corpus: documents for documents in context.documents}
-    if wanted is None and len(known) == 1:
-        return next(iter(known.values()))
-    if wanted is None:
+    if wanted is None and not context.documents:
         raise TrackError('the operation needs a "body" or a "corpus"', where=context.where)
-    if wanted not in known:
-        raise TrackError(f'unknown corpus "{wanted}"', where=context.where, hint=did_you_mean(str(wanted), known))
-    return known[wanted]
+    return documents_of(context.documents, None if wanted is None else str(wanted), context.where)

@@ -6,10 +6,12 @@ Workers import this: no numpy, and nothing here writes.
 from __future__ import annotations
 
 import mmap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from esbench.errors import TrackError, did_you_mean
 
 GROUP = 64  # documents between two entries of the offset index
 
@@ -48,6 +50,23 @@ class PreparedDocuments:
     def where(self) -> str:
         """What errors about these documents start with."""
         return f'corpus "{self.corpus}"'
+
+
+def documents_of(documents: Sequence[PreparedDocuments], corpus: str | None, where: str) -> PreparedDocuments:
+    """The documents of a corpus, or of the only one there is; a TrackError when that is not one file."""
+    known = sorted({part.corpus for part in documents})
+    if corpus is None and len(known) != 1:
+        raise TrackError('a "corpus" must be named', where=where, hint=did_you_mean("", known))
+    name = known[0] if corpus is None else corpus
+    found = [part for part in documents if part.corpus == name]
+    if not found:
+        raise TrackError(f'unknown corpus "{name}"', where=where, hint=did_you_mean(name, known))
+    if len(found) > 1:
+        raise TrackError(
+            f'corpus "{name}" has {len(found)} files: single documents of several files are not supported yet',
+            where=where,
+        )
+    return found[0]
 
 
 class DocumentFile:

@@ -15,15 +15,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from esbench.errors import TrackError, did_you_mean
 from esbench.model import Variable
 from esbench.registry import Registry
+from esbench.track.prepared import PreparedDocuments, documents_of
 from esbench.track.templates import Encoding, encode
-
-if TYPE_CHECKING:
-    from esbench.track.prepared import PreparedDocuments
 
 Places = Sequence[tuple[str | None, Encoding]]
 _ZIPF_MOST = 5_000_000
@@ -193,21 +191,17 @@ def _corpus_document(variable: Variable, places: Places, context: SourceContext)
     from esbench.track.sampler import DocumentSampler
 
     name = variable.params.get("corpus")
-    known = {documents.corpus: documents for documents in context.documents}
-    if name is None and len(known) == 1:
-        name = next(iter(known))
-    if name not in known:
-        raise _bad(variable, f'unknown corpus "{name}"', did_you_mean(str(name), known))
+    documents = documents_of(context.documents, None if name is None else str(name), f'variable "{variable.name}"')
     fields = [field for field, _ in places]
     if None in fields:
         raise _bad(variable, "a document has fields", f"say $[[{variable.name}.field]]")
     sampler = DocumentSampler(
-        known[name],
+        documents,
         [str(field) for field in fields],
         str(variable.params.get("pick", "uniform")),
         variable.params,
         seed=context.random(variable.name).getrandbits(63),
-        indexed=context.next_values.get(loaded_key(known[name].corpus), known[name].document_count),
+        indexed=context.next_values.get(loaded_key(documents.corpus), documents.document_count),
     )
     encodings = [encoding for _, encoding in places]
     draw = sampler.draw
