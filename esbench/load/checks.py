@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from esbench.load.recorder import Tally
+from esbench.load.schedule import measured_period_s
 from esbench.model import Task
 from esbench.record import Check
 
@@ -99,7 +100,7 @@ def _achieved_ratio(figures: TaskFigures) -> float | None:
     if not tally.due or figures.inside_warmup:
         return None
     in_service_s = (tally.service_time.total_ns + tally.failed.total_ns) / NS
-    if task.time_period_s is not None or task.schedule.stages:
+    if measured_period_s(task) is not None:
         in_flight = 1 + in_service_s / figures.window_s if figures.window_s > 0 else 0.0
         missed = figures.in_window + in_flight < _ENOUGH * tally.due or not figures.in_window
         return figures.in_window / tally.due if missed else 1.0

@@ -233,7 +233,7 @@ class Coordinator:
             for worker, message in self._receive(left):
                 if isinstance(message, Tick):
                     worker.cpu_ns, worker.run_delay_ns = message.cpu_ns, message.run_delay_ns
-                    self._enter(message.ledger)
+                    self._ledger.enter(message.ledger)
                     for name in running.take(worker.number, message):
                         self._stop(left, Stop(tasks=running.completed_by(name)))
                     error = error or message.failure
@@ -277,14 +277,6 @@ class Coordinator:
                 worker.pipe.send(message)
             except OSError:
                 pass  # noticed as a dead worker
-
-    def _enter(self, news: Ledger) -> None:
-        for index in news.emptied:
-            self._ledger.acknowledged.pop(index, None)
-        for index, documents in news.acknowledged.items():
-            self._ledger.acknowledge(index, documents)
-        for name, value in news.next_values.items():
-            self._ledger.next_values[name] = max(value, self._ledger.next_values.get(name, 0))
 
     def _send(self, worker: _Worker, message: Message) -> None:
         try:

@@ -18,7 +18,7 @@ from esbench.load.checks import TaskFigures, WorkerHealth, task_checks
 from esbench.load.histogram import Counts, encode, percentiles_ns, supported
 from esbench.load.messages import TaskEnd, TaskSeconds
 from esbench.load.recorder import Second, Tally
-from esbench.load.schedule import rate_segments, stages_duration_s
+from esbench.load.schedule import measured_period_s, rate_segments
 from esbench.model import Task
 from esbench.record import PERCENTILES, ErrorKind, NamedRequest, Phase, TaskResult, Throughput, Window
 
@@ -167,9 +167,7 @@ class TaskMeasurements:
         last_s = self._duration_s() if last is None else (last - start_ns) / NS
         if task.is_time_based or task.schedule.stages:
             warmup_s = task.warmup_time_s or 0.0
-            period_s = task.time_period_s
-            if period_s is None and task.schedule.stages:
-                period_s = stages_duration_s(task.schedule) - warmup_s
+            period_s = measured_period_s(task)
             # a task that ended early (exhausted, stopped) has a window up to its end
             end_s = last_s if period_s is None else min(warmup_s + period_s, self._duration_s())
             return Window(warmup_s, max(warmup_s, end_s))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from esbench.errors import TrackError
-from esbench.model import Schedule
+from esbench.model import Schedule, Task
 from esbench.registry import Registry
 from esbench.units import Rate
 
@@ -143,6 +143,16 @@ def arrivals(
 def stages_duration_s(schedule: Schedule) -> float:
     """How long the stages of a schedule last together; 0 without stages."""
     return sum(stage.duration_s for stage in schedule.stages)
+
+
+def measured_period_s(task: Task) -> float | None:
+    """How long the measurement of a time-based task lasts: its period, or what its stages leave after the warmup.
+
+    None where neither says it: until corpora are exhausted, or by numbers.
+    """
+    if task.time_period_s is not None or not task.schedule.stages:
+        return task.time_period_s
+    return max(0.0, stages_duration_s(task.schedule) - (task.warmup_time_s or 0.0))
 
 
 def check_unit(schedule: Schedule, unit: str, where: str) -> None:

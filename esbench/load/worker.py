@@ -36,7 +36,7 @@ from esbench.load.messages import (
     Tick,
 )
 from esbench.load.recorder import Recorder
-from esbench.load.schedule import arrivals, stages_duration_s
+from esbench.load.schedule import arrivals, measured_period_s
 from esbench.load.transport import clock_ns, header_lines
 from esbench.model import Task
 from esbench.operations import builtin_operations
@@ -101,9 +101,7 @@ class TaskShare:
         task = self.task
         if task.is_time_based or task.schedule.stages:
             warmup_s = task.warmup_time_s or 0.0
-            period_s = task.time_period_s
-            if period_s is None and task.schedule.stages:
-                period_s = max(0.0, stages_duration_s(task.schedule) - warmup_s)
+            period_s = measured_period_s(task)
             end_ns = None if period_s is None else start_ns + int((warmup_s + period_s) * NS)
             return Length(warmup_end_ns=start_ns + int(warmup_s * NS), end_ns=end_ns)
         if task.requests is not None:
@@ -244,8 +242,7 @@ class Worker:
         )
         kind = self._operations.get(task.operation.type)
         program = kind.compile(context)
-        endless = task.warmup_time_s is not None and task.time_period_s is None and not task.schedule.stages
-        if endless and not program.finite:
+        if task.is_time_based and measured_period_s(task) is None and not program.finite:
             raise TrackError("the task has a warmup, and no end", where=context.where, hint="give it a time-period")
         timeout_s = parse_duration(task.operation.params.get("request-timeout", target.options.timeout_s))
         tls = target.options.ssl_context()

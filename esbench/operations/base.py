@@ -159,6 +159,19 @@ class Ledger:
         self.emptied.add(index)
         self.acknowledged.pop(index, None)
 
+    def advance(self, name: str, next_value: int) -> None:
+        """Everything of a sequence below `next_value` was drawn; it never goes back."""
+        self.next_values[name] = max(next_value, self.next_values.get(name, 0))
+
+    def enter(self, news: Ledger) -> None:
+        """Add what a worker has done since it last told."""
+        for index in news.emptied:
+            self.acknowledged.pop(index, None)
+        for index, documents in news.acknowledged.items():
+            self.acknowledge(index, documents)
+        for name, next_value in news.next_values.items():
+            self.advance(name, next_value)
+
 
 @dataclass(frozen=True)
 class TaskContext:

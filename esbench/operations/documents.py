@@ -149,7 +149,7 @@ class FreshDocuments:
         return self._feed.waits
 
     def close(self, ledger: Ledger) -> None:
-        ledger.next_values[self._key] = max(self._next_index, ledger.next_values.get(self._key, 0))
+        ledger.advance(self._key, self._next_index)
         self._feed.close()
 
 

@@ -63,7 +63,7 @@ class TemplateProgram:
     def close(self) -> None:
         for name, source in zip(self._layout.variables, self._sources, strict=True):
             if isinstance(source, SequenceSource):
-                self._ledger.next_values[name] = max(source.next_value, self._ledger.next_values.get(name, 0))
+                self._ledger.advance(name, source.next_value)
 
 
 class TemplateClientProgram:
