@@ -1,132 +1,124 @@
-"""What a request costs the driver, beside wrk in the same run: GET by id, closed loop, a null server.
+"""What a request costs the driver, beside wrk and bare Python in the same run: closed loop, a null server.
 
-    python benchmarks/driver.py [--seconds 6] [--rounds 3] [--clients 64]
+    python benchmarks/driver.py [--seconds 5] [--rounds 3] [--clients 64] [--rows get,term,insert,tls,gzip,many]
 
-Needs wrk, nginx and two cores: nginx answers on CPU 1 with a canned reply, esbench and wrk take turns on CPU 0.
-Prints requests per second, CPU of the client per request, and esbench's rate over wrk's (medians of the rounds).
+Needs wrk, nginx, openssl and two cores: nginx answers on CPU 1 with canned replies, the programs take turns on CPU 0.
+Prints requests per second, CPU per request of the program and all its children, and ratios (medians of the rounds);
+"many" says how fairly 2,000 clients on one worker are served.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import re
-import resource
-import shutil
-import socket
-import statistics
-import subprocess
-import sys
 import tempfile
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from esbench.store import RaceStore
+import yaml
+from null_nginx import NullNginx, null_nginx
+from programs import BARE_CLIENT, ESBENCH, Cost, measure, median, need
+from tabulate import tabulate
 
-REPLY = '{"_index":"orders","_type":"_doc","_id":"42","_version":1,"found":true,"_source":{"note":"%s"}}' % ("x" * 400)
-ROOT = '{"name":"null","cluster_name":"null","version":{"number":"7.17.29"},"tagline":"You Know, for Search"}'
-NGINX = """
-worker_processes 1; worker_cpu_affinity 10; daemon off; pid {folder}/pid; error_log {folder}/error.log;
-events {{ worker_connections 4096; }}
-http {{
-  access_log off; keepalive_requests 1000000000; default_type application/json; types {{ }}
-  client_body_temp_path {folder}/b; proxy_temp_path {folder}/p; fastcgi_temp_path {folder}/f;
-  uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
-  server {{
-    listen 127.0.0.1:{port} backlog=4096;
-    location = / {{ return 200 '{root}'; }}
-    location ~ ^/[^/]+/_doc/ {{ return 200 '{reply}'; }}
-    location / {{ return 200 '{{"acknowledged":true,"status":"green","nodes":{{}},"indices":{{}}}}'; }}
-  }}
-}}
-"""
-TRACK = """
-variables: [{{name: n, type: range, from: 1, to: 100000}}]
-schedule:
-  - operation: {{operation-type: get, index: orders, id: "$[[n]]"}}
-    name: get
-    clients: {clients}
-    warmup-time-period: 1
-    time-period: {seconds}
-"""
+MANY = 2000
+ORDERS = Path(__file__).parents[1] / "tracks" / "orders" / "orders-corpus.yml"
+GET = {"operation-type": "get", "index": "orders", "id": "$[[n]]"}
+TERM = {"operation-type": "search", "index": "orders", "body": {"query": {"term": {"user": "$[[n]]"}}, "size": 10}}
+INSERT = {"operation-type": "index", "index": "orders", "corpus": "orders"}
+ROWS = {"get": GET, "term": TERM, "insert": INSERT, "tls": GET, "gzip": GET, "gzip-term": TERM, "many": GET}
+# row: (what is divided by what, at most)
+BARS = {"term": 1.15, "insert": 1.4, "tls": 1.6}
 
 
-@contextmanager
-def null_server(folder: Path) -> Iterator[int]:
-    """nginx on a free port of loopback."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    config = folder / "nginx.conf"
-    config.write_text(NGINX.format(folder=folder, port=port, root=ROOT, reply=REPLY))
-    process = subprocess.Popen(["nginx", "-p", str(folder), "-c", str(config)], stderr=subprocess.DEVNULL)
-    try:
-        deadline = time.monotonic() + 5
-        while socket.socket().connect_ex(("127.0.0.1", port)):
-            if time.monotonic() > deadline:
-                sys.exit(f"nginx did not start: {(folder / 'error.log').read_text()}")
-            time.sleep(0.05)
-        yield port
-    finally:
-        process.terminate()
-        process.wait()
+def write_track(folder: Path, operation: Mapping[str, Any], clients: int, seconds: int) -> Path:
+    corpus = {"name": "orders", "documents": [{"document-count": 1000, **yaml.safe_load(ORDERS.read_text())}]}
+    task = {"name": "task", "operation": dict(operation), "clients": clients, "warmup-time-period": 1}
+    track = {
+        "indices": [{"name": "orders"}],
+        "corpora": [corpus],
+        "variables": [{"name": "n", "type": "range", "from": 1, "to": 100_000}],
+        "schedule": [{**task, "time-period": seconds}],
+    }
+    path = folder / "track.yml"
+    path.write_text(yaml.safe_dump(track))
+    return path
 
 
-def cpu_s(command: list[str], **settings: object) -> tuple[float, str]:
-    """CPU seconds of a command and its children, pinned to CPU 0; and what it printed."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(["taskset", "-c", "0", *command], capture_output=True, text=True, check=True, **settings)  # type: ignore[call-overload]
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stdout
+class Programs:
+    """The programs that take turns, each with the same connections and seconds."""
+
+    def __init__(self, server: NullNginx, clients: int, seconds: int) -> None:
+        self._server = server
+        self._clients = clients
+        self._seconds = seconds
+
+    def wrk(self) -> Cost:
+        url = f"http://127.0.0.1:{self._server.port}/orders/_doc/42"
+        return measure(["wrk", "-t1", f"-c{self._clients}", f"-d{self._seconds}", url], self._server)
+
+    def bare_python(self) -> Cost:
+        arguments = [str(value) for value in (self._server.port, self._clients, self._seconds)]
+        return measure([*BARE_CLIENT, *arguments], self._server)
+
+    def esbench(self, row: str) -> Cost:
+        server, clients = self._server, MANY if row == "many" else self._clients
+        host, options = f"http://127.0.0.1:{server.port}", []
+        if row == "tls":
+            host, options = f"https://127.0.0.1:{server.tls_port}", [f"--client-options=ca_certs:{server.certificate}"]
+        elif row.startswith("gzip"):
+            options = ["--client-options=http_compress:true"]
+        elif row == "many":
+            host = f"http://127.0.0.1:{server.logged_port}"
+        track = write_track(server.folder, ROWS[row], clients, self._seconds)
+        command = [*ESBENCH, "race", f"--track-path={track}", "--quiet", f"--target-hosts={host}", *options]
+        return measure(command, server, {"ESBENCH_HOME": str(server.folder / "home")})
 
 
-def wrk(port: int, clients: int, seconds: int) -> tuple[float, float]:
-    """Requests/s, and CPU microseconds per request."""
-    url = f"http://127.0.0.1:{port}/orders/_doc/42"
-    used_s, printed = cpu_s(["wrk", "-t1", f"-c{clients}", f"-d{seconds}", url])
-    requests = int(re.search(r"(\d+) requests in", printed)[1])  # type: ignore[index]
-    rate = float(re.search(r"Requests/sec:\s+([\d.]+)", printed)[1])  # type: ignore[index]
-    return rate, used_s / requests * 1e6
+def table(costs: Mapping[str, list[Cost]]) -> str:
+    """A line per program: rate, CPU per request, CPU and rate beside the GET's and wrk's, and the bar."""
+    lines = []
+    get_us = median(costs["get"]).cpu_us
+    for name, rounds in costs.items():
+        cost = median(rounds)
+        over_get = cost.cpu_us / get_us
+        over_wrk = [
+            ours.requests_per_s / theirs.requests_per_s for ours, theirs in zip(rounds, costs["wrk"], strict=True)
+        ]
+        bar = f"{over_get:.2f} <= {BARS[name]}" if name in BARS else ""
+        if name == "get":
+            bar = f"{sorted(over_wrk)[len(rounds) // 2]:.2f} of wrk's rate >= 0.55"
+        lines.append([name, f"{cost.requests_per_s:,.0f}", f"{cost.cpu_us:.1f}", f"{over_get:.2f}", bar])
+    return tabulate(lines, ["", "requests/s", "CPU us", "CPU / get's", "bar"], stralign="right")
 
 
-def esbench(port: int, track: Path, home: Path) -> tuple[float, float]:
-    """Requests/s in the window; CPU microseconds of the worker per request, all recording on."""
-    command = [sys.executable, "-m", "esbench.cli.main", "race", f"--track-path={track}", "--quiet"]
-    cpu_s([*command, f"--target-hosts=127.0.0.1:{port}"], env=os.environ | {"ESBENCH_HOME": str(home)})
-    record = RaceStore(home).load("last")
-    (task,) = record.tasks
-    requests = task.requests + task.warmup.requests
-    return task.throughput.mean or 0.0, sum(driver.cpu_s for driver in record.drivers) / requests * 1e6
+def fairness(requests: list[int]) -> str:
+    """Of each race with many clients: the fewest requests of one over the most."""
+    races = [requests[start : start + MANY] for start in range(0, len(requests), MANY)]
+    ratios = ", ".join(f"{min(race) / max(race):.3f}" for race in races)
+    return f"{MANY:,} clients, fewest / most requests of one (bar: at least 0.8): {ratios}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=int, default=6)
+    parser.add_argument("--seconds", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--clients", type=int, default=64)
+    parser.add_argument("--rows", default=",".join(ROWS))
     arguments = parser.parse_args()
-    for tool in ("wrk", "nginx", "taskset"):
-        if shutil.which(tool) is None:
-            sys.exit(f"{tool} is missing (Debian: wrk, nginx-light, util-linux)")
+    need("wrk", "nginx", "openssl", "taskset")
+    rows = list(dict.fromkeys(["get", *arguments.rows.split(",")]))
+    costs: dict[str, list[Cost]] = {}
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        track = folder / "track.yml"
-        track.write_text(TRACK.format(clients=arguments.clients, seconds=arguments.seconds))
-        with null_server(folder) as port:
-            rounds = [
-                (wrk(port, arguments.clients, arguments.seconds), esbench(port, track, folder / "home"))
-                for _ in range(arguments.rounds)
-            ]
-    for which, tool in enumerate(("wrk", "esbench")):
-        rate = statistics.median(pair[which][0] for pair in rounds)
-        cost = statistics.median(pair[which][1] for pair in rounds)
-        print(f"{tool:8} {rate:9,.0f} requests/s   {cost:5.1f} us of CPU per request")
-    ratios = [ours[0] / theirs[0] for theirs, ours in rounds]
-    print(
-        f"esbench / wrk, requests/s: {statistics.median(ratios):.2f} (rounds: {', '.join(f'{r:.2f}' for r in ratios)})"
-    )
+        with null_nginx(Path(name)) as server:
+            programs = Programs(server, arguments.clients, arguments.seconds)
+            for _ in range(arguments.rounds):
+                costs.setdefault("wrk", []).append(programs.wrk())
+                costs.setdefault("bare python", []).append(programs.bare_python())
+                for row in rows:
+                    costs.setdefault(row, []).append(programs.esbench(row))
+        print(table(costs))
+        if "many" in rows:
+            print(fairness(server.requests_by_connection("/orders/_doc/")))
 
 
 if __name__ == "__main__":
