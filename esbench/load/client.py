@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import urlencode
@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 from esbench.client_options import Host
 from esbench.load.recorder import TIMEOUT, Recorder
 from esbench.load.transport import Connection, clock_ns, connect
-from esbench.operations.base import ClientProgram, Exhausted, Reply, RequestFailed, Script, Verdict
+from esbench.operations.base import ClientProgram, Exhausted, Reply, RequestBytes, RequestFailed, Script, Verdict
 
 NS = 1_000_000_000
 _RECONNECT_PAUSE_S = 0.1  # doubled up to 1 s, so that a dead server is not hammered
@@ -93,13 +93,14 @@ class Client:
     def on_idle_loss(self) -> None:
         """The next request opens a new connection."""
 
-    async def _reconnect(self) -> None:
+    async def _send_anew(self, render: Callable[[], RequestBytes], timeout_ns: int) -> None:
+        """Send on a new connection; RequestFailed when there is none."""
         try:
             await self.connect()
         except (OSError, TimeoutError) as error:
             reason = str(error) or type(error).__name__
             raise RequestFailed("connection refused", f"{self._route.host}: {reason}") from error
-        if not self._connection.usable:
+        if not (self._connection.usable and self._connection.send(render(), timeout_ns)):
             raise RequestFailed("connection lost", f"{self._route.host} closed it as soon as it was open")
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -117,8 +118,10 @@ class TemplateClient(Client):
 
     def __init__(self, slot: int, route: Route, program: ClientProgram) -> None:
         super().__init__(slot, route)
-        self._program = program
         self._exchanges = program.exchanges
+        self._exchange = program.exchanges[0]
+        self._is_sequence = len(program.exchanges) > 1 or program.exchanges[0].name != ""
+        self._draw = program.draw
         self._drawn: Any = None
         self._position = 0
         self._due_ns = 0
@@ -129,7 +132,7 @@ class TemplateClient(Client):
 
     def draw(self) -> bool:
         try:
-            self._drawn = self._program.draw()
+            self._drawn = self._draw()
         except Exhausted:
             return False
         return True
@@ -137,10 +140,11 @@ class TemplateClient(Client):
     def begin(self, due_ns: int, warmup: bool) -> None:
         self._due_ns = due_ns
         self._warmup = warmup
-        self._position = 0
-        if self._connection.usable:
-            self._send()
-            self._sent_ns = self._connection.sent_ns
+        if self._position:
+            self._position, self._exchange = 0, self._exchanges[0]
+        connection = self._connection
+        if connection.usable and connection.send(self._exchange.render(self._drawn), self._timeout_ns):
+            self._sent_ns = connection.sent_ns
         else:
             self._sent_ns = clock_ns()  # to connect first is the host's doing: service time, not driver lag
             self._spawn(self._reconnect_and_send())
@@ -155,30 +159,30 @@ class TemplateClient(Client):
                 self._record(clock_ns(), verdict)
             self._free(verdict)
 
-    def _send(self) -> None:
-        self._connection.send(self._exchanges[self._position].render(self._drawn), self._timeout_ns)
-
     def on_reply(self, status: int, body: bytes, received_ns: int) -> None:
-        exchange = self._exchanges[self._position]
-        verdict = exchange.judge(status, body, self._drawn)
-        if exchange.name:
-            self.loop.recorder.part(
-                exchange.name, self._connection.sent_ns, received_ns, self._warmup, verdict.error is not None
-            )
-        if verdict.error is None and self._position + 1 < len(self._exchanges):
-            self._position += 1
-            if self._connection.usable:
-                self._send()
-            else:
-                self._spawn(self._reconnect_and_send())
+        verdict = self._exchange.judge(status, body, self._drawn)
+        if self._is_sequence and self._goes_on(received_ns, verdict):
             return
         self._finish(received_ns, verdict)
 
     def on_failure(self, kind: str, detail: str) -> None:
-        now_ns = clock_ns()
-        if name := self._exchanges[self._position].name:
-            self.loop.recorder.part(name, self._connection.sent_ns, now_ns, self._warmup, failed=True)
-        self._finish(now_ns, Verdict(0, kind, detail))
+        now_ns, verdict = clock_ns(), Verdict(0, kind, detail)
+        if self._is_sequence:
+            self._goes_on(now_ns, verdict)
+        self._finish(now_ns, verdict)
+
+    def _goes_on(self, received_ns: int, verdict: Verdict) -> bool:
+        """Count one exchange of a sequence under its name, and send the next one if there is one and it went well."""
+        failed = verdict.error is not None
+        self.loop.recorder.part(self._exchange.name, self._connection.sent_ns, received_ns, self._warmup, failed)
+        self._position += 1
+        if failed or self._position == len(self._exchanges):
+            return False
+        self._exchange = self._exchanges[self._position]
+        connection = self._connection
+        if not (connection.usable and connection.send(self._exchange.render(self._drawn), self._timeout_ns)):
+            self._spawn(self._reconnect_and_send())
+        return True
 
     def _finish(self, received_ns: int, verdict: Verdict) -> None:
         self._record(received_ns, verdict)
@@ -195,7 +199,7 @@ class TemplateClient(Client):
 
     async def _reconnect_and_send(self) -> None:
         try:
-            await self._reconnect()
+            await self._send_anew(lambda: self._exchange.render(self._drawn), self._timeout_ns)
         except RequestFailed as failure:
             verdict = Verdict(0, failure.kind, failure.detail)
             self._record(clock_ns(), verdict)
@@ -205,7 +209,6 @@ class TemplateClient(Client):
             self._free(verdict)
         else:
             self._pause_s = _RECONNECT_PAUSE_S
-            self._send()
 
 
 class ScriptClient(Client):
@@ -263,14 +266,14 @@ class ScriptClient(Client):
         timeout_s: float | None = None,
     ) -> Reply:
         """Send one request and wait for its reply, whatever its status; RequestFailed when there is none."""
-        if not self._connection.usable:
+        timeout_ns = int(timeout_s * NS) if timeout_s else self._timeout_ns
+        request = (self._compose(method, path, params, body, headers or {}),)
+        self._reply = asyncio.get_running_loop().create_future()
+        if not (self._connection.usable and self._connection.send(request, timeout_ns)):
             if not self._first_sent_ns:
                 self._first_sent(clock_ns())
             self._last_received_ns = 0
-            await self._reconnect()
-        timeout_ns = int(timeout_s * NS) if timeout_s else self._timeout_ns
-        self._reply = asyncio.get_running_loop().create_future()
-        self._connection.send([self._compose(method, path, params, body, headers or {})], timeout_ns)
+            await self._send_anew(lambda: request, timeout_ns)
         if not self._first_sent_ns:
             self._first_sent(self._connection.sent_ns)
         return await self._reply

@@ -18,6 +18,7 @@ HIGHEST_NS = 24 * 3600 * 1_000_000_000
 DIGITS = 3
 _UNIT_BITS = 9  # 2^9 = 512 ns is the power of two at or below LOWEST_NS
 _HALF_BITS = 10  # half of the 2,048 sub-buckets that 3 digits need
+_LINEAR_NS = 1 << (_UNIT_BITS + _HALF_BITS + 1)  # below, buckets are one unit wide
 
 
 class Counts:
@@ -37,13 +38,14 @@ class Counts:
 
     def add(self, ns: int) -> None:
         """Count one duration."""
-        if not 0 <= ns <= HIGHEST_NS:
-            self.clamped += 1
-            ns = 0 if ns < 0 else HIGHEST_NS
-        shift = ns.bit_length() - (_UNIT_BITS + _HALF_BITS + 1)
-        if shift < 0:
-            shift = 0
-        index = (shift << _HALF_BITS) + (ns >> (shift + _UNIT_BITS))
+        if 0 <= ns < _LINEAR_NS:
+            index = ns >> _UNIT_BITS
+        else:
+            if not 0 <= ns <= HIGHEST_NS:
+                self.clamped += 1
+                ns = 0 if ns < 0 else HIGHEST_NS
+            shift = max(0, ns.bit_length() - (_UNIT_BITS + _HALF_BITS + 1))
+            index = (shift << _HALF_BITS) + (ns >> (shift + _UNIT_BITS))
         try:
             self.buckets[index] += 1
         except KeyError:

@@ -18,6 +18,7 @@ from esbench.load.transport import clock_ns
 from esbench.operations.base import Verdict
 
 NS = 1_000_000_000
+_NEVER = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,8 @@ class TaskLoop:
         self.clients = clients
         self.end_ns = 0
         self._length = length
+        self._last_ns = _NEVER if length.end_ns is None else length.end_ns
+        self._most = _NEVER if length.requests is None else length.requests
         self._ended = ended
         self._failed = failed
         self._busy = 0
@@ -104,13 +107,7 @@ class TaskLoop:
             client.close()
 
     def _is_warmup(self, at_ns: int) -> bool:
-        if self._length.requests is not None:
-            return self._begun < self._length.warmup_requests
-        return at_ns < self._length.warmup_end_ns
-
-    def _begin(self, client: Client, due_ns: int, warmup: bool) -> None:
-        self._busy += 1
-        client.begin(due_ns, warmup)
+        return at_ns < self._length.warmup_end_ns or self._begun < self._length.warmup_requests
 
     def _end_if_idle(self) -> None:
         if self._stopping and not self._busy and not self._over:
@@ -157,7 +154,9 @@ class ClosedLoop(TaskLoop):
                 self._next(client, start_ns)
 
     def freed(self, client: Client, verdict: Verdict) -> None:
-        super().freed(client, verdict)
+        self._busy -= 1  # as the base does: a call less
+        if verdict.error is not None:
+            self._failed(verdict)
         if self._think_time_s and not self._stopping:
             self._later(client, self._think_time_s)
         else:
@@ -183,10 +182,7 @@ class ClosedLoop(TaskLoop):
         self._waiting[client] = asyncio.get_running_loop().call_later(delay_s, turn)
 
     def _next(self, client: Client, now_ns: int) -> None:
-        length = self._length
-        if length.end_ns is not None and now_ns >= length.end_ns:
-            self._stopping = True
-        if length.requests is not None and self._begun >= length.requests:
+        if now_ns >= self._last_ns or self._begun >= self._most:
             self._stopping = True
         if self._stopping:
             self._end_if_idle()
@@ -199,7 +195,8 @@ class ClosedLoop(TaskLoop):
             return
         warmup = self._is_warmup(now_ns)
         self._begun += 1
-        self._begin(client, 0, warmup)
+        self._busy += 1
+        client.begin(0, warmup)
 
 
 class OpenLoop(TaskLoop):
@@ -250,7 +247,8 @@ class OpenLoop(TaskLoop):
         self._set_free(client)
         if self._line and self._free:
             due_ns, warmup = self._line.popleft()
-            self._begin(self._free.popleft(), due_ns, warmup)
+            self._busy += 1
+            self._free.popleft().begin(due_ns, warmup)
         self._end_if_served()
 
     def stop(self) -> None:
@@ -275,7 +273,8 @@ class OpenLoop(TaskLoop):
             if waits:
                 self._line.append((due_ns, warmup))
             else:
-                self._begin(self._free.popleft(), due_ns, warmup)
+                self._busy += 1
+                self._free.popleft().begin(due_ns, warmup)
             self._advance()
         if self._alarm is not None:
             self._set_alarm(self._alarm)
@@ -294,16 +293,11 @@ class OpenLoop(TaskLoop):
 
     def _advance(self) -> None:
         """Move to the next arrival, if there is one."""
-        length = self._length
-        offset_ns = next(self._arrivals, None)
-        at_ns = None if offset_ns is None else self._start_ns + offset_ns
-        if length.requests is not None and self._begun >= length.requests:
-            at_ns = None
-        if at_ns is None or (length.end_ns is not None and at_ns >= length.end_ns):
+        offset_ns = next(self._arrivals, _NEVER)
+        self._next_due_ns = at_ns = self._start_ns + offset_ns
+        if offset_ns == _NEVER or at_ns >= self._last_ns or self._begun >= self._most:
             self._arrived_all = True
             self._end_if_served()
-        else:
-            self._next_due_ns = at_ns
 
     def _set_free(self, client: Client) -> None:
         if client.draw():

@@ -154,13 +154,19 @@ class Recorder:
         """Count a request at its first byte."""
         if self.first_measured_sent_ns is None and not warmup:
             self.first_measured_sent_ns = sent_ns
-        self._tally(sent_ns, warmup).sent += 1
+        if self._current_from_ns <= sent_ns < self._current_until_ns and warmup is self._current_warmup:
+            self._current.sent += 1
+        else:
+            self._tally(sent_ns, warmup).sent += 1
 
     def completed(
         self, due_ns: int, free_ns: int, sent_ns: int, received_ns: int, warmup: bool, verdict: Verdict
     ) -> None:
         """Count a request at its last byte, or at its failure. `due_ns` and `free_ns` matter to open loops only."""
-        tally = self._tally(received_ns, warmup)
+        if self._current_from_ns <= received_ns < self._current_until_ns and warmup is self._current_warmup:
+            tally = self._current
+        else:
+            tally = self._tally(received_ns, warmup)
         tally.requests += 1
         tally.units += verdict.units
         if self._window_start_ns <= received_ns < self._window_end_ns and (self._has_window or not warmup):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import os
 import ssl
 import time
 import zlib
@@ -35,34 +36,65 @@ class Connection(asyncio.Protocol):
     __slots__ = (
         "_body",
         "_data_ns",
+        "_fd",
         "_owner",
         "_parser",
         "_transport",
         "deadline_ns",
         "in_flight",
+        "on_body",
         "sent_ns",
+        "usable",
     )
 
     def __init__(self, owner: Owner) -> None:
         self._owner = owner
         self._transport: asyncio.Transport | None = None
-        self._parser = httptools.HttpResponseParser(self)
+        self._fd = -1
         self._body: list[bytes] = []
+        self.on_body = self._body.append  # a callback of the parser
+        self._parser = httptools.HttpResponseParser(self)
         self._data_ns = 0
+        self.usable = False
         self.in_flight = False
         self.sent_ns = 0
         self.deadline_ns = 0
 
-    def send(self, pieces: Sequence[bytes | bytearray | memoryview], timeout_ns: int) -> None:
-        """Write one request; its reply or failure comes to the owner."""
-        assert self._transport is not None
-        self.in_flight = True
+    def send(self, pieces: Sequence[bytes | bytearray | memoryview], timeout_ns: int) -> bool:
+        """Write one request; its reply or failure comes to the owner.
+
+        False when the connection turns out to be lost, so that nothing was sent: the owner hears no more of it.
+        """
         self.sent_ns = sent_ns = clock_ns()
         self.deadline_ns = sent_ns + timeout_ns
-        if len(pieces) == 1:
-            self._transport.write(pieces[0])
-        else:
-            self._transport.writelines(pieces)
+        self.in_flight = True
+        if self._fd < 0:
+            self._write_later(pieces, 0)
+            return True
+        # Written to the socket itself: uvloop writes at the end of its turn only, after all that it does until then.
+        try:
+            written = os.write(self._fd, pieces[0]) if len(pieces) == 1 else os.writev(self._fd, pieces)
+        except BlockingIOError:
+            written = 0
+        except OSError:
+            self.close()
+            return False
+        if written != (len(pieces[0]) if len(pieces) == 1 else sum(map(len, pieces))):
+            self._fd = -1  # its requests are longer than the socket's buffer: the transport sees to them from here on
+            self._write_later(pieces, written)
+        return True
+
+    def _write_later(self, pieces: Sequence[bytes | bytearray | memoryview], written: int) -> None:
+        """Have the transport write what lies beyond the first `written` bytes."""
+        assert self._transport is not None
+        if written:
+            rest = []
+            for piece in pieces:
+                if written < len(piece):
+                    rest.append(memoryview(piece)[written:])
+                written = max(0, written - len(piece))
+            pieces = rest
+        self._transport.writelines(pieces)
 
     def fail(self, kind: str, detail: str) -> None:
         """Give up on the request in flight, and on the connection with it."""
@@ -72,19 +104,18 @@ class Connection(asyncio.Protocol):
 
     def close(self) -> None:
         """Drop the connection without a word to the owner."""
-        self.in_flight = False
+        self.in_flight = self.usable = False
         if self._transport is not None:
             transport, self._transport = self._transport, None
             transport.abort()
-
-    @property
-    def usable(self) -> bool:
-        return self._transport is not None
 
     # asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by inheritance
+        self.usable = True
+        if transport.get_extra_info("sslcontext") is None:
+            self._fd = transport.get_extra_info("socket").fileno()
 
     def data_received(self, data: bytes) -> None:
         self._data_ns = clock_ns()
@@ -104,6 +135,7 @@ class Connection(asyncio.Protocol):
         if self._transport is None:
             return  # closed by us
         self._transport = None
+        self.usable = False
         if self.in_flight:
             self.in_flight = False
             self._owner.on_failure("connection lost", str(exc) if exc else "the server closed it before its reply")
@@ -112,15 +144,13 @@ class Connection(asyncio.Protocol):
 
     # httptools callbacks
 
-    def on_body(self, body: bytes) -> None:
-        self._body.append(body)
-
     def on_message_complete(self) -> None:
-        pieces, self._body = self._body, []
+        pieces = self._body
+        body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        pieces.clear()
         status = self._parser.get_status_code()
         if status < 200 or not self.in_flight:
             return  # an interim reply, or given up on already
-        body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         # Told by its first bytes, which no JSON has: to look at headers costs a call for each of them.
         if body[:2] == _GZIP_MAGIC:
             try:

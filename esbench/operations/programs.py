@@ -8,7 +8,7 @@ from typing import Any
 
 from esbench.errors import TrackError
 from esbench.operations.base import Exchange, OperationType, Reply, Script, Session, TaskContext, Verdict
-from esbench.track.templates import Layout, RequestTemplate
+from esbench.track.templates import Draw, Layout, RequestTemplate
 from esbench.track.variables import SequenceSource, Source, SourceContext, make_sources
 
 Judge = Callable[[int, bytes, Any], Verdict]
@@ -72,13 +72,18 @@ class TemplateClientProgram:
     def __init__(self, sources: Sequence[Source], exchanges: Sequence[Exchange]) -> None:
         late = [(number, source) for number, source in enumerate(sources) if source.at_send]
         self.exchanges = exchanges if not late else [_with_late_draws(exchanges[0], late), *exchanges[1:]]
-        self._draws = [_nothing if source.at_send else source.draw for source in sources]
+        draws: list[Callable[[], Sequence[bytes]]] = [
+            _not_yet if source.at_send else source.draw for source in sources
+        ]
+        if late:
+            self.draw: Callable[[], Draw] = lambda: [draw() for draw in draws]
+        elif draws:  # zip makes a tuple of one draw of each, without a Python frame
+            self.draw = zip(*(iter(draw, None) for draw in draws), strict=False).__next__
+        else:
+            self.draw = _not_yet
 
-    def draw(self) -> list[Sequence[bytes]]:
-        return [draw() for draw in self._draws]
 
-
-def _nothing() -> Sequence[bytes]:
+def _not_yet() -> tuple[()]:
     return ()
 
 

@@ -83,6 +83,8 @@ def _range(variable: Variable, places: Places, context: SourceContext) -> Source
     first, last = _bounds(variable)
     width = last - first + 1
     uniform = context.random(variable.name).random
+    if len(places) == 1:
+        return Drawn(lambda: (b"%d" % (first + int(uniform() * width)),))
     return _numbers(lambda: first + int(uniform() * width), places)
 
 
