@@ -25,7 +25,25 @@ BULK_SIZE = 1000
 DOCUMENTS = 500_000
 MOST_DOCS_PER_S = 10_000_000  # the corpus is long enough for a driver as fast as this
 BAR_DOCS_PER_S = 5_000_000
-WORDS = "please leave at front door gift fragile call before ring twice the neighbour has keys thank you".split()
+WORDS = (
+    "please",
+    "leave",
+    "at",
+    "front",
+    "door",
+    "gift",
+    "fragile",
+    "call",
+    "before",
+    "ring",
+    "twice",
+    "the",
+    "neighbour",
+    "has",
+    "keys",
+    "thank",
+    "you",
+)
 LUA = """
 local file = io.open("{body}", "rb")
 wrk.method, wrk.body = "POST", file:read("*a")

@@ -50,7 +50,10 @@ http {{
     listen 127.0.0.1:{tls_port} ssl backlog=4096; {replies}
     ssl_certificate {folder}/cert.pem; ssl_certificate_key {folder}/key.pem;
   }}
-  server {{ listen 127.0.0.1:{logged_port} backlog=4096; access_log {folder}/connections connection buffer=1m; {replies} }}
+  server {{
+    listen 127.0.0.1:{logged_port} backlog=4096; {replies}
+    access_log {folder}/connections connection buffer=1m;
+  }}
   server {{ listen 127.0.0.1:{status_port}; location / {{ stub_status; }} }}
 }}
 """

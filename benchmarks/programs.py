@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import psutil
@@ -52,7 +53,7 @@ def measure(command: Sequence[str], server: NullNginx, env: Mapping[str, str] | 
     output = process.communicate()[0].decode()
     if process.returncode:
         sys.exit(f"{command[0]} failed:\n{output}")
-    rates = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in zip(samples, samples[1:], strict=False)]
+    rates = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(samples)]
     busy = [number for number, rate in enumerate(rates) if rate > 0.5 * max(rates)]
     if max(rates, default=0) < 100 or len(busy) < 4:
         sys.exit(f"{command} was busy for too short a time; it said:\n{output}")
