@@ -18,6 +18,7 @@ from typing import Any
 import esbench
 
 _GIT_LIMIT_S = 2.0
+_STEAL = 7  # user nice system idle iowait irq softirq steal
 
 
 def host_facts(folder: Path | None = None) -> dict[str, Any]:
@@ -65,6 +66,23 @@ def esbench_facts() -> dict[str, str]:
     if revision := _revision(Path(esbench.__file__).parent.parent):
         facts["revision"] = revision
     return facts
+
+
+def stolen_s(stat: Path = Path("/proc/stat")) -> dict[int, float]:
+    """Seconds since boot in which a hypervisor ran something else, by CPU that this process may use (Linux, proc(5)).
+
+    Empty where that cannot be told.
+    """
+    if not hasattr(os, "sched_getaffinity"):
+        return {}
+    usable, ticks_per_s = os.sched_getaffinity(0), os.sysconf("SC_CLK_TCK")
+    found = {}
+    for line in _read(stat).splitlines():
+        name, *ticks = line.split()
+        number = name.removeprefix("cpu")
+        if name != number and number.isdigit() and int(number) in usable and len(ticks) > _STEAL:
+            found[int(number)] = int(ticks[_STEAL]) / ticks_per_s
+    return found
 
 
 def loop_implementation() -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from esbench.load.recorder import Tally
+from esbench.load.health import WorkerHealth
+from esbench.load.recorder import MEASURES, Tally
 from esbench.load.schedule import measured_period_s
 from esbench.model import Task
 from esbench.record import Check
@@ -17,19 +18,13 @@ _ENOUGH = 0.99  # of the target rate
 
 
 @dataclass(frozen=True)
-class WorkerHealth:
-    """The driver's own state while a task ran: the worst worker's run delay as a share of the time, and lag."""
-
-    run_delay_ratio: float = 0.0
-    loop_lag_ms: float = 0.0
-
-
-@dataclass(frozen=True)
 class TaskFigures:
     """What the checks look at.
 
     `in_window` requests completed in the window; `target_requests_per_s` is None where the rate is not constant over
-    it. `reported_ms` is latency in an open loop, service time in a closed one.
+    it. `reported_ms` is latency in an open loop, service time in a closed one. `backlog_rise` is by how many arrivals
+    the line grew, `drift_ratio` how far throughput (closed loop) or median latency (open) moved over the measurement;
+    None when that is chance, or cannot be told.
     """
 
     task: Task
@@ -38,6 +33,8 @@ class TaskFigures:
     window_s: float
     target_requests_per_s: float | None
     unsent: int
+    backlog_rise: float | None
+    drift_ratio: float | None
     reported_ms: Mapping[str, float] | None
     driver_lag_ms: Mapping[str, float] | None
     driver_share_ratio: float | None
@@ -47,18 +44,7 @@ class TaskFigures:
 
 def task_checks(figures: TaskFigures, workers: WorkerHealth) -> tuple[Check, ...]:
     """Every statement that holds against the figures; none when they can be trusted."""
-    checks = [*_rate(figures), *_driver(figures), *_replies(figures)]
-    if workers.run_delay_ratio > 0.05:
-        checks.append(
-            Check(
-                "run-delay",
-                WARNING,
-                f"a load worker waited for a CPU {workers.run_delay_ratio:.0%} of the time",
-                "run the driver on a machine, or at least on cores, of its own",
-                workers.run_delay_ratio,
-            )
-        )
-    return tuple(checks)
+    return (*_rate(figures), *_driver(figures), *_drift(figures), *_replies(figures), *_host(figures, workers))
 
 
 def _rate(figures: TaskFigures) -> Iterator[Check]:
@@ -70,6 +56,14 @@ def _rate(figures: TaskFigures) -> Iterator[Check]:
             f"{figures.unsent} arrivals were due and never sent",
             "the cluster cannot carry the rate with so many clients: lower the rate, or add clients",
             figures.unsent,
+        )
+    elif figures.backlog_rise is not None and figures.backlog_rise > figures.task.clients:
+        yield Check(
+            "backlog",
+            UNUSABLE,
+            f"the line of arrivals that waited for a client grew by {figures.backlog_rise:,.0f}",
+            "the cluster is overloaded, latency is undefined: lower the rate, or add clients",
+            figures.backlog_rise,
         )
     achieved = _achieved_ratio(figures)
     if achieved is not None and achieved < _ENOUGH:
@@ -171,8 +165,53 @@ def _replies(figures: TaskFigures) -> Iterator[Check]:
             "the task ended inside its warmup: its figures are those of the warmup",
             "shorten the warmup or index more",
         )
-    clamped = tally.latency.clamped + tally.service_time.clamped + tally.driver_lag.clamped
+    clamped = sum(getattr(tally, measure).clamped for measure in MEASURES)
     if clamped:
         yield Check(
             "clamped", WARNING, f"{clamped} durations lay outside 0 to 24 h", "did the host's clock jump?", clamped
+        )
+
+
+def _drift(figures: TaskFigures) -> Iterator[Check]:
+    if figures.drift_ratio is None or abs(figures.drift_ratio) <= 0.1:
+        return
+    what = "p50 latency" if figures.task.schedule.is_open else "throughput"
+    moved = "rose" if figures.drift_ratio > 0 else "fell"
+    yield Check(
+        "drift",
+        WARNING,
+        f"{what} {moved} by {abs(figures.drift_ratio):.0%} in the course of the measurement",
+        "lengthen the warmup until it is level, or measure what changes: caches, merges, a growing index",
+        figures.drift_ratio,
+    )
+
+
+def _host(figures: TaskFigures, workers: WorkerHealth) -> Iterator[Check]:
+    """What the driver's host did to the workers while the task's step ran."""
+    if workers.run_delay_ratio > 0.05:
+        yield Check(
+            "run-delay",
+            WARNING,
+            f"a load worker waited for a CPU {workers.run_delay_ratio:.0%} of the time",
+            "run the driver on a machine, or at least on cores, of its own",
+            workers.run_delay_ratio,
+        )
+    if workers.steal_ratio > 0.05:
+        yield Check(
+            "steal",
+            WARNING,
+            f"the hypervisor took a CPU of the load workers away {workers.steal_ratio:.0%} of the time",
+            "race on a host that shares its CPUs with nobody",
+            workers.steal_ratio,
+        )
+    reported_ms = (figures.reported_ms or {}).get("p99", 0.0)
+    # late for 1 % of the time: the p99 feels it
+    if workers.loop_lag_ratio > 0.01 and workers.loop_lag_ratio * 1000 > reported_ms / 10:
+        yield Check(
+            "loop-lag",
+            WARNING,
+            f"the event loop of a load worker was late by {workers.loop_lag_ratio * 1000:.0f} ms in a mean second, "
+            f"{workers.loop_lag_ms:.0f} ms at worst",
+            "give the driver cores of its own, add workers, or race the tasks of a parallel one by one",
+            workers.loop_lag_ratio,
         )

@@ -19,9 +19,10 @@ from multiprocessing.connection import Connection as Pipe
 from multiprocessing.connection import wait
 from pathlib import Path
 
+from esbench.environment import stolen_s
 from esbench.errors import EsbenchError, RaceError
-from esbench.load.checks import WorkerHealth
 from esbench.load.dealing import deal
+from esbench.load.health import Watch, WorkerHealth
 from esbench.load.measurements import TaskMeasurements
 from esbench.load.messages import Hello, Message, Prepare, RunStep, Stock, Stop, Target, Tick
 from esbench.load.recorder import Second
@@ -187,14 +188,13 @@ class Coordinator:
         self._await_ready(taking_part, step, number)
         if self._cancel_requests:
             raise Cancelled(())
-        running = _RunningStep(step, measurements, observe)
         start_ns = clock_ns() + _START_DELAY_NS
-        before = {worker.number: (clock_ns(), worker.run_delay_ns) for worker in taking_part}
+        run_delay_ns = {worker.number: worker.run_delay_ns for worker in taking_part}
+        running = _RunningStep(step, measurements, observe, Watch(start_ns, run_delay_ns, stolen_s()))
         for worker in taking_part:
             self._send(worker, RunStep(number, start_ns))
         error = self._follow(taking_part, running)
-        health = _health(taking_part, before, running.loop_lag_ns)
-        results = running.results(health)
+        results = running.results(running.watch.health(clock_ns(), stolen_s()))
         if self._cancel_requests:
             raise Cancelled(results)
         if error is not None:
@@ -210,7 +210,7 @@ class Coordinator:
                 raise RaceError(f"load workers {sorted(waiting)} did not get ready in {_READY_TIMEOUT_S:.0f} s")
             for worker, message in self._receive(workers):
                 if isinstance(message, Hello):
-                    worker.loop = message.loop
+                    worker.loop, worker.run_delay_ns = message.loop, message.run_delay_ns
                     if message.error is not None and message.step in (None, number):
                         raise message.error
                     if message.step == number:
@@ -232,7 +232,7 @@ class Coordinator:
         while not running.ended and time.monotonic() < deadline:
             for worker, message in self._receive(left):
                 if isinstance(message, Tick):
-                    worker.cpu_ns, worker.run_delay_ns = message.cpu_ns, message.run_delay_ns
+                    worker.cpu_ns = message.cpu_ns
                     self._ledger.enter(message.ledger)
                     for name in running.take(worker.number, message):
                         self._stop(left, Stop(tasks=running.completed_by(name)))
@@ -306,8 +306,8 @@ class Coordinator:
 class _RunningStep:
     """The tasks of the step that runs: their measurements, and who ends whom."""
 
-    def __init__(self, step: Step, measurements: dict[str, TaskMeasurements], observe: Observer) -> None:
-        self.loop_lag_ns = 0
+    def __init__(self, step: Step, measurements: dict[str, TaskMeasurements], observe: Observer, watch: Watch) -> None:
+        self.watch = watch
         self._step = step
         self._measurements = measurements
         self._observe = observe
@@ -327,7 +327,7 @@ class _RunningStep:
 
     def take(self, worker: int, tick: Tick) -> list[str]:
         """Merge a tick; the names of tasks that have ended with it."""
-        self.loop_lag_ns = max(self.loop_lag_ns, tick.loop_lag_ns)
+        self.watch.tick(worker, tick.run_delay_ns, tick.loop_lag_ns)
         for seconds in tick.tasks:
             for second in self._measurements[seconds.task].add(worker, seconds):
                 self._observe(seconds.task, second)
@@ -354,17 +354,6 @@ class _RunningStep:
             if measurements.ended:
                 results.append(measurements.result(health))
         return tuple(results)
-
-
-def _health(workers: Sequence[_Worker], before: dict[int, tuple[int, int]], loop_lag_ns: int) -> WorkerHealth:
-    now_ns = clock_ns()
-    ratios = [
-        (worker.run_delay_ns - delay_ns) / max(1, now_ns - since_ns)
-        for worker in workers
-        for since_ns, delay_ns in [before[worker.number]]
-        if delay_ns and now_ns - since_ns > NS
-    ]
-    return WorkerHealth(run_delay_ratio=max(ratios, default=0.0), loop_lag_ms=loop_lag_ns / 1e6)
 
 
 def _named(kind: str, names: Sequence[str]) -> str:

@@ -14,7 +14,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from esbench.load.checks import TaskFigures, WorkerHealth, task_checks
+from esbench.load import drift
+from esbench.load.checks import TaskFigures, task_checks
+from esbench.load.health import WorkerHealth
 from esbench.load.histogram import Counts, encode, percentiles_ns, supported
 from esbench.load.messages import TaskEnd, TaskSeconds
 from esbench.load.recorder import Second, Tally
@@ -24,6 +26,7 @@ from esbench.record import PERCENTILES, ErrorKind, NamedRequest, Phase, TaskResu
 
 NS = 1_000_000_000
 _FEWEST_SECONDS = 3  # minimum, median and maximum of throughput need so many whole seconds
+_DRIFT_FROM_S = 60.0
 
 
 @dataclass
@@ -40,6 +43,8 @@ class TaskMeasurements:
     measured: Tally = field(default_factory=Tally)
     ends: dict[int, TaskEnd] = field(default_factory=dict)
     units_by_second: dict[int, float] = field(default_factory=dict)
+    medians: drift.Medians = field(default_factory=drift.Medians)
+    backlogs: list[int] = field(default_factory=list)
     _open: dict[tuple[int, bool], Tally] = field(default_factory=dict)
     _closed_until: dict[int, int] = field(default_factory=dict)
 
@@ -53,13 +58,18 @@ class TaskMeasurements:
                 self._open[key] = second.tally
         self._closed_until[worker] = seconds.closed_until
         if self.workers <= self._closed_until.keys():
-            yield from self._close(min(self._closed_until.values()))
+            # what has ended is complete: the others' seconds do not wait for it
+            yield from self._close(min(self._closed_until[number] for number in self.workers - self.ends.keys()))
 
     def _close(self, until: int) -> Iterator[Second]:
         for second, warmup in sorted(key for key in self._open if key[0] < until):
             tally = self._open.pop((second, warmup))
             (self.warmup if warmup else self.measured).merge(tally)
             self.units_by_second[second] = self.units_by_second.get(second, 0) + tally.units
+            if not warmup and self.task.schedule.is_open:
+                self.medians.add(second, tally.latency)
+                if tally.due:
+                    self.backlogs.append(tally.backlog)
             yield Second(second, warmup, tally)
 
     def end(self, worker: int, end: TaskEnd) -> None:
@@ -98,6 +108,8 @@ class TaskMeasurements:
             window_s=window.end_s - window.start_s,
             target_requests_per_s=self._target_requests_per_s(),
             unsent=unsent,
+            backlog_rise=self._backlog_rise(),
+            drift_ratio=None if inside_warmup else self._drift_ratio(window),
             reported_ms=latency if is_open else service_time,
             driver_lag_ms=driver_lag,
             driver_share_ratio=driver_share,
@@ -180,7 +192,7 @@ class TaskMeasurements:
         in_window = self.measured.in_window_units + self.warmup.in_window_units
         units = tally.units if inside_warmup else in_window
         mean = units / length_s if length_s > 0 else None
-        whole = range(math.ceil(window.start_s - 1e-9), math.floor(window.end_s + 1e-9))
+        whole = _whole_seconds(window)
         if len(whole) < _FEWEST_SECONDS:
             return Throughput(self.unit, mean)
         rates = [self.units_by_second.get(second, 0.0) for second in whole]
@@ -188,12 +200,33 @@ class TaskMeasurements:
 
     def _driver_share_ratio(self, tally: Tally, window: Window) -> float | None:
         """1 - X (R + Z) / N: the share of their time that clients spent in the driver (N = X R, Little's law)."""
-        length_s = window.end_s - window.start_s
+        clients = self.task.clients
         in_service_s = (tally.service_time.total_ns + tally.failed.total_ns) / NS
         thinking_s = tally.requests * self.task.think_time_s
-        if length_s <= 0 or tally.requests < 10 * self.task.clients:
+        # the ramp-up lets client i of n begin i/n of it late
+        begins_s = (self.task.schedule.ramp_up_s * number / clients for number in range(clients))
+        present_s = sum(max(0.0, window.end_s - max(window.start_s, begin_s)) for begin_s in begins_s)
+        if not present_s or tally.requests < 10 * clients:
             return None  # too few: the ends of the window would be most of it
-        return max(0.0, 1 - (in_service_s + thinking_s) / (length_s * self.task.clients))
+        return max(0.0, 1 - (in_service_s + thinking_s) / present_s)
+
+    def _drift_ratio(self, window: Window) -> float | None:
+        """How far throughput (closed loop) or median latency (open) moved; None where nothing can be said.
+
+        Stages are meant to move it.
+        """
+        if window.end_s - window.start_s < _DRIFT_FROM_S - 1e-6 or self.task.schedule.stages:
+            return None
+        whole = _whole_seconds(window)
+        if not self.task.schedule.is_open:
+            units = [self.units_by_second.get(second, 0.0) for second in whole]
+            return drift.relative_change(drift.section_means(units))
+        medians = self.medians.of_sections(whole.stop)
+        return None if medians is None else drift.relative_change(medians)
+
+    def _backlog_rise(self) -> float | None:
+        """By how many arrivals the line grew while they were due; None when that is chance, or under ten seconds."""
+        return drift.change(drift.section_means(self.backlogs)) if len(self.backlogs) >= drift.SECTIONS else None
 
     def _target_requests_per_s(self) -> float | None:
         """The target rate where it is constant over the window."""
@@ -201,6 +234,10 @@ class TaskMeasurements:
         if schedule.rate is None or schedule.stages:
             return None
         return rate_segments(schedule, self.units_per_request)[-1].rate_end
+
+
+def _whole_seconds(window: Window) -> range:
+    return range(math.ceil(window.start_s - 1e-9), math.floor(window.end_s + 1e-9))
 
 
 def _distribution(counts: Counts, ranks: tuple[float, ...], beyond: int) -> dict[str, float] | None:

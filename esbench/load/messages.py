@@ -18,13 +18,17 @@ from esbench.track.prepared import PreparedDocuments
 
 @dataclass(frozen=True)
 class Hello:
-    """Worker -> coordinator: ready; with `step`, ready to run that step. `error` says why it is not."""
+    """Worker -> coordinator: ready; with `step`, ready to run that step. `error` says why it is not.
+
+    `run_delay_ns`: as in a tick.
+    """
 
     worker: int
     pid: int
     loop: str
     step: int | None = None
     error: EsbenchError | None = None
+    run_delay_ns: int = 0
 
 
 @dataclass(frozen=True)

@@ -159,6 +159,7 @@ class Worker:
         self._leaving = False
         self._failure: EsbenchError | None = None
         self._loop_lag_ns = 0
+        self._begun_ns = 0
         self._finished = asyncio.Event()
         self._background: set[asyncio.Task[None]] = set()
 
@@ -202,7 +203,7 @@ class Worker:
 
     def _hello(self, step: int | None = None, error: EsbenchError | None = None) -> None:
         kind = type(asyncio.get_running_loop()).__module__.partition(".")[0]
-        self._send(Hello(self._number, os.getpid(), kind, step, error))
+        self._send(Hello(self._number, os.getpid(), kind, step, error, _run_delay_ns()))
 
     # A step
 
@@ -274,6 +275,7 @@ class Worker:
         while clock_ns() < start_ns:
             pass
         self._starting, self._running = False, True
+        self._begun_ns = start_ns
         seed = self._prepared.seed
         for share in self._shares:
             share.set_up(start_ns, seed, partial(self._ended, share), partial(self._failed, share.task))
@@ -373,7 +375,8 @@ class Worker:
             before_ns = clock_ns()
             await asyncio.sleep(_SWEEP_S)
             now_ns = clock_ns()
-            self._loop_lag_ns = max(self._loop_lag_ns, now_ns - before_ns - int(_SWEEP_S * NS))
+            if self._running and before_ns >= self._begun_ns:  # to prepare a step is no lag of it
+                self._loop_lag_ns = max(self._loop_lag_ns, now_ns - before_ns - int(_SWEEP_S * NS))
             if self._running:
                 for share in self._shares:
                     if not share.ended:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from esbench.load.checks import UNUSABLE, WARNING, TaskFigures, WorkerHealth, task_checks
+from esbench.load.checks import UNUSABLE, WARNING, TaskFigures, task_checks
+from esbench.load.health import WorkerHealth
 from esbench.load.recorder import Tally
 from esbench.model import Operation, Schedule, Stage, Task
 from esbench.record import Check
@@ -37,6 +38,8 @@ def checks(
         "window_s": 10.0,
         "target_requests_per_s": 100.0 if task.schedule.rate else None,
         "unsent": 0,
+        "backlog_rise": None,
+        "drift_ratio": None,
         "reported_ms": {"p50": 4.0, "p99": 10.0},
         "driver_lag_ms": {"p50": 0.05, "p99": 0.2} if task.schedule.is_open else None,
         "driver_share_ratio": None if task.schedule.is_open else 0.02,
@@ -60,6 +63,22 @@ def test_unsent_arrivals_make_figures_unusable() -> None:
     assert check.level == UNUSABLE
     assert check.message == "3 arrivals were due and never sent"
     assert "lower the rate" in check.hint
+
+
+def test_a_line_that_grows_makes_figures_unusable_even_where_the_rate_was_nearly_reached() -> None:
+    check = checks(BY_NUMBER, backlog_rise=45.2)["backlog"]
+    assert check.level == UNUSABLE
+    assert check.message == "the line of arrivals that waited for a client grew by 45"
+    assert "lower the rate" in check.hint
+
+
+def test_a_line_that_shrinks_or_that_the_clients_can_hold_is_no_overload() -> None:
+    assert checks(backlog_rise=8.0) == {}
+    assert checks(backlog_rise=-300.0) == {}
+
+
+def test_a_line_that_was_never_served_is_told_once() -> None:
+    assert set(checks(unsent=300, backlog_rise=280.0)) == {"unsent"}
 
 
 # The target rate
@@ -184,6 +203,40 @@ def test_waiting_for_documents_is_a_warning() -> None:
     assert checks(feed_waits=2)["feed-waits"].level == WARNING
 
 
+@pytest.mark.parametrize(
+    ("ratio", "task", "message"),
+    [
+        (0.1, CLOSED, None),
+        (-0.1, CLOSED, None),
+        (0.101, CLOSED, "throughput rose by 10% in the course of the measurement"),
+        (-0.3, CLOSED, "throughput fell by 30% in the course of the measurement"),
+        (1.5, OPEN, "p50 latency rose by 150% in the course of the measurement"),
+    ],
+)
+def test_drift_beyond_a_tenth_is_a_warning(ratio: float, task: Task, message: str | None) -> None:
+    found = checks(task, drift_ratio=ratio)
+    assert [check.message for check in found.values()] == ([] if message is None else [message])
+    assert [check.level for check in found.values()] == ([] if message is None else [WARNING])
+
+
+def test_a_cpu_that_the_hypervisor_took_away_is_a_warning() -> None:
+    assert checks(health=WorkerHealth(steal_ratio=0.05)) == {}
+    check = checks(health=WorkerHealth(steal_ratio=0.08))["steal"]
+    assert (check.level, check.value) == (WARNING, 0.08)
+    assert check.message == "the hypervisor took a CPU of the load workers away 8% of the time"
+
+
+def test_an_event_loop_that_is_late_is_a_warning_where_the_p99_would_feel_it() -> None:
+    assert checks(health=WorkerHealth(loop_lag_ratio=0.01, loop_lag_ms=900.0)) == {}
+    late = WorkerHealth(loop_lag_ratio=0.014, loop_lag_ms=85.0)
+    check = checks(health=late)["loop-lag"]
+    assert (check.level, check.value) == (WARNING, 0.014)
+    assert check.message == "the event loop of a load worker was late by 14 ms in a mean second, 85 ms at worst"
+    assert checks(health=late, reported_ms={"p99": 150.0}) == {}
+    assert set(checks(health=late, reported_ms={"p99": 130.0})) == {"loop-lag"}
+    assert set(checks(health=late, reported_ms=None)) == {"loop-lag"}
+
+
 def test_a_worker_that_waits_for_a_cpu_is_a_warning() -> None:
     assert checks(health=WorkerHealth(run_delay_ratio=0.05)) == {}
     check = checks(health=WorkerHealth(run_delay_ratio=0.12))["run-delay"]
@@ -212,3 +265,27 @@ def test_clamped_durations_are_a_warning() -> None:
     counted = tally()
     counted.service_time.add(-5)
     assert checks(counted=counted)["clamped"].message == "1 durations lay outside 0 to 24 h"
+
+
+@pytest.mark.parametrize("measure", ["client_wait", "schedule_lag", "failed"])
+def test_clamped_durations_of_every_measure_are_told(measure: str) -> None:
+    counted = tally()
+    getattr(counted, measure).add(-5)
+    assert set(checks(counted=counted)) == {"clamped"}
+
+
+def test_every_check_names_its_cause_and_its_remedy_in_one_line() -> None:
+    counted = tally(waited=500)
+    counted.errors.add("HTTP 429", "queue full")
+    counted.latency.add(-1)
+    bad = WorkerHealth(run_delay_ratio=0.5, steal_ratio=0.5, loop_lag_ratio=0.5, loop_lag_ms=500.0)
+    lagging = {"driver_lag_ms": {"p99": 9.0}, "driver_share_ratio": 0.5, "feed_waits": 1, "drift_ratio": 0.5}
+    found = checks(counted=counted, health=bad, in_window=500, unsent=1, inside_warmup=False, **lagging)
+    found |= checks(inside_warmup=True, backlog_rise=99.0)
+    assert set(found) == {
+        *("unsent", "backlog", "target-rate", "client-limited", "driver-lag", "driver-share", "feed-waits"),
+        *("drift", "errors", "inside-warmup", "clamped", "run-delay", "steal", "loop-lag"),
+    }
+    for check in found.values():
+        assert check.message and check.hint
+        assert "\n" not in check.message + check.hint

@@ -12,7 +12,7 @@ import pytest
 
 import esbench
 from esbench import environment
-from esbench.environment import esbench_facts, host_class, host_facts
+from esbench.environment import esbench_facts, host_class, host_facts, stolen_s
 
 
 def test_facts_of_this_host_are_plain_and_there(tmp_path: Path) -> None:
@@ -92,3 +92,25 @@ def test_a_checkout_has_a_revision_and_says_when_it_was_changed(tmp_path: Path) 
 def test_git_is_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     assert esbench_facts() == {"version": esbench.__version__}
+
+
+def test_stolen_time_is_told_by_cpu_that_may_be_used(tmp_path: Path) -> None:
+    usable = sorted(os.sched_getaffinity(0))
+    ticks_per_s = os.sysconf("SC_CLK_TCK")
+    stat = tmp_path / "stat"
+    cpus = [f"cpu{n} 1 2 3 4 5 6 7 {(n + 1) * ticks_per_s} 0 0" for n in (*usable, max(usable) + 1)]
+    stat.write_text("\n".join(["cpu  9 9 9 9 9 9 9 900 0 0", *cpus, "intr 18707685 0 0 0 0 0 0 0 0", "ctxt 5"]))
+    assert stolen_s(stat) == {n: n + 1.0 for n in usable}
+
+
+def test_a_host_that_does_not_tell_of_stolen_time_has_none(tmp_path: Path) -> None:
+    (tmp_path / "stat").write_text("cpu0 1 2 3 4\n\n")
+    assert stolen_s(tmp_path / "stat") == {}
+    assert stolen_s(tmp_path / "nothing") == {}
+
+
+@pytest.mark.skipif(not Path("/proc/stat").exists(), reason="this system has no /proc/stat")
+def test_stolen_time_of_this_host_never_falls() -> None:
+    before = stolen_s()
+    assert set(before) <= os.sched_getaffinity(0)
+    assert all(after >= before[cpu] for cpu, after in stolen_s().items())

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2] / "esbench"
 # A module belongs to the longest prefix that names it. It imports only from its own layer and from those above it.
 LAYERS: list[set[str]] = [
     {"esbench", "errors", "units", "model", "registry"},
-    {"load.schedule", "load.histogram", "stats"},
+    {"load.drift", "load.health", "load.histogram", "load.schedule", "stats"},
     {
         "alarm",
         "client_options",
@@ -40,7 +40,17 @@ LAYERS: list[set[str]] = [
     {"interrupts", "keeper", "news", "race", "report"},
     {"cli"},
 ]
-PURE = {"load.schedule", "load.histogram", "stats", "load.recorder", "load.measurements", "load.checks", "load.dealing"}
+PURE = {
+    "load.checks",
+    "load.dealing",
+    "load.drift",
+    "load.health",
+    "load.histogram",
+    "load.measurements",
+    "load.recorder",
+    "load.schedule",
+    "stats",
+}
 NO_IO = {"asyncio", "socket", "subprocess", "threading", "multiprocessing", "pathlib", "os", "select", "time"}
 APART = [
     ("engine", ("load", "telemetry")),

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from esbench.load.checks import WorkerHealth
+from esbench.load.health import WorkerHealth
 from esbench.load.histogram import decode
 from esbench.load.measurements import TaskMeasurements, params_digest, seconds_line
 from esbench.load.messages import TaskEnd, TaskSeconds
-from esbench.load.recorder import TIMEOUT, Recorder
+from esbench.load.recorder import TIMEOUT, Recorder, Second
 from esbench.model import Operation, Schedule, Stage, Task
 from esbench.operations.base import GOOD, Verdict
 from esbench.operations.replies import CREATED, UPDATED
@@ -369,6 +369,24 @@ def test_think_time_is_no_share_of_the_driver() -> None:
     assert measure(t, share, end_s=10.0).driver_share_ratio == pytest.approx(0.0, abs=1e-9)
 
 
+def test_clients_that_a_ramp_up_has_not_begun_yet_are_no_share_of_the_driver() -> None:
+    t = task(clients=4, time_period_s=20.0, schedule=Schedule(ramp_up_s=8.0))
+    share = Share(t)
+    for client in range(4):
+        for n in range(client * 20, 200):
+            share.serve(0, n * 0.1, n * 0.1 + 0.1)
+    assert measure(t, share, end_s=20.0).driver_share_ratio == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_ramp_up_that_ended_in_the_warmup_excuses_nobody() -> None:
+    t = task(clients=4, warmup_time_s=8.0, time_period_s=20.0, schedule=Schedule(ramp_up_s=8.0))
+    share = Share(t)
+    for client in range(4):
+        for n in range(client * 20, 280):
+            share.serve(n * 0.1, n * 0.1, n * 0.1 + 0.08)
+    assert measure(t, share, end_s=28.0).driver_share_ratio == pytest.approx(0.2)
+
+
 def test_failed_requests_are_time_in_requests_too() -> None:
     t = task(clients=1, time_period_s=10.0)
     share = Share(t)
@@ -441,6 +459,91 @@ def test_administrative_tasks_are_left_out_of_the_report_unless_the_track_says_o
     assert measure(wanted, share, admin=True).include_in_reporting is True
 
 
+# What moves while it is measured
+
+
+def drifting(rise: float, length: float, loop_rate: float | None = None, **keys: Any) -> TaskResult:
+    """A measurement after 5 s of warmup, in which the service time rises in a line, by `rise` in all."""
+    t = task(loop_rate, clients=1, warmup_time_s=5.0, time_period_s=length, **keys)
+    share = Share(t)
+    now, number = 0.0, 0
+    while now < 5 + length:
+        service = 0.02 * (1 + rise * max(0.0, now - 5) / length) * (1 + 0.05 * (number % 3))
+        if loop_rate is not None:
+            share.arrive(now)
+        share.serve(now, now, now + service)
+        number += 1
+        now += service if loop_rate is None else 1 / loop_rate
+    return measure(t, share, end_s=5 + length)
+
+
+def drift_of(result: TaskResult) -> float | None:
+    return next((check.value for check in result.checks if check.name == "drift"), None)
+
+
+def test_a_closed_loop_that_slows_down_has_drift_in_its_throughput() -> None:
+    assert drift_of(drifting(0.3, 60)) == pytest.approx(1 / 1.3 - 1, abs=0.02)
+    assert drift_of(drifting(0.05, 60)) is None
+
+
+def test_an_open_loop_has_drift_in_its_median_latency() -> None:
+    assert drift_of(drifting(0.3, 60, 10)) == pytest.approx(0.3, abs=0.03)
+    assert drift_of(drifting(0.3, 600, 10)) == pytest.approx(0.3, abs=0.03)
+    assert drift_of(drifting(0.05, 60, 10)) is None
+    assert drift_of(drifting(0.0, 60, 10)) is None
+
+
+def test_drift_is_looked_for_from_a_minute_on() -> None:
+    assert drift_of(drifting(0.5, 59.9)) is None
+    assert drift_of(drifting(0.5, 59.9, 10)) is None
+
+
+def test_stages_are_meant_to_move_the_latency() -> None:
+    stages = Schedule(stages=(Stage(35, Rate(10, "ops")), Stage(30, Rate(10, "ops"))))
+    assert drift_of(drifting(0.5, 60, 10, schedule=stages)) is None
+
+
+def test_ingest_inside_its_warmup_has_no_drift() -> None:
+    t = task(warmup_time_s=100.0, operation=Operation("load", "bulk", {"bulk-size": 1000}))
+    share = Share(t)
+    for n in range(90):
+        share.serve(n, n, n + 0.9, Verdict(1000 + 50 * n))
+    assert [check.name for check in measure(t, share, end_s=90.0).checks] == ["inside-warmup"]
+
+
+def overloaded(served_per_s: float, *, requests: int = 2000) -> TaskResult:
+    """A number of requests, due at 100/s, for one client that serves so many."""
+    t = task(100, clients=1, requests=requests)
+    share = Share(t)
+    answered = [max(n / 100, n / served_per_s) + 1 / served_per_s for n in range(requests)]
+    for n, received in enumerate(answered):
+        due = n / 100
+        share.arrive(due, waits=n > 0 and answered[n - 1] > due)
+        share.serve(due, max(due, received - 1 / served_per_s), received)
+    recorder = share.recorder
+    close = recorder.closed_seconds
+
+    def closed_seconds(now_ns: int) -> Iterator[Second]:
+        for second in close(now_ns):
+            end = second.second + 1
+            second.tally.backlog = sum(n / 100 < end for n in range(requests)) - sum(a <= end for a in answered)
+            yield second
+
+    recorder.closed_seconds = closed_seconds  # type: ignore[method-assign]
+    return measure(t, share)
+
+
+def test_a_line_that_grows_is_told_even_where_the_rate_was_nearly_reached() -> None:
+    found = {check.name: check for check in overloaded(99.5).checks}
+    assert "target-rate" not in found
+    assert found["backlog"].value == pytest.approx(10, abs=1)  # 0.5 % of 2,000
+
+
+def test_a_line_that_does_not_grow_is_no_overload() -> None:
+    assert "backlog" not in {check.name for check in overloaded(150).checks}
+    assert "backlog" not in {check.name for check in overloaded(99.5, requests=800).checks}  # too short to tell
+
+
 # Merging while the task runs
 
 
@@ -467,6 +570,16 @@ def test_a_second_is_merged_when_every_worker_has_closed_it(two_workers: TaskMea
     assert added(1, seconds(until=3)) == [(1, 1), (2, 1)]
     assert two_workers.measured.requests == 4
     assert two_workers.units_by_second == {0: 2, 1: 1, 2: 1}
+
+
+def test_a_worker_that_has_ended_does_not_hold_the_seconds_of_the_others(two_workers: TaskMeasurements) -> None:
+    def added(worker: int, news: TaskSeconds) -> list[tuple[int, int]]:
+        return [(second.second, second.tally.requests) for second in two_workers.add(worker, news)]
+
+    assert added(0, seconds(0, until=3)) == []
+    two_workers.end(0, TaskEnd("a-task", START, at(1), 0, None, None))
+    assert added(1, seconds(0, 1, 2, 3, until=4)) == [(0, 2), (1, 1), (2, 1), (3, 1)]
+    assert added(1, seconds(4, until=5)) == [(4, 1)]
 
 
 def test_what_a_silent_worker_left_open_is_closed_at_the_end(two_workers: TaskMeasurements) -> None:
