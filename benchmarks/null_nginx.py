@@ -25,8 +25,9 @@ SEARCH = (
     f'1,"relation":"eq"}},"max_score":1.0,"hits":[{{"_index":"orders","_id":"42","_score":1.0,"_source":{SOURCE}}}]}}}}'
 )
 BULK = '{"took":1,"errors":false,"items":[{"index":{"_index":"orders","_id":"42","result":"created","status":201}}]}'
-OTHER = '{"acknowledged":true,"status":"green","nodes":{},"indices":{}}'
+OTHER = '{"acknowledged":true,"cluster_name":"null","status":"green","nodes":{},"indices":{},"_all":{"primaries":{}}}'
 REPLIES = f"""
+    add_header X-Elastic-Product Elasticsearch always;
     gzip on; gzip_types application/json; gzip_comp_level 1;
     location = / {{ return 200 '{ROOT}'; }}
     location ~ /_bulk$ {{ return 200 '{BULK}'; }}

@@ -8,22 +8,38 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+import uuid
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple, Protocol
 
 import psutil
-from null_nginx import NullNginx
 
 ESBENCH = [sys.executable, "-m", "esbench.cli.main"]
 BARE_CLIENT = [sys.executable, str(Path(__file__).with_name("bare_client.py"))]
 _TICK_S = 0.2
+_MARK = "ESBENCH_BENCHMARK_RUN"  # in the environment of a program and so of all its children
+
+
+class CountsRequests(Protocol):
+    """A server that says how many requests it has answered."""
+
+    def requests(self) -> int: ...
+
+
+class Sample(NamedTuple):
+    """What was seen at a moment: requests since the server's start, CPU seconds of the program's processes."""
+
+    at_s: float
+    requests: int
+    cpu_s: float
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Requests per second that the server counted, and CPU of the program and its children per request."""
+    """Requests per second that the server counted, and CPU of the program and all its processes per request."""
 
     requests_per_s: float
     cpu_us: float
@@ -36,40 +52,67 @@ def need(*tools: str) -> None:
             sys.exit(f"{tool} is missing (Debian: wrk, nginx-light, openssl, util-linux)")
 
 
-def measure(command: Sequence[str], server: NullNginx, env: Mapping[str, str] | None = None) -> Cost:
+def measure(command: Sequence[str], server: CountsRequests, env: Mapping[str, str] | None = None) -> Cost:
     """Run a command on CPU 0; its figures while the server was busy, without start and end."""
+    samples, output = watch(command, server.requests, cpus="0", env=env)
+    rates = [(b.requests - a.requests) / (b.at_s - a.at_s) for a, b in pairwise(samples)]
+    busy = [number for number, rate in enumerate(rates) if rate > 0.5 * max(rates)]
+    if max(rates, default=0) < 20 or len(busy) < 4:
+        sys.exit(f"{command} was busy for too short a time; it said:\n{output}")
+    first, last = samples[busy[1]], samples[busy[-1]]
+    requests = last.requests - first.requests
+    return Cost(requests / (last.at_s - first.at_s), (last.cpu_s - first.cpu_s) / requests * 1e6)
+
+
+def watch(
+    command: Sequence[str],
+    count: Callable[[], int],
+    *,
+    cpus: str | None = None,
+    env: Mapping[str, str] | None = None,
+) -> tuple[list[Sample], str]:
+    """Run a command, on those CPUs; what was seen of it five times a second, and what it printed.
+
+    A command that fails ends the benchmark, with its words.
+    """
+    pinned = [] if cpus is None else ["taskset", "-c", cpus]
+    mark = uuid.uuid4().hex
     process = subprocess.Popen(
-        ["taskset", "-c", "0", *command],
-        env={**os.environ, **(env or {})},
+        [*pinned, *command],
+        env={**os.environ, **(env or {}), _MARK: mark},
+        stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )
-    samples = []  # (seconds, requests, CPU seconds)
+    samples = []
     cpu_s: dict[int, float] = {}
+    strangers: set[int] = set()
     while process.poll() is None:
-        _see(process.pid, cpu_s)
-        samples.append((time.monotonic(), server.requests(), sum(cpu_s.values())))
+        _see(mark, cpu_s, strangers)
+        samples.append(Sample(time.monotonic(), count(), sum(cpu_s.values())))
         time.sleep(_TICK_S)
-    output = process.communicate()[0].decode()
+    assert process.stdout is not None
+    output = process.stdout.read().decode()
+    process.stdout.close()
     if process.returncode:
         sys.exit(f"{command[0]} failed:\n{output}")
-    rates = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(samples)]
-    busy = [number for number, rate in enumerate(rates) if rate > 0.5 * max(rates)]
-    if max(rates, default=0) < 100 or len(busy) < 4:
-        sys.exit(f"{command} was busy for too short a time; it said:\n{output}")
-    (from_s, first, cpu_first), (until_s, last, cpu_last) = samples[busy[1]], samples[busy[-1]]
-    return Cost((last - first) / (until_s - from_s), (cpu_last - cpu_first) / (last - first) * 1e6)
+    return samples, output
 
 
-def _see(pid: int, cpu_s: dict[int, float]) -> None:
-    """Note the CPU time of a process and of its descendants."""
-    try:
-        root = psutil.Process(pid)
-        for process in (root, *root.children(recursive=True)):
+def _see(mark: str, cpu_s: dict[int, float], strangers: set[int]) -> None:
+    """Note the CPU time of the processes that carry the mark: those that left their parent, too."""
+    for pid in psutil.pids():
+        if pid in strangers:
+            continue
+        try:
+            process = psutil.Process(pid)
+            if pid not in cpu_s and process.environ().get(_MARK) != mark:
+                strangers.add(pid)
+                continue
             times = process.cpu_times()
-            cpu_s[process.pid] = times.user + times.system
-    except psutil.Error:
-        pass  # it has just ended; what it had used is known from the sample before
+        except psutil.Error:
+            continue  # it has just ended; what it had used is known from the sample before
+        cpu_s[pid] = times.user + times.system
 
 
 def median(costs: Sequence[Cost]) -> Cost:
