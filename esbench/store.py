@@ -108,18 +108,8 @@ class RaceFolder:
         Raises RecordError when the disk is full or the folder cannot be written: the earlier file stays.
         """
         payload = encode_record(record)
-        part = self.path / "race.json.part"
-        with self._saving, _writing(part):
-            try:
-                with part.open("wb") as file:
-                    file.write(payload)
-                    file.flush()
-                    os.fsync(file.fileno())
-                part.replace(self.record_file)
-            except OSError:
-                part.unlink(missing_ok=True)
-                raise
-            _sync_folder(self.path)
+        with self._saving:
+            replace_file(self.record_file, payload)
 
     def append_seconds(self, lines: bytes | Iterable[Mapping[str, Any]]) -> None:
         """Append to seconds.jsonl: mappings, one JSON line each, or lines that are encoded already.
@@ -221,6 +211,22 @@ class RaceStore:
         if len(ids) > 5:
             return f"{nearest(race, ids)} esbench list races shows all {len(ids)}".strip()
         return did_you_mean(race, ids)
+
+
+def replace_file(file: Path, payload: bytes) -> None:
+    """Write a file whole or not at all; RecordError when it cannot be written: the earlier one stays."""
+    part = file.with_name(f"{file.name}.part")
+    with _writing(part):
+        try:
+            with part.open("wb") as opened:
+                opened.write(payload)
+                opened.flush()
+                os.fsync(opened.fileno())
+            part.replace(file)
+        except OSError:
+            part.unlink(missing_ok=True)
+            raise
+        _sync_folder(file.parent)
 
 
 def encode_record(record: RaceRecord) -> bytes:

@@ -19,6 +19,7 @@ from esbench.errors import EsbenchError
 CANCELLED = 130  # 128 + SIGINT, as shells say it
 COMMANDS = {
     "race": LazyCommand("esbench.cli.race:race", "Race a track against a cluster and keep the record."),
+    "calibrate": LazyCommand("esbench.cli.calibrate:calibrate", "Say what this host's driver can do."),
     "list": LazyCommand("esbench.cli.list:list_", "List races, tracks or distributions."),
     "show": LazyCommand("esbench.cli.show:show", "Show the summary of a race."),
     "compare": LazyCommand("esbench.cli.compare:compare", "Compare two races."),

@@ -10,7 +10,8 @@ import msgspec
 class Counts(msgspec.Struct, frozen=True):
     """What a null server received since its start or the last reset; control requests are not counted.
 
-    `documents` are acknowledged writes; `per_second` counts requests from the first second on.
+    `documents` are acknowledged writes; `per_second` counts requests from the first second on. `busy_s`, alone, is
+    of the whole process since its start: the time that it ran, or waited for a CPU.
     """
 
     requests: int
@@ -19,6 +20,7 @@ class Counts(msgspec.Struct, frozen=True):
     malformed: int
     by_class: dict[str, int]
     per_second: list[int]
+    busy_s: float
 
 
 class LogLine(msgspec.Struct, frozen=True):

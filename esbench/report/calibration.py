@@ -1,0 +1,81 @@
+"""A calibration as a document: what the driver can do, and the measurements behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from esbench.calibration import CLUSTER_MS, RANKS, SHARE_LIMIT_PERCENT, Calibration, Run
+from esbench.report.tables import Cell, Column, Document, Table, to_the_second
+from esbench.summary import Notice
+
+COLUMNS = (
+    Column("Loop", "loop"),
+    Column("Target/s", "target_rate_per_s", numeric=True),
+    Column("Reached/s", "rate_per_s", numeric=True),
+    Column("Clients", "clients", numeric=True),
+    Column("Workers", "workers", numeric=True),
+    Column("CPU us/request", "cpu_us_per_request", numeric=True),
+    Column("Lag p50 ms", "driver_lag_p50_ms", numeric=True),
+    Column("Lag p99 ms", "driver_lag_p99_ms", numeric=True),
+    Column("Latency p50 ms", "latency_p50_ms", numeric=True),
+    Column("Latency p99 ms", "latency_p99_ms", numeric=True),
+    Column("Share p50", "driver_share_p50_percent", numeric=True, percent=True),
+    Column("Share p99", "driver_share_p99_percent", numeric=True, percent=True),
+    Column("Server busy", "server_busy_percent", numeric=True, percent=True),
+)
+
+
+def calibration_document(calibration: Calibration) -> Document:
+    """The figures of a calibration, one row for each measurement, and what limited them."""
+    closed = calibration.closed
+    facts: list[tuple[Cell, ...]] = [
+        ("Host", calibration.host_class),
+        ("Calibrated", to_the_second(calibration.calibrated_at)),
+        ("esbench", " ".join(filter(None, (calibration.esbench.get("version"), calibration.loop)))),
+        ("Workers", calibration.workers),
+        ("Null servers", calibration.servers),
+        ("Closed loop", f"{_bound(closed.server_limited)}{calibration.closed_per_worker_per_s:,.0f} requests/s a worker"),
+        ("CPU", f"{closed.cpu_us_per_request:.1f} us a request"),
+        ("Open loop", f"{_bound(calibration.is_lower_bound)}{calibration.highest_per_s:,.0f} requests/s"),
+        *((f"Share of {rank} above {SHARE_LIMIT_PERCENT:g} %", _share_fact(calibration, rank)) for rank in RANKS),
+    ]
+    rows = (_row("closed", closed), *(_row("open", run) for run in calibration.open))
+    return Document(
+        Table(COLUMNS, rows), Table((Column("", "name"), Column("", "value")), tuple(facts)), tuple(_notices(calibration))
+    )
+
+
+def _bound(is_lower: bool) -> str:
+    return "at least " if is_lower else ""
+
+
+def _share_fact(calibration: Calibration, rank: str) -> str:
+    exceeded_from = calibration.share_exceeded_from_per_s(rank)
+    if exceeded_from is None:
+        return f"not up to {calibration.highest_per_s:,.0f} requests/s"
+    return f"from {exceeded_from:,.0f} requests/s"
+
+
+def _row(loop: str, run: Run) -> tuple[Cell, ...]:
+    return (
+        loop,
+        run.target_rate_per_s,
+        run.rate_per_s,
+        run.clients,
+        run.workers,
+        run.cpu_us_per_request,
+        *(run.driver_lag_ms.get(rank) for rank in RANKS),
+        *(run.latency_ms.get(rank) for rank in RANKS),
+        *(run.share_percent(rank) for rank in RANKS),
+        100 * run.server_busy_ratio,
+    )
+
+
+def _notices(calibration: Calibration) -> Iterator[Notice]:
+    runs = (calibration.closed, *(run for run in calibration.open if not run.reached))
+    if any(run.server_limited for run in runs):
+        yield Notice("the null server had no time left, so the driver can do at least what is said above")
+    if not calibration.highest_per_s:
+        yield Notice(f"not even {calibration.open[0].target_rate_per_s:,.0f} requests/s were reached", unusable=True)
+    for text in calibration.warnings:
+        yield Notice(text)
