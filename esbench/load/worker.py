@@ -168,6 +168,7 @@ class Worker:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._unexpected)
         loop.add_reader(self._pipe.fileno(), self._read)
+        os.set_blocking(self._pipe.fileno(), True)  # uvloop has changed it: no half of a long message is an end
         self._hello()
         sweeper = loop.create_task(self._sweep())
         ticker = loop.create_task(self._tick_every_second())
