@@ -15,12 +15,13 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
 from typing import Any
 
+from esbench.alarm import Alarm
 from esbench.errors import ClusterError, EsbenchError, RaceError, TrackError
 from esbench.load.client import Client, Route, ScriptClient, TemplateClient
 from esbench.load.loops import ClosedLoop, Length, OpenLoop, TaskLoop
@@ -52,16 +53,14 @@ _SWEEP_S = 0.05
 class TaskShare:
     """One task's share in this worker: its compiled program, connected clients and, once it runs, its loop."""
 
-    def __init__(
-        self, assignment: Assignment, program: Program, clients: list[Client], units_per_request: float
-    ) -> None:
+    def __init__(self, assignment: Assignment, program: Program, clients: list[Client]) -> None:
         self.assignment = assignment
         self.program = program
         self.clients = clients
-        self.units_per_request = units_per_request
         self.loop: TaskLoop
         self.recorder: Recorder
         self.start_ns = 0
+        self.begun = False
         self.ended = False
         self.reported_end = False
 
@@ -70,7 +69,7 @@ class TaskShare:
         return self.assignment.task
 
     def set_up(self, start_ns: int, seed: int, ended: Callable[[], None], failed: Callable[[Verdict], None]) -> None:
-        """Make the task's loop; the clients are connected."""
+        """Make the task's loop, which begins at `start_ns`; the clients are connected."""
         task = self.task
         self.start_ns = start_ns
         length = self._length(start_ns)
@@ -83,7 +82,7 @@ class TaskShare:
                 seed=random.Random(f"{seed}/{task.name}").getrandbits(63),
                 clients=task.clients,
                 slots=self.assignment.slots,
-                units_per_request=self.units_per_request,
+                per_request=self.assignment.per_request,
             )
             self.loop = OpenLoop(self.clients, self.recorder, length, ended=ended, failed=failed, arrivals=due)
         else:
@@ -94,7 +93,7 @@ class TaskShare:
                 ended=ended,
                 failed=failed,
                 think_time_s=task.think_time_s,
-                ramp_up_s=task.schedule.ramp_up_s,
+                stagger_s=task.schedule.ramp_up_s / task.clients,
             )
 
     def _length(self, start_ns: int) -> Length:
@@ -104,13 +103,14 @@ class TaskShare:
             period_s = measured_period_s(task)
             end_ns = None if period_s is None else start_ns + int((warmup_s + period_s) * NS)
             return Length(warmup_end_ns=start_ns + int(warmup_s * NS), end_ns=end_ns)
+        warmup = (task.warmup_iterations or 0) * len(self.clients)
         if task.requests is not None:
-            return Length(requests=_share(task.requests, self.assignment))
-        if task.iterations is not None or task.warmup_iterations is not None:
-            warmup = (task.warmup_iterations or 0) * len(self.clients)
-            measured = (task.iterations if task.iterations is not None else 1) * len(self.clients)
-            return Length(requests=warmup + measured, warmup_requests=warmup)
-        return Length() if self.program.finite else Length(requests=len(self.clients))
+            measured = _share(task.requests, self.assignment)
+        elif task.iterations is not None or task.warmup_iterations is not None or not self.program.finite:
+            measured = (task.iterations or 1) * len(self.clients)
+        else:
+            return Length()
+        return Length(requests=warmup + measured, warmup_requests=warmup)
 
     def take_seconds(self, now_ns: int) -> TaskSeconds:
         seconds = tuple(self.recorder.closed_seconds(now_ns))
@@ -120,6 +120,8 @@ class TaskShare:
 
     def take_end(self) -> TaskEnd:
         self.reported_end = True
+        if not self.begun:
+            return TaskEnd(self.task.name, None, clock_ns(), 0, None, None)
         return TaskEnd(
             self.task.name,
             self.start_ns,
@@ -140,7 +142,7 @@ class TaskShare:
 def _share(requests: int, assignment: Assignment) -> int:
     """This worker's part of a total, by its part of the client slots."""
     clients = assignment.task.clients
-    return sum(1 for slot in assignment.slots for _ in range(slot, requests, clients))
+    return sum(len(range(slot, requests, clients)) for slot in assignment.slots)
 
 
 class Worker:
@@ -153,9 +155,8 @@ class Worker:
         self._prepared: Prepare
         self._shares: list[TaskShare] = []
         self._ledger = Ledger()
-        self._starting = False
         self._running = False
-        self._early_stops: list[Stop] = []
+        self._alarms: set[Alarm] = set()
         self._leaving = False
         self._failure: EsbenchError | None = None
         self._loop_lag_ns = 0
@@ -264,28 +265,34 @@ class Worker:
             raise ClusterError(
                 f"cannot connect: {error or type(error).__name__}", where=f'task "{task.name}", {hosts}'
             ) from error
-        return TaskShare(assignment, program, clients, kind.units_per_request(task.operation.params))
+        return TaskShare(assignment, program, clients)
 
     def _start(self, message: RunStep) -> None:
-        """Begin the step at its start time, and not before: the loop's timers may be a millisecond early."""
-        self._starting = True
-        delay_s = (message.start_ns - clock_ns()) / NS
-        asyncio.get_running_loop().call_later(max(0.0, delay_s), self._begin, message.start_ns)
+        """Get the tasks ready to begin at their start time."""
+        if not self._running:
+            self._running, self._begun_ns = True, message.start_ns
+        shares = [share for share in self._shares if share.task.name in message.tasks]
+        for share in shares:
+            ended, failed = partial(self._ended, share), partial(self._failed, share.task)
+            share.set_up(message.start_ns, self._prepared.seed, ended, failed)
 
-    def _begin(self, start_ns: int) -> None:
+        def begin() -> None:
+            alarm.close()
+            self._alarms.discard(alarm)
+            self._begin(message.start_ns, shares)
+
+        alarm = Alarm(asyncio.get_running_loop(), begin)
+        self._alarms.add(alarm)
+        alarm.set(message.start_ns)
+
+    def _begin(self, start_ns: int, shares: Sequence[TaskShare]) -> None:
         while clock_ns() < start_ns:
-            pass
-        self._starting, self._running = False, True
-        self._begun_ns = start_ns
-        seed = self._prepared.seed
-        for share in self._shares:
-            share.set_up(start_ns, seed, partial(self._ended, share), partial(self._failed, share.task))
-        for share in self._shares:
-            share.loop.start(start_ns)
+            pass  # where alarms are the loop's timers, they may be a millisecond early
+        for share in shares:
+            if not share.ended:
+                share.begun = True
+                share.loop.start(start_ns)
         self._report_ends()
-        early, self._early_stops = self._early_stops, []
-        for message in early:
-            self._stop(message)
 
     def _ended(self, share: TaskShare) -> None:
         share.ended = True
@@ -316,24 +323,26 @@ class Worker:
 
     def _stop(self, message: Stop) -> None:
         self._leaving = self._leaving or message.leave
-        if self._starting:
-            self._early_stops.append(message)
-            return
         for share in self._shares:
             if self._running and not share.ended and (not message.tasks or share.task.name in message.tasks):
-                share.loop.stop()
-                if message.drain_s is not None:
-                    give_up = partial(share.loop.give_up, "cancelled", "the race was stopped")
-                    asyncio.get_running_loop().call_later(message.drain_s, give_up)
+                self._stop_share(share, message.drain_s)
         if self._leaving and not self._running:
             self._finished.set()
+
+    def _stop_share(self, share: TaskShare, drain_s: float | None) -> None:
+        if not share.begun:  # then it never will
+            self._ended(share)
+            return
+        share.loop.stop()
+        if drain_s is not None:
+            give_up = partial(share.loop.give_up, "cancelled", "the race was stopped")
+            asyncio.get_running_loop().call_later(drain_s, give_up)
 
     # Reports
 
     async def _tick_every_second(self) -> None:
         while True:
-            start_ns = self._shares[0].start_ns if self._shares and self._running else 0
-            into_second_ns = (clock_ns() - start_ns) % NS
+            into_second_ns = (clock_ns() - self._begun_ns) % NS
             await asyncio.sleep((NS - into_second_ns) / NS + 0.002)
             if self._running:
                 self._tick()
@@ -346,7 +355,7 @@ class Worker:
         tick = Tick(
             worker=self._number,
             step=self._prepared.step,
-            tasks=tuple(share.take_seconds(far_ns if share.ended else now_ns) for share in running),
+            tasks=tuple(share.take_seconds(far_ns if share.ended else now_ns) for share in running if share.begun),
             ended=tuple(share.take_end() for share in ended),
             cpu_ns=time.process_time_ns(),
             run_delay_ns=_run_delay_ns(),
@@ -380,7 +389,7 @@ class Worker:
                 self._loop_lag_ns = max(self._loop_lag_ns, now_ns - before_ns - int(_SWEEP_S * NS))
             if self._running:
                 for share in self._shares:
-                    if not share.ended:
+                    if share.begun and not share.ended:
                         share.loop.sweep(now_ns)
 
     def _unexpected(self, loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
@@ -390,8 +399,7 @@ class Worker:
         if self._running:
             for share in self._shares:
                 if not share.ended:
-                    share.loop.stop()
-                    share.loop.give_up("cancelled", "the race was stopped")
+                    self._stop_share(share, 0.0)
             self._tick()
         else:
             self._hello(None, self._failure)
@@ -424,12 +432,16 @@ def main() -> None:
     fd, number = int(sys.argv[1]), int(sys.argv[2])
     with socket.socket(fileno=fd) as sock:
         worker = Worker(number, Pipe(sock.detach()), builtin_operations())
+    _event_loop_runner()(worker.run())
+
+
+def _event_loop_runner() -> Callable[[Coroutine[Any, Any, None]], None]:
     try:
         import uvloop
     except ImportError:
-        asyncio.run(worker.run())
-    else:
-        uvloop.run(worker.run())
+        # returned, not called here: what is raised while an error is handled has that error as its context
+        return asyncio.run
+    return uvloop.run
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Servers for tests over real sockets."""
+"""Servers for tests over real sockets, and the event loop of the workers that load them."""
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -12,6 +13,17 @@ import pytest
 from esbench.engine.null import NullServer, Script
 
 NullServerFactory = Callable[..., NullServer]
+
+
+@pytest.fixture(scope="module", params=["uvloop", "asyncio"])
+def event_loop_name(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Tests (and fixtures) that ask for it run twice: child processes have uvloop, and as if it were not installed."""
+    with pytest.MonkeyPatch.context() as environment:
+        if request.param == "asyncio":
+            folder = tmp_path_factory.mktemp("without-uvloop")
+            (folder / "uvloop.py").write_text('raise ImportError("not in this test")\n')
+            environment.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
+        yield request.param
 
 
 @contextmanager

@@ -39,13 +39,13 @@ def server(servers: NullServer) -> NullServer:
 
 
 @pytest.fixture(scope="module")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
+def driver(tmp_path_factory: pytest.TempPathFactory, event_loop_name: str) -> Iterator[Driver]:
     with Driver(tmp_path_factory.mktemp("driver")) as driver:
         yield driver
 
 
 @pytest.fixture(scope="module")
-def aborting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
+def aborting(tmp_path_factory: pytest.TempPathFactory, event_loop_name: str) -> Iterator[Driver]:
     with Driver(tmp_path_factory.mktemp("driver"), workers=2, on_error="abort") as driver:
         yield driver
 

@@ -35,7 +35,7 @@ def server(servers: NullServer) -> NullServer:
 
 
 @pytest.fixture
-def driver(tmp_path: Path, server: NullServer) -> Iterator[Driver]:
+def driver(tmp_path: Path, server: NullServer, event_loop_name: str) -> Iterator[Driver]:
     with Driver(tmp_path, workers=2, drain_s=0.5) as driver:
         driver.run(server.url, get(clients=600, iterations=1))  # both workers are there
         server.use({})
@@ -55,6 +55,10 @@ def after(delay_s: float, action: Callable[[], object]) -> None:
 def wait_until_gone(processes: list[psutil.Process], within_s: float = SOON_S) -> None:
     _, alive = psutil.wait_procs(processes, timeout=within_s)
     assert alive == []
+
+
+def test_workers_say_which_event_loop_they_run(driver: Driver, event_loop_name: str) -> None:
+    assert [facts.loop for facts in driver.coordinator.drivers] == [event_loop_name] * 2
 
 
 def test_a_killed_worker_is_named_with_its_task_and_the_others_keep_their_results(

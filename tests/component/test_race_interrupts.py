@@ -16,7 +16,7 @@ SOON_S = 4  # less than the drain, and enough on a busy machine
 
 
 @pytest.fixture
-def races(tmp_path: Path) -> Iterator[Races]:
+def races(tmp_path: Path, event_loop_name: str) -> Iterator[Races]:
     races = Races(tmp_path)
     yield races
     races.end()
@@ -31,7 +31,9 @@ def assert_gone(processes: list[psutil.Process]) -> None:
     assert alive == []
 
 
-def test_an_interrupt_keeps_what_was_measured(null_server: NullServerFactory, races: Races) -> None:
+def test_an_interrupt_keeps_what_was_measured(
+    null_server: NullServerFactory, races: Races, event_loop_name: str
+) -> None:
     server = null_server()
     process = races.start(server, "--challenge=endless", "--workers=2")
     wait_until(lambda: server.counts().requests > 60, process)
@@ -47,6 +49,7 @@ def test_an_interrupt_keeps_what_was_measured(null_server: NullServerFactory, ra
     assert [task.name for task in record.tasks] == ["first", "paced"]
     assert sum(task.requests for task in record.tasks) == server.counts().by_class["GET /*/_doc/*"]
     assert all(task.errors == 0 for task in record.tasks)
+    assert [driver.loop for driver in record.drivers] == [event_loop_name] * 2
     assert "throughput" in outcome.stdout
     assert_gone(children)
 
