@@ -1,4 +1,4 @@
-"""The race record: what a race measured, as frozen dataclasses and as race.json (schema 1).
+"""The race record: what a race measured, as frozen dataclasses and as race.json (schema 2).
 
 Times of day are ISO 8601 UTC, durations end in `_s`, measured times are milliseconds. What a race did not
 measure is None, never zero. A percentile that falls among unsent and timed-out requests is `math.inf`
@@ -8,11 +8,11 @@ measure is None, never zero. A percentile that falls among unsent and timed-out 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-SCHEMA = 1
+SCHEMA = 2
 PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99)
 HIDDEN = "<hidden>"
 _SECRET = re.compile(r"^secret_|password|api_?key")
@@ -38,12 +38,44 @@ def _redact_nested(value: Any) -> Any:
     return value
 
 
+def secret_values(params: Mapping[str, Any]) -> Iterator[str]:
+    """The values that `redact` hides, as text."""
+    for name, value in params.items():
+        hidden = _SECRET.search(str(name).lower().replace("-", "_")) is not None
+        yield from _leaves(value) if hidden else _nested_secrets(value)
+
+
+def _nested_secrets(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        yield from secret_values(value)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _nested_secrets(item)
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from _leaves(item)
+    elif value is not None:
+        yield str(value)
+
+
 @dataclass(frozen=True)
 class ErrorKind:
-    """How often a kind of failure happened, with the text of the first one."""
+    """How often a kind of failure happened, with the first one: what it meant, and its request and reply.
+
+    `request` is method and path as they were sent, `status` and `body` (its beginning) are the reply's: None and
+    empty when there was none. Secrets are hidden.
+    """
 
     count: int
     example: str
+    request: str = ""
+    status: int | None = None
+    body: str = ""
 
 
 @dataclass(frozen=True)
@@ -79,6 +111,7 @@ class Phase:
     units: float
     errors: int
     duration_s: float
+    error_kinds: Mapping[str, ErrorKind] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 from esbench.record import RaceRecord, TaskResult
 from esbench.store import RaceStore, decode_record
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-1.json"
+GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-2.json"
 
 
 def golden_race(**changes: Any) -> RaceRecord:

@@ -31,6 +31,7 @@ LAYERS: list[set[str]] = [
         "locks",
         "operations",
         "record",
+        "redaction",
         "store",
         "track",
     },

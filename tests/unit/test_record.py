@@ -14,15 +14,26 @@ from esbench.record import HIDDEN, SCHEMA, RaceRecord, TrackFacts, redact
 from esbench.store import decode_record, encode_record
 
 
-def test_a_record_of_schema_1_is_read_and_written_back_byte_for_byte() -> None:
+def test_a_record_of_this_schema_is_read_and_written_back_byte_for_byte() -> None:
     payload = GOLDEN.read_bytes()
     assert encode_record(decode_record(payload)) == payload
+
+
+def test_a_record_of_schema_1_is_read_with_what_it_has() -> None:
+    """Schema 2 keeps request, status and body of a failure, and the kinds of failures of the warmup."""
+    old, new = decode_record(GOLDEN.with_name("race-schema-1.json").read_bytes()), golden_race()
+    assert old.schema == 1
+    assert [task.name for task in old.tasks] == [task.name for task in new.tasks]
+    was, now = (task_of(race, "get-by-id").error_kinds["404"] for race in (old, new))
+    assert (was.request, was.status, was.body) == ("", None, "")
+    assert (now.request, now.status, now.body) == ("GET /orders/_doc/77", 404, '{"found":false}')
+    assert (task_of(old, "get-by-id").warmup.error_kinds, len(task_of(new, "get-by-id").warmup.error_kinds)) == ({}, 1)
 
 
 def test_the_golden_record_has_every_field_of_this_schema() -> None:
     """A new field must come with a new golden file, or this one regenerated, on purpose."""
     assert json.loads(GOLDEN.read_bytes()).keys() == RaceRecord.__dataclass_fields__.keys()
-    assert SCHEMA == 1
+    assert SCHEMA == 2
 
 
 def test_a_record_without_its_optional_fields_is_read() -> None:
@@ -48,7 +59,7 @@ def test_a_percentile_among_unsent_requests_is_inf_in_json_and_infinite_in_pytho
 
 def test_a_newer_schema_is_refused_by_name() -> None:
     document = json.loads(GOLDEN.read_bytes()) | {"schema": SCHEMA + 1}
-    with pytest.raises(ValueError, match=r"written by a newer esbench: schema 2, this one reads up to 1"):
+    with pytest.raises(ValueError, match=r"written by a newer esbench: schema 3, this one reads up to 2"):
         decode_record(json.dumps(document).encode())
 
 

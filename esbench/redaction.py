@@ -1,0 +1,64 @@
+"""Text that others wrote (replies, error messages) without the secrets in it, before it reaches a record or a log.
+
+It hides the secrets that are known, exactly, and whatever looks like credentials. It may hide too much, never too
+little: an example of a failure is there to be recognised, not to be parsed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from urllib.parse import quote
+
+from esbench.record import HIDDEN
+
+_LONG = 8  # a known secret of so many characters is hidden wherever it stands, a shorter one as a whole word
+
+_NAME = r"[\w.-]*(?:password|passwd|api[_-]?key|secret[_-]|authorization|x-[\w-]*token|cookie)[\w.-]*"
+_ASSIGNED = rf"{_NAME}\\*[\"']?\s*[:=]\s*"
+_SCHEME = r"(?:basic|bearer|apikey|negotiate)"
+_PATTERNS = (
+    # https://user:password@host
+    (re.compile(r"(://)[^\s/\"'<>]*@"), rf"\1{HIDDEN}@"),
+    # "password": "...", also inside text that is itself JSON (\"password\": \"...\"); "api_key": {...}
+    (re.compile(rf"(?is)({_ASSIGNED}\[?\s*)(\\*[\"']).*?(?:(?<!\\)\2|$)"), rf"\1\2{HIDDEN}\2"),
+    (re.compile(rf"(?i)({_ASSIGNED})\{{[^}}]*\}}?"), rf"\1{HIDDEN}"),
+    # Authorization: Basic dTpw, api_key=abc&..., [Authorization=[ApiKey abc]]
+    (re.compile(rf"(?i)({_ASSIGNED}\[?\s*)(?:{_SCHEME}\s+)?[^\s\"'\\,;&\[\]<>]+"), rf"\1{HIDDEN}"),
+    # Basic dTpw wherever it stands; "Basic authentication" is no secret, so the word must not be all lower case
+    (re.compile(rf"(?i)\b({_SCHEME}\s+)(?-i:(?=[a-z]*[^a-z\s\"'\\,;.:)]))[\w+/=.~-]{{6,}}"), rf"\1{HIDDEN}"),
+)
+
+
+class Redactor:
+    """Hides `secrets`, in every way that they may be written, and what looks like credentials."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._secrets = tuple(dict.fromkeys(secret for secret in secrets if secret))
+        written = sorted({form for secret in self._secrets for form in _forms(secret)}, key=len, reverse=True)
+        self._known = re.compile("|".join(map(_anywhere_or_word, written))) if written else None
+
+    def knowing(self, secrets: Iterable[str]) -> Redactor:
+        """This one with further secrets."""
+        return Redactor((*self._secrets, *secrets))
+
+    def __call__(self, text: str) -> str:
+        if self._known is not None:
+            text = self._known.sub(HIDDEN, text)
+        for pattern, replacement in _PATTERNS:
+            text = pattern.sub(replacement, text)
+        return text
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """A secret as it is, and as it stands in JSON, in a URL and in Python's repr of bytes."""
+    yield secret
+    yield json.dumps(secret)[1:-1]
+    yield json.dumps(secret, ensure_ascii=False)[1:-1]
+    yield quote(secret, safe="")
+    yield repr(secret.encode())[2:-1]
+
+
+def _anywhere_or_word(text: str) -> str:
+    return re.escape(text) if len(text) >= _LONG else rf"(?<!\w){re.escape(text)}(?!\w)"
