@@ -163,13 +163,17 @@ class TemplateClient(Client):
         verdict = self._exchange.judge(status, body, self._drawn)
         if self._is_sequence and self._goes_on(received_ns, verdict):
             return
-        self._finish(received_ns, verdict)
+        self.loop.recorder.completed(self._due_ns, self.free_ns, self._sent_ns, received_ns, self._warmup, verdict)
+        self.free_ns = received_ns
+        self.loop.freed(self, verdict)
 
     def on_failure(self, kind: str, detail: str) -> None:
         now_ns, verdict = clock_ns(), Verdict(0, kind, detail)
         if self._is_sequence:
             self._goes_on(now_ns, verdict)
-        self._finish(now_ns, verdict)
+        self._record(now_ns, verdict)
+        self.free_ns = now_ns
+        self.loop.freed(self, verdict)
 
     def _goes_on(self, received_ns: int, verdict: Verdict) -> bool:
         """Count one exchange of a sequence under its name, and send the next one if there is one and it went well."""
@@ -183,11 +187,6 @@ class TemplateClient(Client):
         if not (connection.usable and connection.send(self._exchange.render(self._drawn), self._timeout_ns)):
             self._spawn(self._reconnect_and_send())
         return True
-
-    def _finish(self, received_ns: int, verdict: Verdict) -> None:
-        self._record(received_ns, verdict)
-        self.free_ns = received_ns
-        self.loop.freed(self, verdict)
 
     def _record(self, received_ns: int, verdict: Verdict) -> None:
         self.loop.recorder.completed(self._due_ns, self.free_ns, self._sent_ns, received_ns, self._warmup, verdict)

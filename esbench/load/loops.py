@@ -119,8 +119,8 @@ class TaskLoop:
 class ClosedLoop(TaskLoop):
     """Every client sends again as soon as it is answered, after its think time.
 
-    Numbers are one shared total: no client waits for a slower one. With `ramp_up_s`, client i of n begins
-    i/n of it late.
+    Numbers are one shared total: no client waits for a slower one. The client of slot i begins i times
+    `stagger_s` late.
     """
 
     def __init__(
@@ -132,11 +132,11 @@ class ClosedLoop(TaskLoop):
         ended: Callable[[], None],
         failed: Callable[[Verdict], None],
         think_time_s: float = 0.0,
-        ramp_up_s: float = 0.0,
+        stagger_s: float = 0.0,
     ) -> None:
         super().__init__(clients, recorder, length, ended=ended, failed=failed)
         self._think_time_s = think_time_s
-        self._ramp_up_s = ramp_up_s
+        self._stagger_s = stagger_s
         self._waiting: dict[Client, asyncio.TimerHandle] = {}
         self._exhausted = 0
         self._end_timer: asyncio.TimerHandle | None = None
@@ -147,9 +147,9 @@ class ClosedLoop(TaskLoop):
             # the loop's timers may be a millisecond early, and no window ends before its time
             delay_s = max(0, self._length.end_ns - clock_ns()) / NS + 0.001
             self._end_timer = asyncio.get_running_loop().call_later(delay_s, self.stop)
-        for number, client in enumerate(self.clients):
-            if self._ramp_up_s:
-                self._later(client, self._ramp_up_s * number / len(self.clients))
+        for client in self.clients:
+            if self._stagger_s and client.slot:
+                self._later(client, self._stagger_s * client.slot)
             else:
                 self._next(client, start_ns)
 
@@ -193,7 +193,7 @@ class ClosedLoop(TaskLoop):
                 self._stopping = True
             self._end_if_idle()
             return
-        warmup = self._is_warmup(now_ns)
+        warmup = now_ns < self._length.warmup_end_ns or self._begun < self._length.warmup_requests
         self._begun += 1
         self._busy += 1
         client.begin(0, warmup)

@@ -68,25 +68,30 @@ class Connection(asyncio.Protocol):
         self.sent_ns = sent_ns = clock_ns()
         self.deadline_ns = sent_ns + timeout_ns
         self.in_flight = True
-        if self._fd < 0:
-            self._write_later(pieces, 0)
-            return True
         # Written to the socket itself: uvloop writes at the end of its turn only, after all that it does until then.
         try:
-            written = os.write(self._fd, pieces[0]) if len(pieces) == 1 else os.writev(self._fd, pieces)
+            if self._fd < 0:
+                self._write_later(pieces, 0)
+            elif len(pieces) == 1:
+                (request,) = pieces
+                written = os.write(self._fd, request)
+                if written < len(request):
+                    self._write_later(pieces, written)
+            else:
+                written = os.writev(self._fd, pieces)
+                if written < sum(map(len, pieces)):
+                    self._write_later(pieces, written)
         except BlockingIOError:
-            written = 0
+            self._write_later(pieces, 0)
         except OSError:
             self.close()
             return False
-        if written != (len(pieces[0]) if len(pieces) == 1 else sum(map(len, pieces))):
-            self._fd = -1  # its requests are longer than the socket's buffer: the transport sees to them from here on
-            self._write_later(pieces, written)
         return True
 
     def _write_later(self, pieces: Sequence[bytes | bytearray | memoryview], written: int) -> None:
-        """Have the transport write what lies beyond the first `written` bytes."""
+        """Have the transport write what lies beyond the first `written` bytes, and all further requests."""
         assert self._transport is not None
+        self._fd = -1
         if written:
             rest = []
             for piece in pieces:
@@ -152,7 +157,7 @@ class Connection(asyncio.Protocol):
         if status < 200 or not self.in_flight:
             return  # an interim reply, or given up on already
         # Told by its first bytes, which no JSON has: to look at headers costs a call for each of them.
-        if body[:2] == _GZIP_MAGIC:
+        if body.startswith(_GZIP_MAGIC):
             try:
                 body = gzip.decompress(body)
             except (OSError, EOFError, zlib.error) as error:
