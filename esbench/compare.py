@@ -64,12 +64,17 @@ class Row:
         return 100 * self.diff / self.baseline.value
 
     @property
+    def usable(self) -> bool:
+        """Whether the figures of both sides may be used."""
+        return self.baseline.usable and self.contender.usable
+
+    @property
     def gain(self) -> bool | None:
         """True for a change to the better, False to the worse, None for no change or none that may be judged.
 
         A figure that is only known to exceed its value is longer than one that is known.
         """
-        if self.baseline.better == NEITHER or not (self.baseline.usable and self.contender.usable):
+        if self.baseline.better == NEITHER or not self.usable:
             return None
         ours = (self.baseline.exceeded, 0 if self.baseline.exceeded else self.baseline.value)
         theirs = (self.contender.exceeded, 0 if self.contender.exceeded else self.contender.value)

@@ -6,7 +6,7 @@ does not hold.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isinf
 from typing import Any
@@ -14,7 +14,8 @@ from typing import Any
 from esbench.record import PERCENTILES, Check, RaceRecord, TaskResult
 
 HIGHER, LOWER, NEITHER = "higher", "lower", ""
-_OF_THE_HOST = ("run-delay",)
+_OF_THE_HOST = ("run-delay", "steal", "loop-lag")
+_NAMED_AT_MOST = 4
 _SUMMARY_PERCENTILES = tuple(f"p{value:g}" for value in PERCENTILES if value != 95)
 
 
@@ -74,10 +75,22 @@ def notices(record: RaceRecord) -> tuple[Notice, ...]:
     if record.test_mode:
         found.append(Notice("test mode: the race was too small and too short for its figures to mean anything"))
     found.extend(Notice(text) for text in record.warnings)
-    for task in record.tasks:
+    for task in reported_tasks(record):
         found.extend(_task_notices(task, task_label(record, task)))
     found.extend(_shared_notices(record))
     return tuple(found)
+
+
+def failed_checks(record: RaceRecord) -> str:
+    """The checks that failed, whether as a warning or because figures must not be used, and the tasks of each; ""
+    when all hold. Tasks that tables do not show have no figures to be judged.
+    """
+    failed: dict[str, list[str]] = {}
+    for task in reported_tasks(record):
+        for check in task.checks:
+            if check.level != "ok":
+                failed.setdefault(check.name, []).append(task_label(record, task))
+    return ", ".join(f"{name} ({_enumerated(labels)})" for name, labels in failed.items())
 
 
 def _statistics(statistics: Mapping[str, Any], label: str) -> Iterator[Figure]:
@@ -141,6 +154,8 @@ def _task_notices(task: TaskResult, label: str) -> Iterator[Notice]:
     for check in task.checks:
         if check.level != "ok" and check.name not in _OF_THE_HOST:
             yield Notice(f"{label}: {_sentence(check)}", check.level == "unusable")
+    if len(task.error_kinds) == 1 and any(check.name == "errors" for check in task.checks):
+        return  # the check has told it
     for kind, errors in task.error_kinds.items():
         example = " ".join(errors.example.split())
         yield Notice(f"{label}: {errors.count} x {kind}, the first: {example[:200]}")
@@ -150,13 +165,24 @@ def _shared_notices(record: RaceRecord) -> Iterator[Notice]:
     """What the driver's host did to many tasks is said once, with its worst figure."""
     for name in _OF_THE_HOST:
         found = [
-            (check, task_label(record, task)) for task in record.tasks for check in task.checks if check.name == name
+            (check, task_label(record, task))
+            for task in reported_tasks(record)
+            for check in task.checks
+            if check.name == name
         ]
         if found:
             worst, _ = max(found, key=lambda pair: pair[0].value or 0.0)
-            labels = ", ".join(label for _, label in found)
+            labels = _enumerated([label for _, label in found])
             worst_of = " at worst" if len(found) > 1 else ""
             yield Notice(f"{labels}: {worst.message}{worst_of} ({worst.hint})")
+
+
+def _enumerated(labels: Sequence[str]) -> str:
+    """a, b, c and 10 more"""
+    if len(labels) <= _NAMED_AT_MOST:
+        return ", ".join(labels)
+    named = labels[: _NAMED_AT_MOST - 1]
+    return f"{', '.join(named)} and {len(labels) - len(named)} more"
 
 
 def _sentence(check: Check) -> str:

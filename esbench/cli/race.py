@@ -50,6 +50,7 @@ def race(**flags: Any) -> int:
     from esbench.errors import RaceError
     from esbench.operations import builtin_operations
     from esbench.race import run
+    from esbench.summary import failed_checks
 
     report_file, report_format = flags["report_file"], flags["report_format"]
     check_report_file(report_file, report_format)
@@ -69,8 +70,9 @@ def race(**flags: Any) -> int:
     if record.status == "cancelled":
         click.echo(f"esbench: cancelled; what was measured is in race {record.race_id}", err=True)
         return CANCELLED
-    failed_checks = [check for task in record.tasks for check in task.checks if check.level != "ok"]
-    return 1 if flags["strict"] and failed_checks else 0
+    if flags["strict"] and (failed := failed_checks(record)):
+        raise RaceError(f"checks failed: {failed}", where="--strict")
+    return 0
 
 
 def _options(flags: dict[str, Any]) -> Any:

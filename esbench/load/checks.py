@@ -154,8 +154,8 @@ def _replies(figures: TaskFigures) -> Iterator[Check]:
             "errors",
             WARNING,
             f"{tally.errors.total:,} of {tally.requests:,} requests failed, most with {kind}: "
-            f"{tally.errors.examples[kind]}",
-            "see error_kinds in the record",
+            f"{' '.join(tally.errors.examples[kind].split())[:200]}",
+            "they are in no percentile: see error_kinds in the record",
             tally.errors.total / tally.requests,
         )
     if figures.inside_warmup:

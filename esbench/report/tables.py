@@ -36,7 +36,7 @@ Cell = str | int | float | Above | Mapping[str, Any] | Sequence[str] | None
 @dataclass(frozen=True)
 class Column:
     """`key` names it for programs. `signed`: text shows + too; `toned`: a row's tone colours this cell;
-    `percent`: text shows one decimal and %."""
+    `percent`: text shows one decimal and %; `flag`: text shows "!" for true, and leaves out a column of false."""
 
     title: str
     key: str
@@ -44,6 +44,7 @@ class Column:
     toned: bool = False
     percent: bool = False
     numeric: bool = False
+    flag: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,11 +65,13 @@ class Document:
     notices: tuple[Notice, ...] = ()
 
 
+UNUSABLE = Column("", "unusable", flag=True)
 SUMMARY_COLUMNS = (
     Column("Metric", "metric"),
     Column("Task", "task"),
     Column("Value", "value", numeric=True),
     Column("Unit", "unit"),
+    UNUSABLE,
 )
 COMPARISON_COLUMNS = (
     Column("Metric", "metric"),
@@ -78,6 +81,7 @@ COMPARISON_COLUMNS = (
     Column("Diff", "diff", numeric=True, signed=True, toned=True),
     Column("Unit", "unit"),
     Column("Diff %", "diff_percent", numeric=True, signed=True, percent=True, toned=True),
+    UNUSABLE,
 )
 SIDE_COLUMNS = (Column("", "name"), Column("Baseline", "baseline"), Column("Contender", "contender"))
 RACE_COLUMNS = (
@@ -95,7 +99,9 @@ RACE_COLUMNS = (
 
 def summary(record: RaceRecord) -> Document:
     """A race's summary: its facts, Rally's table (Metric, Task, Value, Unit), and what to know about it."""
-    rows = tuple((figure.metric, figure.task, _value(figure), figure.unit) for figure in figures(record))
+    rows = tuple(
+        (figure.metric, figure.task, _value(figure), figure.unit, not figure.usable) for figure in figures(record)
+    )
     return Document(Table(SUMMARY_COLUMNS, rows), _race_facts(record), notices(record))
 
 
@@ -152,7 +158,16 @@ def comparison(compared: Comparison) -> Document:
         ),
     ]
     rows = tuple(
-        (row.metric, row.task, _value(row.baseline), _value(row.contender), row.diff, row.unit, row.diff_percent)
+        (
+            row.metric,
+            row.task,
+            _value(row.baseline),
+            _value(row.contender),
+            row.diff,
+            row.unit,
+            row.diff_percent,
+            not row.usable,
+        )
         for row in compared.rows
     )
     same = (Notice("A/A: nothing but chance differs between the two races"),) if compared.is_same else ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import compress
 from typing import Any
 
 from esbench.report.tables import GAIN, LOSS, Above, Cell, Column, Document, Table
@@ -47,6 +48,8 @@ def cell_text(cell: Cell, column: Column) -> str:
     """A cell as people read it: numbers to about four digits, mappings as k:v pairs, nothing as "-"."""
     if cell is None:
         return "-"
+    if column.flag:
+        return "!" if cell else ""
     if isinstance(cell, bool):
         return "yes" if cell else "no"
     if isinstance(cell, int | float):
@@ -77,17 +80,19 @@ def _value(value: Any) -> str:
 def _tabulate(table: Table, style: str, *, colour: bool = False) -> str:
     from tabulate import tabulate
 
+    shown = [not column.flag or any(row[n] for row in table.rows) for n, column in enumerate(table.columns)]
+    columns = list(compress(table.columns, shown))
     rows = []
     for index, row in enumerate(table.rows):
         tone = table.tones[index] if colour and table.tones else ""
-        cells = zip(row, table.columns, strict=True)
+        cells = zip(compress(row, shown), columns, strict=True)
         rows.append([_styled(cell_text(cell, column), column, tone, style) for cell, column in cells])
-    titles = [column.title for column in table.columns]
+    titles = [column.title for column in columns]
     return tabulate(
         rows,
         headers=titles if any(titles) or style == MARKDOWN else (),
         tablefmt=style,
-        colalign=["right" if column.numeric else "left" for column in table.columns],
+        colalign=["right" if column.numeric else "left" for column in columns],
         disable_numparse=True,
     )
 

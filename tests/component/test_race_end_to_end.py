@@ -95,6 +95,7 @@ def test_failed_checks_exit_with_1_when_they_are_asked_for(null_server: NullServ
     outcome = races.run(server, "--include-tasks=paced", "--strict")  # 4 clients carry 40/s of 100/s
     assert outcome.code == 1
     assert "never sent" in outcome.stdout
+    assert outcome.error.startswith("esbench: --strict: checks failed: unsent (paced), target-rate (paced)")
     assert "latency p50 > " in outcome.stderr  # more than half of it was waiting at the end
     assert races.record().status == "complete"
 

@@ -255,6 +255,14 @@ def test_errors_are_a_warning_with_the_most_frequent_kind() -> None:
     assert check.message == "4 of 1,000 requests failed, most with HTTP 429: queue full"
 
 
+def test_a_long_example_of_an_error_stays_in_one_line() -> None:
+    counted = tally()
+    counted.errors.add("HTTP 400", '{\n  "error": "' + "x" * 500)
+    message = checks(counted=counted)["errors"].message
+    assert '{ "error": "xxx' in message
+    assert len(message) < 300
+
+
 def test_a_task_inside_its_warmup_is_a_warning() -> None:
     check = checks(inside_warmup=True)["inside-warmup"]
     assert check.level == WARNING

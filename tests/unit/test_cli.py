@@ -191,7 +191,7 @@ def test_a_report_file_is_overwritten_in_the_format_of_its_suffix(
     file = tmp_path / "report.csv"
     file.write_text("old " * 10000)
     assert run(["compare", f"--baseline={BASE}", "--contender=last", f"--report-file={file}"]) == 0
-    assert file.read_text().startswith("metric,task,baseline,contender,diff,unit,diff_percent\n")
+    assert file.read_text().startswith("metric,task,baseline,contender,diff,unit,diff_percent,unusable\n")
     assert "old" not in file.read_text()
     assert capsys.readouterr().out.startswith(" ")  # the terminal still gets text
 

@@ -18,7 +18,7 @@ from esbench.report.render import FORMATS, render
 from esbench.report.tables import Above, Column, Document, Table, comparison, race_list, summary
 from esbench.report.text import cell_text
 from esbench.store import DamagedRace, RaceEntry
-from esbench.summary import Notice, figures, notices
+from esbench.summary import Notice, failed_checks, figures, notices
 
 RED, GREEN = "\x1b[31m", "\x1b[32m"
 
@@ -123,7 +123,43 @@ def test_a_race_that_was_not_as_it_should_be_says_so_first(changes: dict[str, An
 
 def test_a_percentile_among_unsent_requests_is_printed_as_above_the_longest() -> None:
     lines = render(summary(golden_race()), "text").splitlines()
-    assert [line.split()[-3:] for line in lines if line.startswith("p99.99 latency")] == [[">", "812.5", "ms"]]
+    assert [line.split()[-4:] for line in lines if line.startswith("p99.99 latency")] == [[">", "812.5", "ms", "!"]]
+
+
+def test_a_percentile_among_unsent_requests_is_above_the_longest_in_every_format() -> None:
+    markdown, text = (render(summary(golden_race()), form) for form in ("markdown", "csv"))
+    (line,) = [line for line in markdown.splitlines() if "p99.99 latency" in line]
+    assert line.split("|")[3].strip() == "> 812.5"
+    assert "inf" not in markdown + text
+    row = {"metric": "p99.99 latency", "task": "get-by-id-open", "value": "> 812.5", "unit": "ms", "unusable": True}
+    assert row in json.loads(render(summary(golden_race()), "json"))["rows"]
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert {**row, "unusable": "True"} in rows
+
+
+def test_the_figures_of_a_task_that_must_not_be_used_are_marked() -> None:
+    found = {figure.task for figure in figures(golden_race()) if not figure.usable}
+    assert found == {"get-by-id-open"}
+    for form in ("text", "markdown"):
+        lines = render(summary(golden_race()), form).split("\n\n")[1].splitlines()
+        assert all(line.rstrip("| ").endswith("!") == ("get-by-id-open" in line) for line in lines[2:])
+
+
+def test_a_race_whose_figures_may_all_be_used_has_no_column_of_marks() -> None:
+    record = with_task(golden_race(), "get-by-id-open", checks=())
+    assert render(summary(record), "text").split("\n\n")[1].splitlines()[0].split() == [
+        *("Metric", "Task", "Value", "Unit")
+    ]
+    assert render(summary(record), "markdown").split("\n\n")[1].splitlines()[0].count("|") == 5
+    assert render(summary(record), "csv").startswith("metric,task,value,unit,unusable\n")
+
+
+def test_a_row_of_a_comparison_is_marked_when_one_side_must_not_be_used() -> None:
+    fine = with_task(golden_race(race_id="fine"), "get-by-id-open", checks=())
+    for sides in ((golden_race(), fine), (fine, golden_race())):
+        rows = json.loads(render(comparison(compare(*sides)), "json"))["rows"]
+        assert {row["task"] for row in rows if row["unusable"]} == {"get-by-id-open"}
+    assert not any(row["unusable"] for row in json.loads(render(comparison(compare(fine, fine)), "json"))["rows"])
 
 
 def test_the_text_of_a_race_has_its_facts_its_table_and_its_notices() -> None:
@@ -147,17 +183,17 @@ def test_markdown_is_tables_and_a_list_and_keeps_pipes_out_of_the_cells() -> Non
 
 def test_csv_has_one_line_of_keys_and_every_digit() -> None:
     rows = list(csv.DictReader(io.StringIO(render(summary(golden_race()), "csv"))))
-    assert list(rows[0]) == ["metric", "task", "value", "unit"]
+    assert list(rows[0]) == ["metric", "task", "value", "unit", "unusable"]
     error_rate = next(row for row in rows if row["metric"] == "error rate" and row["task"] == "get-by-id")
     assert float(error_rate["value"]) == 100 * task_of(golden_race(), "get-by-id").error_rate_ratio
-    assert {"metric": "p99.99 latency", "task": "get-by-id-open", "value": "> 812.5", "unit": "ms"} in rows
 
 
 def test_json_has_facts_rows_and_warnings() -> None:
     document = json.loads(render(summary(golden_race()), "json"))
     assert document["facts"]["Race ID"] == "20261121t101530-4f2a"
     assert document["facts"]["Parameters"] == {"number_of_shards": 24, "secret_token": "<hidden>"}
-    assert {"metric": "p50 latency", "task": "get-by-id-open", "value": 1.7, "unit": "ms"} in document["rows"]
+    p50 = {"metric": "p50 service time", "task": "get-by-id", "value": 1.4, "unit": "ms", "unusable": False}
+    assert p50 in document["rows"]
     assert [warning["unusable"] for warning in document["warnings"]].count(True) == 1
 
 
@@ -281,3 +317,50 @@ def test_what_the_host_did_to_several_tasks_is_said_once_with_its_worst_figure()
     record = with_task(record, "get-by-id-open", checks=(delayed(0.4),))
     texts = [notice.text for notice in notices(record) if "waited" in notice.text]
     assert texts == ["bulk, get-by-id-open: waited 40% of the time at worst (use cores of its own)"]
+
+
+def everywhere(names: tuple[str, ...], tasks: int) -> RaceRecord:
+    """So many reported tasks that all have these checks."""
+    bulk = task_of(golden_race(), "bulk")
+    checks = [tuple(Check(name, "warning", f"{name} {n}", "mend it", n) for name in names) for n in range(tasks)]
+    return golden_race(tasks=tuple(replace(bulk, name=f"task-{n}", checks=checks[n]) for n in range(tasks)))
+
+
+@pytest.mark.parametrize("name", ["run-delay", "steal", "loop-lag"])
+def test_what_the_host_did_to_many_tasks_is_one_readable_line(name: str) -> None:
+    assert texts(everywhere((name,), 13)) == [f"task-0, task-1, task-2 and 10 more: {name} 12 at worst (mend it)"]
+    assert texts(everywhere((name,), 4)) == [f"task-0, task-1, task-2, task-3: {name} 3 at worst (mend it)"]
+
+
+def test_what_the_host_did_to_a_task_that_is_not_shown_is_not_told() -> None:
+    late = Check("run-delay", "warning", "late", "mend it", 0.9)
+    record = with_task(golden_race(), "create-index", checks=(late,))
+    assert not [text for text in texts(record) if "late" in text]
+    assert "run-delay" not in failed_checks(record)
+    record = with_task(record, "create-index", checks=(late,), errors=1)  # shown, since it failed
+    assert "create-index: late (mend it)" in texts(record)
+
+
+def test_the_only_kind_of_errors_is_told_once() -> None:
+    check = Check("errors", "warning", "7 of 9 requests failed, most with 503: busy", "look", 7 / 9)
+    one, two = {"503": ErrorKind(7, "busy")}, {"503": ErrorKind(7, "busy"), "429": ErrorKind(1, "full")}
+    record = golden_race(tasks=(replace(task_of(golden_race(), "bulk"), checks=(check,), error_kinds=one),))
+    assert texts(record) == ["bulk: 7 of 9 requests failed, most with 503: busy (look)"]
+    record = with_task(record, "bulk", error_kinds=two)
+    assert texts(record)[1:] == ["bulk: 7 x 503, the first: busy", "bulk: 1 x 429, the first: full"]
+
+
+# --strict
+
+
+def test_failed_checks_are_named_with_their_tasks() -> None:
+    assert failed_checks(golden_race()) == "driver-share (get-by-id), backlog (get-by-id-open)"  # and no "ok" one
+    assert failed_checks(with_task(everywhere(("run-delay",), 13), "task-5", checks=())) == (
+        "run-delay (task-0, task-1, task-2 and 9 more)"
+    )
+
+
+def test_a_race_without_failed_checks_has_none_to_name() -> None:
+    fine = (Check("driver-lag", "ok", "driver lag p99 0.18 ms"),)
+    bulk = replace(task_of(golden_race(), "bulk"), checks=fine)
+    assert failed_checks(golden_race(tasks=(bulk,))) == ""
