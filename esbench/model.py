@@ -99,8 +99,8 @@ class Schedule:
 class Task:
     """An operation with clients, a length and a schedule.
 
-    Length: `time_period_s` after `warmup_time_s`; or `requests` in total; or `iterations` (and
-    `warmup_iterations`) per client; or neither: once, or until the operation's corpus is exhausted.
+    Length: `time_period_s` after `warmup_time_s`; or the schedule's stages; or `requests` in total or `iterations`
+    per client, after `warmup_iterations` per client; or neither: once, or until the operation's corpus is exhausted.
     """
 
     name: str
@@ -124,13 +124,16 @@ class Task:
         return self.warmup_time_s is not None or self.time_period_s is not None
 
 
+ANY_TASK = "any"
+
+
 @dataclass(frozen=True)
 class Step:
     """One element of a schedule: a task, or several in parallel."""
 
     tasks: tuple[Task, ...]
     clients: int | None = None  # fewer than the tasks' sum: the tasks share them
-    completed_by: str | None = None  # a task's name, or "any"
+    completed_by: tuple[str, ...] = ()  # tasks whose ends, all of them, end the others; or ANY_TASK alone
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,14 @@ _SECONDS = {
     "d": 86400.0,
 }
 _BYTES = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_PER_SECOND = re.compile(r"(.*?)\s*(?:/\s*(?:s|sec|second)|per second)")
+_RATE_UNITS = {
+    "": "ops",
+    **dict.fromkeys(("op", "request", "requests", "req"), "ops"),
+    "doc": "docs",
+    "page": "pages",
+}
+_BYTES_OF_A_RATE = re.compile(r"([kmg]?)i?b|bytes?", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -31,7 +39,7 @@ class Rate:
     """A target rate: `value` units per second, shared by all clients of a task."""
 
     value: float
-    unit: str  # ops, docs, pages, MB
+    unit: str  # ops, docs, pages, MB (1,048,576 bytes)
 
     def __str__(self) -> str:
         return f"{self.value:g} {self.unit}/s"
@@ -46,14 +54,19 @@ def parse_duration(value: object, where: str = "") -> float:
 
 
 def parse_rate(value: object, where: str = "") -> Rate:
-    """A rate from a number (ops/s) or text: 1000, "1000", "1000 docs/s", "1000/s"."""
-    number, unit = _split(value, where, "a rate", 'say 1000 or "1000 docs/s"')
-    unit = unit.strip()
-    if unit and not unit.endswith("/s"):
+    """A rate from a number (ops/s) or text: 1000, "1000", "1000 docs/s", "1000/s", "512 KB/s" (0.5 MB/s)."""
+    number, text = _split(value, where, "a rate", 'say 1000 or "1000 docs/s"')
+    per_second = _PER_SECOND.fullmatch(text.strip())
+    if text.strip() and per_second is None:
         raise UsageError(f'"{value}" is not a rate per second', where=where, hint='say "1000 docs/s"')
     if number <= 0:
         raise UsageError(f'a rate must be above zero, not "{value}"', where=where)
-    return Rate(number, unit.removesuffix("/s").strip() or "ops")
+    unit = per_second[1] if per_second else ""
+    if re.fullmatch("[KMG]i?b", unit):
+        raise UsageError(f'"{value}" is a rate in bits', where=where, hint=f'say "{unit[:-1]}B/s" for bytes')
+    if (size := _BYTES_OF_A_RATE.fullmatch(unit)) is not None:
+        return Rate(number * _BYTES[(size[1] or "b").lower()] / _BYTES["m"], "MB")
+    return Rate(number, _RATE_UNITS.get(unit, unit))
 
 
 def parse_size(value: object, where: str = "") -> int:

@@ -14,6 +14,12 @@ from esbench.record import Check
 NS = 1_000_000_000
 WARNING = "warning"
 UNUSABLE = "unusable"
+NEVER_BEGUN = Check(
+    "never-begun",
+    WARNING,
+    "the task never began: its step ended before its clients were free",
+    'give the "parallel" more clients, or leave out its "completed-by"',
+)
 _ENOUGH = 0.99  # of the target rate
 
 

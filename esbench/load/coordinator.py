@@ -21,13 +21,13 @@ from pathlib import Path
 
 from esbench.environment import stolen_s
 from esbench.errors import EsbenchError, RaceError
-from esbench.load.dealing import deal
+from esbench.load.dealing import deal, waits_for
 from esbench.load.health import Watch, WorkerHealth
 from esbench.load.measurements import TaskMeasurements
-from esbench.load.messages import Hello, Message, Prepare, RunStep, Stock, Stop, Target, Tick
+from esbench.load.messages import ABORT_DRAIN_S, Hello, Message, Prepare, RunStep, Stock, Stop, Target, Tick
 from esbench.load.recorder import Second
 from esbench.load.transport import clock_ns
-from esbench.model import Step
+from esbench.model import ANY_TASK, Step
 from esbench.operations.base import Ledger, OperationType
 from esbench.record import DriverFacts, TaskResult
 from esbench.registry import Registry
@@ -37,7 +37,6 @@ _START_DELAY_NS = 5_000_000  # until RunStep has reached every worker
 _READY_TIMEOUT_S = 60.0
 _SILENT_S = 20.0  # a worker ticks once a second
 _DRAIN_S = 5.0  # for requests in flight after a cancel
-_ABORT_DRAIN_S = 1.0  # and after a failure
 _END_WITHIN_S = 2.0  # a worker that was told to stop, after the drain
 
 
@@ -157,26 +156,25 @@ class Coordinator:
         Raises StepFailed when it was aborted and Cancelled after `cancel`, both with the results so far; an
         EsbenchError when it could not begin.
         """
-        dealt = deal(step, len(self._workers), self._operations)
+        dealt = deal(step, len(self._workers), self._operations, stock)
         measurements = {
             task.name: TaskMeasurements(
                 task,
                 number,
                 unit=(kind := self._operations.get(task.operation.type)).unit,
                 admin=kind.admin,
-                units_per_request=kind.units_per_request(task.operation.params),
+                per_request=next(a.per_request for shares in dealt.values() for a in shares if a.task is task),
                 workers=frozenset(n for n, shares in dealt.items() if any(a.task is task for a in shares)),
             )
             for task in step.tasks
         }
         taking_part = [worker for worker in self._workers if dealt.get(worker.number)]
         for worker in taking_part:
-            assignments = tuple(dealt[worker.number])
             self._send(
                 worker,
                 Prepare(
                     number,
-                    assignments,
+                    dealt[worker.number],
                     target,
                     stock,
                     self._seed,
@@ -191,9 +189,10 @@ class Coordinator:
         start_ns = clock_ns() + _START_DELAY_NS
         run_delay_ns = {worker.number: worker.run_delay_ns for worker in taking_part}
         running = _RunningStep(step, measurements, observe, Watch(start_ns, run_delay_ns, stolen_s()))
+        first = RunStep(number, start_ns, running.next_tasks())
         for worker in taking_part:
-            self._send(worker, RunStep(number, start_ns))
-        error = self._follow(taking_part, running)
+            self._send(worker, first)
+        error = self._follow(taking_part, number, running)
         results = running.results(running.watch.health(clock_ns(), stolen_s()))
         if self._cancel_requests:
             raise Cancelled(results)
@@ -219,7 +218,7 @@ class Coordinator:
                 if worker.process.poll() is not None and not self._cancel_requests:
                     raise self._death(worker, [task.name for task in step.tasks])
 
-    def _follow(self, workers: Sequence[_Worker], running: _RunningStep) -> EsbenchError | None:
+    def _follow(self, workers: Sequence[_Worker], number: int, running: _RunningStep) -> EsbenchError | None:
         """Take ticks until every task has ended; the error that ended the step early, if any.
 
         After an error or a cancel the workers are told to stop, and what does not end soon is left behind.
@@ -234,8 +233,7 @@ class Coordinator:
                 if isinstance(message, Tick):
                     worker.cpu_ns = message.cpu_ns
                     self._ledger.enter(message.ledger)
-                    for name in running.take(worker.number, message):
-                        self._stop(left, Stop(tasks=running.completed_by(name)))
+                    running.take(worker.number, message)
                     error = error or message.failure
                 elif isinstance(message, Hello):
                     error = error or message.error
@@ -246,9 +244,13 @@ class Coordinator:
                     running.give_up_on(worker.number)
                     error = error or lost
             if deadline == math.inf and (error is not None or self._cancel_requests):
-                drain_s = self._drain_s if self._cancel_requests else _ABORT_DRAIN_S
-                self._stop(left, Stop(drain_s=drain_s))
+                drain_s = self._drain_s if self._cancel_requests else ABORT_DRAIN_S
+                self._tell(left, Stop(drain_s=drain_s))
                 deadline = time.monotonic() + drain_s + _END_WITHIN_S
+            elif running.just_completed():
+                self._tell(left, Stop())
+            elif tasks := running.next_tasks():
+                self._tell(left, RunStep(number, clock_ns() + _START_DELAY_NS, tasks))
         return error
 
     def _lost(self, worker: _Worker, running: _RunningStep) -> RaceError | None:
@@ -271,7 +273,7 @@ class Coordinator:
             hint=f"see {self._log}",
         )
 
-    def _stop(self, workers: Sequence[_Worker], message: Stop) -> None:
+    def _tell(self, workers: Sequence[_Worker], message: Message) -> None:
         for worker in workers:
             try:
                 worker.pipe.send(message)
@@ -304,7 +306,7 @@ class Coordinator:
 
 
 class _RunningStep:
-    """The tasks of the step that runs: their measurements, and who ends whom."""
+    """The tasks of the step that runs: their measurements, who waits for whom, and who ends whom."""
 
     def __init__(self, step: Step, measurements: dict[str, TaskMeasurements], observe: Observer, watch: Watch) -> None:
         self.watch = watch
@@ -312,6 +314,9 @@ class _RunningStep:
         self._measurements = measurements
         self._observe = observe
         self._given_up: set[str] = set()
+        self._ended: set[str] = set()
+        self._waiting = waits_for(step)
+        self._completed = False
 
     @property
     def ended(self) -> bool:
@@ -325,25 +330,34 @@ class _RunningStep:
         """The tasks that a worker has not ended will never end."""
         self._given_up.update(self.unfinished_of(worker))
 
-    def take(self, worker: int, tick: Tick) -> list[str]:
-        """Merge a tick; the names of tasks that have ended with it."""
+    def next_tasks(self) -> frozenset[str]:
+        """The tasks that are to begin now: each is told once."""
+        if self._completed:
+            return frozenset()
+        tasks = frozenset(name for name, others in self._waiting.items() if others <= self._ended)
+        for name in tasks:
+            del self._waiting[name]
+        return tasks
+
+    def just_completed(self) -> bool:
+        """Whether the tasks that complete the step have ended, said once."""
+        by = self._step.completed_by
+        if self._completed or not by or not self._ended:
+            return False
+        self._completed = by == (ANY_TASK,) or self._ended.issuperset(by)
+        return self._completed
+
+    def take(self, worker: int, tick: Tick) -> None:
+        """Merge a tick."""
         self.watch.tick(worker, tick.run_delay_ns, tick.loop_lag_ns)
         for seconds in tick.tasks:
             for second in self._measurements[seconds.task].add(worker, seconds):
                 self._observe(seconds.task, second)
-        just_ended = []
         for end in tick.ended:
             measurements = self._measurements[end.task]
             measurements.end(worker, end)
             if measurements.ended:
-                just_ended.append(end.task)
-        return just_ended
-
-    def completed_by(self, ended: str) -> tuple[str, ...]:
-        """The tasks that end because this one did."""
-        if self._step.completed_by not in (ended, "any"):
-            return (ended,)
-        return tuple(task.name for task in self._step.tasks)
+                self._ended.add(end.task)
 
     def results(self, health: WorkerHealth) -> tuple[TaskResult, ...]:
         """The results of all tasks that have begun and ended on every worker."""

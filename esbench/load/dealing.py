@@ -1,60 +1,81 @@
-"""Which worker gets which client slots of a step. Pure: it knows workers by their numbers only."""
+"""Which worker gets which client slots of a step, and which tasks wait for others. Pure: no processes, no clock."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
-from esbench.errors import TrackError
-from esbench.load.messages import Assignment
-from esbench.load.schedule import check_unit, rate_segments
+from esbench.load.messages import Assignment, Stock
+from esbench.load.schedule import rate_segments, rates
 from esbench.model import Step, Task
 from esbench.operations.base import OperationType
 from esbench.registry import Registry
 
 RATE_PER_WORKER = 30_000
 CLIENTS_PER_WORKER = 500
+_BYTES_OF_A_MB = 1 << 20
 
 
-def deal(step: Step, workers: int, operations: Registry[OperationType]) -> dict[int, list[Assignment]]:
+def deal(
+    step: Step, workers: int, operations: Registry[OperationType], stock: Stock
+) -> dict[int, tuple[Assignment, ...]]:
     """Assignments by worker number (0 .. workers - 1).
 
-    Each task goes to as few workers as it needs, beginning where the least was dealt so far. A step that the driver
-    cannot run is a TrackError.
+    Each task goes to as few workers as it needs, beginning where the least was dealt so far. A target rate in a unit
+    that does not fit the operation is a TrackError.
     """
-    _refuse_shared_clients(step)
     dealt: dict[int, list[Assignment]] = {number: [] for number in range(workers)}
     load = dict.fromkeys(dealt, 0)
-    shares: list[tuple[int, Task, tuple[int, ...]]] = []
+    shares: list[tuple[int, Task, tuple[int, ...], Mapping[str, float]]] = []
     for task in step.tasks:
-        kind = operations.get(task.operation.type)
-        check_unit(task.schedule, kind.unit, f'task "{task.name}"')
-        count = min(workers, workers_needed(task, kind.units_per_request(task.operation.params)))
+        amounts = per_request(task, operations.get(task.operation.type), stock)
+        count = min(workers, workers_needed(task, amounts))
         chosen = sorted(dealt, key=lambda number: (load[number], number))[:count]
         for place, number in enumerate(chosen):
             slots = tuple(range(place, task.clients, count))
             load[number] += len(slots)
-            shares.append((number, task, slots))
-    for stripe, (number, task, slots) in enumerate(shares):
-        dealt[number].append(Assignment(task, slots, stripe, len(shares)))
-    return dealt
+            shares.append((number, task, slots, amounts))
+    for stripe, (number, task, slots, amounts) in enumerate(shares):
+        dealt[number].append(Assignment(task, slots, stripe, len(shares), amounts))
+    return {number: tuple(assignments) for number, assignments in dealt.items()}
 
 
-def workers_needed(task: Task, units_per_request: float) -> int:
+def per_request(task: Task, kind: OperationType, stock: Stock) -> Mapping[str, float]:
+    """How much of each unit that a task's target rates may have one of its requests stands for."""
+    params, where = task.operation.params, f'task "{task.name}"'
+    amounts = {kind.unit: kind.units_per_request(params), "ops": 1.0}
+    for rate in rates(task.schedule):
+        kind.check_rate(rate, params, where)
+        if rate.unit == "MB":
+            size_bytes = kind.request_bytes(params, stock.documents, stock.indices, where)
+            amounts["MB"] = size_bytes / _BYTES_OF_A_MB
+    return amounts
+
+
+def workers_needed(task: Task, amounts: Mapping[str, float]) -> int:
     """As few workers as a task needs: splitting it costs queueing (docs/method.md)."""
     by_clients = math.ceil(task.clients / CLIENTS_PER_WORKER)
-    by_rate = 1
-    if task.schedule.is_open:
-        fastest = max(
-            max(segment.rate_start, segment.rate_end) for segment in rate_segments(task.schedule, units_per_request)
-        )
-        by_rate = math.ceil(fastest / RATE_PER_WORKER)
+    by_rate = math.ceil(highest_rate_per_s(task, amounts) / RATE_PER_WORKER) if task.schedule.is_open else 1
     return min(task.clients, max(1, by_clients, by_rate))
 
 
-def _refuse_shared_clients(step: Step) -> None:
-    if step.clients is not None and step.clients < sum(task.clients for task in step.tasks):
-        raise TrackError(
-            f"{step.clients} clients that several tasks share are not supported yet",
-            where=f'parallel of "{step.tasks[0].name}"',
-            hint='leave out the "clients" of the "parallel"',
-        )
+def highest_rate_per_s(task: Task, amounts: Mapping[str, float]) -> float:
+    """The most requests/s that an open loop is to send at any time."""
+    return max(max(segment.rate_start, segment.rate_end) for segment in rate_segments(task.schedule, amounts))
+
+
+def waits_for(step: Step) -> dict[str, frozenset[str]]:
+    """For each task of a step the tasks that must have ended before it begins: those that had its clients before it.
+
+    The clients of a step are dealt to its tasks in turn and from the first one again, as Rally's allocator does.
+    """
+    clients = step.clients or sum(task.clients for task in step.tasks)
+    holders: dict[int, str] = {}
+    waits: dict[str, frozenset[str]] = {}
+    first = 0
+    for task in step.tasks:
+        slots = {number % clients for number in range(first, first + task.clients)}
+        waits[task.name] = frozenset(holders[slot] for slot in slots if slot in holders)
+        holders.update(dict.fromkeys(slots, task.name))
+        first += task.clients
+    return waits

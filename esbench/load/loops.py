@@ -56,7 +56,7 @@ class TaskLoop:
         self._last_ns = _NEVER if length.end_ns is None else length.end_ns
         self._most = _NEVER if length.requests is None else length.requests
         self._ended = ended
-        self._failed = failed
+        self.failed = failed
         self._busy = 0
         self._begun = 0
         self._stopping = False
@@ -79,11 +79,9 @@ class TaskLoop:
         for client in self.clients:
             client.free_ns = start_ns
 
-    def freed(self, client: Client, verdict: Verdict) -> None:
+    def freed(self, client: Client) -> None:
         """A client's request is over."""
         self._busy -= 1
-        if verdict.error is not None:
-            self._failed(verdict)
 
     def stop(self) -> None:
         """Take no further arrival."""
@@ -153,10 +151,8 @@ class ClosedLoop(TaskLoop):
             else:
                 self._next(client, start_ns)
 
-    def freed(self, client: Client, verdict: Verdict) -> None:
+    def freed(self, client: Client) -> None:
         self._busy -= 1  # as the base does: a call less
-        if verdict.error is not None:
-            self._failed(verdict)
         if self._think_time_s and not self._stopping:
             self._later(client, self._think_time_s)
         else:
@@ -239,8 +235,8 @@ class OpenLoop(TaskLoop):
         self._advance()
         self._set_alarm(self._alarm)
 
-    def freed(self, client: Client, verdict: Verdict) -> None:
-        super().freed(client, verdict)
+    def freed(self, client: Client) -> None:
+        super().freed(client)
         if self._stopping:
             self._end_if_idle()
             return

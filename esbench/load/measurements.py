@@ -15,13 +15,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from esbench.load import drift
-from esbench.load.checks import TaskFigures, task_checks
+from esbench.load.checks import NEVER_BEGUN, TaskFigures, task_checks
 from esbench.load.health import WorkerHealth
 from esbench.load.histogram import Counts, encode, percentiles_ns, supported
 from esbench.load.messages import TaskEnd, TaskSeconds
-from esbench.load.recorder import Second, Tally
+from esbench.load.recorder import Errors, Second, Tally
 from esbench.load.schedule import measured_period_s, rate_segments
 from esbench.model import Task
+from esbench.operations.base import Evidence
 from esbench.record import PERCENTILES, ErrorKind, NamedRequest, Phase, TaskResult, Throughput, Window
 
 NS = 1_000_000_000
@@ -37,7 +38,7 @@ class TaskMeasurements:
     step: int
     unit: str
     admin: bool
-    units_per_request: float
+    per_request: Mapping[str, float]
     workers: frozenset[int]
     warmup: Tally = field(default_factory=Tally)
     measured: Tally = field(default_factory=Tally)
@@ -131,7 +132,11 @@ class TaskMeasurements:
             params_digest=params_digest(task),
             include_in_reporting=include if include is not None else not self.admin,
             warmup=Phase(
-                warmup.requests, warmup.units, warmup.errors.total, window.start_s if warmup.requests else 0.0
+                warmup.requests,
+                warmup.units,
+                warmup.errors.total,
+                window.start_s if warmup.requests else 0.0,
+                _error_kinds(warmup.errors),
             ),
             window=window,
             duration_s=self._duration_s(),
@@ -139,9 +144,7 @@ class TaskMeasurements:
             units=tally.units,
             unit=self.unit,
             errors=tally.errors.total,
-            error_kinds={
-                kind: ErrorKind(count, tally.errors.examples[kind]) for kind, count in tally.errors.counts.items()
-            },
+            error_kinds=_error_kinds(tally.errors),
             error_rate_ratio=tally.errors.total / tally.requests if tally.requests else None,
             due=tally.due if is_open else None,
             sent=tally.sent,
@@ -157,21 +160,26 @@ class TaskMeasurements:
             within_ms=_within(task, tally, unsent),
             histograms=_histograms(tally, is_open),
             requests_by_name=tuple(_named(name, part) for name, part in sorted(tally.parts.items())),
-            checks=task_checks(figures, workers),
+            checks=task_checks(figures, workers) if self._begun else (NEVER_BEGUN,),
             tags=task.tags,
             meta=dict(task.meta),
         )
 
+    @property
+    def _begun(self) -> bool:
+        return any(end.start_ns is not None for end in self.ends.values())
+
     def _start_ns(self) -> int:
-        return min(end.start_ns for end in self.ends.values())
+        ends = self.ends.values()
+        return min(end.end_ns if end.start_ns is None else end.start_ns for end in ends)
 
     def _duration_s(self) -> float:
         return (max(end.end_ns for end in self.ends.values()) - self._start_ns()) / NS
 
     def _window(self, inside_warmup: bool) -> Window:
-        """The measurement window in seconds since the step's start."""
+        """The measurement window in seconds since the task's start."""
         task = self.task
-        if inside_warmup:
+        if inside_warmup or not self._begun:
             return Window(0.0, self._duration_s())
         start_ns = self._start_ns()
         ends = self.ends.values()
@@ -233,11 +241,19 @@ class TaskMeasurements:
         schedule = self.task.schedule
         if schedule.rate is None or schedule.stages:
             return None
-        return rate_segments(schedule, self.units_per_request)[-1].rate_end
+        return rate_segments(schedule, self.per_request)[-1].rate_end
 
 
 def _whole_seconds(window: Window) -> range:
     return range(math.ceil(window.start_s - 1e-9), math.floor(window.end_s + 1e-9))
+
+
+def _error_kinds(errors: Errors) -> dict[str, ErrorKind]:
+    kinds = {}
+    for kind, count in errors.counts.items():
+        evidence = errors.evidence.get(kind) or Evidence("")
+        kinds[kind] = ErrorKind(count, errors.examples[kind], evidence.request, evidence.status, evidence.body)
+    return kinds
 
 
 def _distribution(counts: Counts, ranks: tuple[float, ...], beyond: int) -> dict[str, float] | None:

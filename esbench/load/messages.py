@@ -5,6 +5,7 @@ Times are ns of the coordinator's monotonic clock, which on one host is every pr
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from esbench.client_options import ClientOptions, Host
@@ -14,6 +15,8 @@ from esbench.load.recorder import Second
 from esbench.model import Corpus, Index, Task, Variable
 from esbench.operations.base import Ledger
 from esbench.track.prepared import PreparedDocuments
+
+ABORT_DRAIN_S = 0.5  # for requests in flight after a failure: the race is over within a second of it
 
 
 @dataclass(frozen=True)
@@ -33,11 +36,12 @@ class Hello:
 
 @dataclass(frozen=True)
 class Target:
-    """The cluster under test, as workers reach it."""
+    """The cluster under test, as workers reach it; `secrets` beside those of its options must not be shown."""
 
     hosts: tuple[Host, ...]
     options: ClientOptions
     dialect: Dialect
+    secrets: tuple[str, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)
@@ -54,13 +58,15 @@ class Stock:
 class Assignment:
     """A task's share for one worker: some of its client slots; `stripe` of `stripes` among all shares of the step.
 
-    Stripes part sequences and new documents, so that no two tasks of a step use the same ones.
+    Stripes part sequences and new documents, so that no two tasks of a step use the same ones. `per_request`: how
+    much of each unit of a rate one request stands for.
     """
 
     task: Task
     slots: tuple[int, ...]
     stripe: int
     stripes: int
+    per_request: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -79,10 +85,14 @@ class Prepare:
 
 @dataclass(frozen=True)
 class RunStep:
-    """Coordinator -> worker: the clock of the step starts at `start_ns`."""
+    """Coordinator -> worker: `tasks` of the step begin at `start_ns`, the first of them with the step's clock.
+
+    The first one goes to every worker of the step; further ones follow for tasks that wait for clients of others.
+    """
 
     step: int
     start_ns: int
+    tasks: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -96,10 +106,10 @@ class TaskSeconds:
 
 @dataclass(frozen=True)
 class TaskEnd:
-    """A worker's last word on a task."""
+    """A worker's last word on a task. `start_ns` is None when it never began."""
 
     task: str
-    start_ns: int
+    start_ns: int | None
     end_ns: int
     unsent: int
     first_measured_sent_ns: int | None

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from esbench.errors import TrackError
 from esbench.model import Schedule, Task
 from esbench.registry import Registry
 from esbench.units import Rate
@@ -46,23 +45,26 @@ class Segment:
         return 2 * count / (self.rate_start + math.sqrt(self.rate_start**2 + 2 * slope * count))
 
 
-def rate_segments(schedule: Schedule, units_per_request: float = 1.0) -> tuple[Segment, ...]:
+OF_A_REQUEST: Mapping[str, float] = {"ops": 1.0}
+
+
+def rate_segments(schedule: Schedule, per_request: Mapping[str, float] = OF_A_REQUEST) -> tuple[Segment, ...]:
     """The rate of an open loop over time, in requests per second.
 
-    A rate in the operation's own unit is divided by `units_per_request`; one in `ops` is in requests already.
-    After the last stage the rate is zero. Worked: 100/s with a ramp-up of 10 s has 500 arrivals in the ramp.
+    `per_request`: how much of each unit that rates may have ("ops", "docs", "MB") one request stands for. After the
+    last stage the rate is zero. Worked: 100/s with a ramp-up of 10 s has 500 arrivals in the ramp.
     """
     if schedule.stages:
         segments: list[Segment] = []
         start_s = 0.0
         for stage in schedule.stages:
-            rate = _requests_per_s(stage.rate, units_per_request)
+            rate = stage.rate.value / per_request[stage.rate.unit]
             segments.append(Segment(start_s, start_s + stage.duration_s, rate, rate))
             start_s += stage.duration_s
         return tuple(segments)
     if schedule.rate is None:
         raise ValueError("a closed loop has no rate")
-    rate = _requests_per_s(schedule.rate, units_per_request)
+    rate = schedule.rate.value / per_request[schedule.rate.unit]
     if schedule.ramp_up_s > 0:
         return (
             Segment(0.0, schedule.ramp_up_s, 0.0, rate),
@@ -71,22 +73,16 @@ def rate_segments(schedule: Schedule, units_per_request: float = 1.0) -> tuple[S
     return (Segment(0.0, math.inf, rate, rate),)
 
 
-def _requests_per_s(rate: Rate, units_per_request: float) -> float:
-    return rate.value if rate.unit == "ops" else rate.value / units_per_request
-
-
 def due_times(segments: tuple[Segment, ...], cumulative: Iterator[float]) -> Iterator[int]:
     """Due times in ns of arrivals at the given values of the rate's integral (rising)."""
-    position = 0
+    count = next(cumulative, math.inf)
     before = 0.0
-    for count in cumulative:
-        while count - before >= segments[position].arrivals:
-            before += segments[position].arrivals
-            position += 1
-            if position == len(segments):
-                return
-        segment = segments[position]
-        yield int((segment.start_s + segment.offset_s(count - before)) * NS)
+    for segment in segments:
+        until = before + segment.arrivals
+        while count < until:
+            yield int((segment.start_s + segment.offset_s(count - before)) * NS)
+            count = next(cumulative, math.inf)
+        before = until
 
 
 def deterministic(seed: int) -> Iterator[float]:
@@ -123,7 +119,7 @@ def arrivals(
     seed: int,
     clients: int,
     slots: tuple[int, ...],
-    units_per_request: float = 1.0,
+    per_request: Mapping[str, float] = OF_A_REQUEST,
     processes: Registry[ArrivalProcess] | None = None,
 ) -> Iterator[int]:
     """Due times (ns since the start) of the arrivals that belong to a worker's client slots.
@@ -133,7 +129,7 @@ def arrivals(
     """
     registry = builtin_schedules() if processes is None else processes
     process = registry.get(schedule.kind)
-    due = due_times(rate_segments(schedule, units_per_request), process(seed))
+    due = due_times(rate_segments(schedule, per_request), process(seed))
     if len(slots) == clients:
         return due
     mine = frozenset(slots)
@@ -155,11 +151,8 @@ def measured_period_s(task: Task) -> float | None:
     return max(0.0, stages_duration_s(task.schedule) - (task.warmup_time_s or 0.0))
 
 
-def check_unit(schedule: Schedule, unit: str, where: str) -> None:
-    """A target rate must be in the operation's unit or in requests (`ops`); anything else is a TrackError."""
-    rates = [stage.rate for stage in schedule.stages] or ([schedule.rate] if schedule.rate else [])
-    for rate in rates:
-        if rate.unit not in ("ops", unit):
-            raise TrackError(
-                f"the target rate is in {rate.unit}/s, the operation counts {unit}", where=where, hint=f"say {unit}/s"
-            )
+def rates(schedule: Schedule) -> tuple[Rate, ...]:
+    """The target rates of an open loop, stage after stage; none of a closed one."""
+    if schedule.stages:
+        return tuple(stage.rate for stage in schedule.stages)
+    return (schedule.rate,) if schedule.rate is not None else ()

@@ -24,8 +24,10 @@ from typing import Any
 from esbench.alarm import Alarm
 from esbench.errors import ClusterError, EsbenchError, RaceError, TrackError
 from esbench.load.client import Client, Route, ScriptClient, TemplateClient
+from esbench.load.failures import Failures
 from esbench.load.loops import ClosedLoop, Length, OpenLoop, TaskLoop
 from esbench.load.messages import (
+    ABORT_DRAIN_S,
     Assignment,
     Hello,
     Message,
@@ -43,6 +45,7 @@ from esbench.model import Task
 from esbench.operations import builtin_operations
 from esbench.operations.base import Ledger, OperationType, Program, Script, TaskContext, Verdict
 from esbench.operations.indices import ASSERTION_FAILED
+from esbench.redaction import Redactor
 from esbench.registry import Registry
 from esbench.units import parse_duration
 
@@ -249,10 +252,11 @@ class Worker:
             raise TrackError("the task has a warmup, and no end", where=context.where, hint="give it a time-period")
         timeout_s = parse_duration(task.operation.params.get("request-timeout", target.options.timeout_s))
         tls = target.options.ssl_context()
+        failures = Failures(Redactor((*target.options.secrets(), *target.secrets)))
         clients: list[Client] = []
         for slot in assignment.slots:
             host = target.hosts[slot % len(target.hosts)]
-            route = Route(host, tls, header_lines(host, target.options), timeout_s)
+            route = Route(host, tls, header_lines(host, target.options), timeout_s, failures)
             compiled = program.client(slot, route.headers)
             if isinstance(compiled, Script):
                 clients.append(ScriptClient(slot, route, compiled))
@@ -314,11 +318,11 @@ class Worker:
             return
         if self._failure is None and verdict.error != "cancelled":
             self._failure = RaceError(
-                f"{verdict.error}: {verdict.example}",
+                _told(verdict),
                 where=f'task "{task.name}"',
                 hint="" if verdict.error == ASSERTION_FAILED else "--on-error=continue races on and counts errors",
             )
-            self._stop(Stop(drain_s=1.0))
+            self._stop(Stop(drain_s=ABORT_DRAIN_S))
             self._tick()
 
     def _stop(self, message: Stop) -> None:
@@ -403,6 +407,15 @@ class Worker:
             self._tick()
         else:
             self._hello(None, self._failure)
+
+
+def _told(verdict: Verdict) -> str:
+    """A failure in a sentence: its kind, the request as it was sent, the reply's status and what it says."""
+    error, evidence = verdict.error or "", verdict.evidence
+    if evidence is not None and evidence.request:
+        known = evidence.status is None or error.startswith("HTTP ")
+        error += f" for {evidence.request}" if known else f" for {evidence.request} (HTTP {evidence.status})"
+    return f"{error}: {' '.join(verdict.example.split())}" if verdict.example else error
 
 
 def _internal(error: object, doing: str) -> EsbenchError:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 from esbench.dialect import Dialect
 from esbench.errors import TrackError, UsageError, closest, did_you_mean
 from esbench.model import Corpus, Index, Task, Variable
-from esbench.units import parse_duration
+from esbench.units import Rate, parse_duration
 
 if TYPE_CHECKING:
     from esbench.track.prepared import PreparedDocuments
@@ -24,16 +24,26 @@ RequestBytes = Sequence[Body]
 
 
 @dataclass(frozen=True, slots=True)
+class Evidence:
+    """A failed request, without secrets: method and path as sent; status and beginning of its reply, if it had one."""
+
+    request: str
+    status: int | None = None
+    body: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """What a reply was worth: acknowledged `units`, and the `error` kind of a failure with the reply's own words.
 
-    `label` counts good replies of different results apart (created, updated).
+    `label` counts good replies of different results apart (created, updated). `evidence` is the client's to add.
     """
 
     units: float = 1
     error: str | None = None
     example: str = ""
     label: str | None = None
+    evidence: Evidence | None = None
 
     @property
     def error_is_of_connection(self) -> bool:
@@ -206,16 +216,21 @@ class TaskContext:
 
     def default_index(self) -> str:
         """The `index` parameter, or the track's only index."""
-        if index := self.params.get("index"):
-            return str(index)
-        if len(self.indices) == 1:
-            return self.indices[0].name
-        names = [index.name for index in self.indices]
-        raise TrackError(
-            'the operation needs "index"',
-            where=self.where,
-            hint=f"the track has {len(names)} indices: {', '.join(names)}" if names else "the track has no index",
-        )
+        return default_index(self.params, self.indices, self.where)
+
+
+def default_index(params: Mapping[str, Any], indices: Sequence[Index], where: str) -> str:
+    """The `index` parameter, or the track's only index."""
+    if index := params.get("index"):
+        return str(index)
+    if len(indices) == 1:
+        return indices[0].name
+    names = [index.name for index in indices]
+    raise TrackError(
+        'the operation needs "index"',
+        where=where,
+        hint=f"the track has {len(names)} indices: {', '.join(names)}" if names else "the track has no index",
+    )
 
 
 KIND_NAMES = {
@@ -306,6 +321,30 @@ class OperationType:
     def units_per_request(self, params: Mapping[str, Any]) -> float:
         """How many units one request stands for, for target rates in the operation's own unit."""
         return 1.0
+
+    def check_rate(self, rate: Rate, params: Mapping[str, Any], where: str) -> None:
+        """Refuse a target rate in a unit that the operation does not count (TrackError)."""
+        if rate.unit == "MB":
+            if not self.has_known_bytes(params):
+                raise TrackError(
+                    f'the target rate is in bytes, and how large the requests of "{self.name}" are is not known before',
+                    where=where,
+                    hint=f"say {self.unit}/s",
+                )
+        elif rate.unit not in ("ops", self.unit):
+            units = "ops/s" if self.unit == "ops" else f"{self.unit}/s, or ops/s for requests"
+            what = f"the target rate is in {rate.unit}/s, the operation counts {self.unit}"
+            raise TrackError(what, where=where, hint=f"say {units}")
+
+    def has_known_bytes(self, params: Mapping[str, Any]) -> bool:
+        """Whether `request_bytes` can be told, for target rates in bytes."""
+        return False
+
+    def request_bytes(
+        self, params: Mapping[str, Any], documents: Sequence[PreparedDocuments], indices: Sequence[Index], where: str
+    ) -> float:
+        """The mean size of a request's body in bytes, by the corpora that it is made of."""
+        raise NotImplementedError
 
     def compile(self, context: TaskContext) -> Program:
         raise NotImplementedError

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from esbench.errors import TrackError, did_you_mean
+from esbench.model import Index
 from esbench.operations.base import (
     REFRESH,
     Exchange,
@@ -17,6 +18,7 @@ from esbench.operations.base import (
     Program,
     TaskContext,
     Verdict,
+    default_index,
 )
 from esbench.operations.programs import common_headers, refuse
 from esbench.operations.replies import judge_bulk
@@ -58,6 +60,19 @@ class Bulk(OperationType):
     def units_per_request(self, params: Mapping[str, Any]) -> float:
         return float(params["bulk-size"])
 
+    def has_known_bytes(self, params: Mapping[str, Any]) -> bool:
+        return True
+
+    def request_bytes(
+        self, params: Mapping[str, Any], documents: Sequence[PreparedDocuments], indices: Sequence[Index], where: str
+    ) -> float:
+        from esbench.track.prepared import DocumentFile
+
+        selected = _selected(params, documents, indices, where)
+        counts = [_sent_of(part, params) for part in selected]
+        size_bytes = sum(DocumentFile(part).offset(count) for part, count in zip(selected, counts, strict=True))
+        return size_bytes / sum(counts) * self.units_per_request(params)
+
     def compile(self, context: TaskContext) -> Program:
         refuse(
             self,
@@ -77,9 +92,9 @@ class BulkProgram:
     def __init__(self, context: TaskContext) -> None:
         self._context = context
         self._bulk_size = int(float(context.params["bulk-size"]))
-        self._share = float(_share_percent(context.params)) / 100
-        self._documents = _selected(context)
+        self._documents = _selected(context.params, context.documents, context.indices, context.where)
         self._acknowledged: dict[str, int] = {}
+        self._begun = False
 
     def client(self, slot: int, headers: bytes) -> BulkClientProgram:
         from esbench.track.bulk_source import BulkSource, partition
@@ -87,18 +102,22 @@ class BulkProgram:
         sources: list[tuple[str, BulkSource]] = []
         clients = self._context.task.clients
         for documents in self._documents:
-            first, last = partition(self._count(documents), clients, slot)
+            first, last = partition(_sent_of(documents, self._context.params), clients, slot)
             if last > first:
-                index = _index_of(self._context, documents)
+                context = self._context
+                index = _index_of(documents, context.params, context.indices, context.where)
                 sources.append((index, BulkSource(documents, first, last, self._bulk_size)))
         if sources:
             start = slot % len(sources)  # clients begin at different corpora
             sources = sources[start:] + sources[:start]
-        return BulkClientProgram(self._context, sources, headers, self._acknowledge)
+        indices = {index for index, _ in sources}
+        return BulkClientProgram(self._context, indices, self._slices(sources), headers, self._acknowledge)
 
-    def _count(self, documents: PreparedDocuments) -> int:
-        """How many documents are sent: the first ones, so that readers know which there are."""
-        return math.ceil(documents.document_count * self._share)
+    def _slices(self, sources: Sequence[tuple[str, BulkSource]]) -> Iterator[tuple[str, memoryview, int]]:
+        self._begun = True
+        for index, source in sources:
+            for body, documents in source:
+                yield index, body, documents
 
     def _acknowledge(self, index: str, documents: int) -> None:
         self._acknowledged[index] = self._acknowledged.get(index, 0) + documents
@@ -106,8 +125,9 @@ class BulkProgram:
     def close(self) -> None:
         for index, documents in self._acknowledged.items():
             self._context.ledger.acknowledge(index, documents)
-        for part in self._documents:
-            self._context.ledger.next_values[loaded_key(part.corpus)] = self._count(part)
+        if self._begun:
+            for part in self._documents:
+                self._context.ledger.next_values[loaded_key(part.corpus)] = _sent_of(part, self._context.params)
 
 
 class BulkClientProgram:
@@ -116,13 +136,14 @@ class BulkClientProgram:
     def __init__(
         self,
         context: TaskContext,
-        sources: Sequence[tuple[str, BulkSource]],
+        indices: Iterable[str],
+        slices: Iterator[tuple[str, memoryview, int]],
         headers: bytes,
         acknowledge: Callable[[str, int], None],
     ) -> None:
         self._acknowledge = acknowledge
-        self._heads = {index: self._head(context, index, headers) for index, _ in sources}
-        self._slices = ((index, *piece) for index, source in sources for piece in source)
+        self._heads = {index: self._head(context, index, headers) for index in indices}
+        self._slices = slices
         self.exchanges = (Exchange("", self._render, self._judge),)
 
     @staticmethod
@@ -154,26 +175,33 @@ class BulkClientProgram:
         return verdict
 
 
-def _selected(context: TaskContext) -> list[PreparedDocuments]:
+def _selected(
+    params: Mapping[str, Any], documents: Sequence[PreparedDocuments], indices: Sequence[Index], where: str
+) -> list[PreparedDocuments]:
     """The document files that a bulk sends, by its `corpora` and `indices`."""
-    wanted = _names(context.params.get("corpora"))
-    known = {documents.corpus for documents in context.documents}
+    wanted = _names(params.get("corpora"))
+    known = {part.corpus for part in documents}
     for name in wanted:
         if name not in known:
-            raise TrackError(f'unknown corpus "{name}"', where=context.where, hint=did_you_mean(name, known))
-    indices = _names(context.params.get("indices"))
+            raise TrackError(f'unknown corpus "{name}"', where=where, hint=did_you_mean(name, known))
+    into = _names(params.get("indices"))
     selected = [
-        documents
-        for documents in context.documents
-        if (not wanted or documents.corpus in wanted) and (not indices or _index_of(context, documents) in indices)
+        part
+        for part in documents
+        if (not wanted or part.corpus in wanted) and (not into or _index_of(part, params, indices, where) in into)
     ]
     if not selected:
-        raise TrackError("there are no documents to index", where=context.where, hint="the track needs a corpus")
+        raise TrackError("there are no documents to index", where=where, hint="the track needs a corpus")
     return selected
 
 
-def _index_of(context: TaskContext, documents: PreparedDocuments) -> str:
-    return documents.target_index or documents.target_data_stream or context.default_index()
+def _index_of(part: PreparedDocuments, params: Mapping[str, Any], indices: Sequence[Index], where: str) -> str:
+    return part.target_index or part.target_data_stream or default_index(params, indices, where)
+
+
+def _sent_of(part: PreparedDocuments, params: Mapping[str, Any]) -> int:
+    """How many documents of a file are sent: the first ones, so that readers know which there are."""
+    return math.ceil(part.document_count * float(_share_percent(params)) / 100)
 
 
 def _names(value: Any) -> list[str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from esbench.errors import TrackError
+from esbench.model import Index as IndexOfATrack
 from esbench.operations.base import (
     REFRESH,
     Ledger,
@@ -18,8 +20,8 @@ from esbench.operations.base import (
 )
 from esbench.operations.programs import Judge, Request, TemplateProgram, common_headers
 from esbench.operations.replies import judge_deleted, judge_found, judge_get, judge_indexed
-from esbench.track.prepared import PreparedDocuments, documents_of
-from esbench.track.templates import Encoding, RequestTemplate, Slot, encode, segment
+from esbench.track.prepared import PreparedDocuments, documents_of, mean_document_bytes
+from esbench.track.templates import Encoding, RequestTemplate, Slot, encode_rows, segment
 from esbench.track.variables import Places
 
 _INDEX = Parameter("the index; the track's only one by default")
@@ -132,24 +134,31 @@ class FreshDocuments:
         from esbench.track.feed import DocumentFeed
 
         self._key = f"documents/{documents.corpus}"
-        first = context.before.next_values.get(self._key, documents.document_count)
-        self._next_index = first
+        self._first_index = first = context.before.next_values.get(self._key, documents.document_count)
+        self._last_index = first + context.stripe - context.stripes
+        self._step = context.stripes
         self._feed = DocumentFeed(documents, first + context.stripe, context.stripes)
-        self._places = places
+        self._draws = chain.from_iterable(self._blocks(places))
         self._feed.start()
 
+    def _blocks(self, places: Places) -> Iterator[Iterator[tuple[bytes, ...]]]:
+        """What the documents put into the places, some documents at a time."""
+        number = {"id": 0, "routing": 1, "body": 2}
+        wanted = [number[str(field)] for field, _ in places]
+        encodings = [encoding for _, encoding in places]
+        while True:
+            yield encode_rows(([document[item] for item in wanted] for document in self._feed.take()), encodings)
+
     def draw(self) -> Sequence[bytes]:
-        index, document_id, routing, body = self._feed.next()
-        self._next_index = index + 1
-        values = {"id": document_id, "routing": routing, "body": body}
-        return [encode(values[str(field)], encoding) for field, encoding in self._places]
+        self._last_index += self._step
+        return next(self._draws)
 
     @property
     def feed_waits(self) -> int:
         return self._feed.waits
 
     def close(self, ledger: Ledger) -> None:
-        ledger.advance(self._key, self._next_index)
+        ledger.advance(self._key, max(self._first_index, self._last_index + 1))
         self._feed.close()
 
 
@@ -170,6 +179,18 @@ class Index(OperationType):
     doc = "Write single documents: new ones of a corpus, or a body with variables."
     unit = "docs"
     parameters = _WRITE_PARAMETERS
+
+    def has_known_bytes(self, params: Mapping[str, Any]) -> bool:
+        return params.get("body") is None
+
+    def request_bytes(
+        self,
+        params: Mapping[str, Any],
+        documents: Sequence[PreparedDocuments],
+        indices: Sequence[IndexOfATrack],
+        where: str,
+    ) -> float:
+        return mean_document_bytes(_corpus_of(params, documents, where))
 
     def compile(self, context: TaskContext) -> Program:
         template, fresh = _write_template(context)
@@ -222,7 +243,8 @@ def _write_template(context: TaskContext) -> tuple[RequestTemplate, FreshDocumen
 
 def _new_documents(context: TaskContext) -> PreparedDocuments | None:
     """The corpus whose next documents are written; None when the operation has a body."""
-    return _corpus_of(context) if context.params.get("body") is None else None
+    params = context.params
+    return _corpus_of(params, context.documents, context.where) if params.get("body") is None else None
 
 
 def _document_id(params: Mapping[str, Any], documents: PreparedDocuments | None) -> Any:
@@ -238,8 +260,8 @@ def _document_routing(params: Mapping[str, Any], documents: PreparedDocuments | 
     return f"$[[{_FRESH}.routing]]" if documents is not None and documents.routing_field is not None else None
 
 
-def _corpus_of(context: TaskContext) -> PreparedDocuments:
-    wanted = context.params.get("corpus")
-    if wanted is None and not context.documents:
-        raise TrackError('the operation needs a "body" or a "corpus"', where=context.where)
-    return documents_of(context.documents, None if wanted is None else str(wanted), context.where)
+def _corpus_of(params: Mapping[str, Any], documents: Sequence[PreparedDocuments], where: str) -> PreparedDocuments:
+    wanted = params.get("corpus")
+    if wanted is None and not documents:
+        raise TrackError('the operation needs a "body" or a "corpus"', where=where)
+    return documents_of(documents, None if wanted is None else str(wanted), where)

@@ -5,6 +5,7 @@ Workers import this: no numpy, and nothing here writes.
 
 from __future__ import annotations
 
+import math
 import mmap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import Any
 from esbench.errors import TrackError, did_you_mean
 
 GROUP = 64  # documents between two entries of the offset index
+_SAMPLED_GROUPS = 16
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,15 @@ class DocumentFile:
     def _group_bytes(self, number: int) -> bytes:
         last = min(number + 1, len(self._offsets) - 1)
         return self.map[self._offsets[number] : self._offsets[last]]
+
+
+def mean_document_bytes(documents: PreparedDocuments) -> float:
+    """The mean size of a document's JSON in bytes, of 1,024 documents from all over the file."""
+    file = DocumentFile(documents)
+    groups = math.ceil(documents.document_count / GROUP)
+    sampled = sorted({groups * part // _SAMPLED_GROUPS for part in range(_SAMPLED_GROUPS)})
+    sizes = [len(line) for number in sampled for line in file.group(number)[1::2]]
+    return sum(sizes) / len(sizes)
 
 
 def _map(path: Path) -> mmap.mmap:

@@ -55,7 +55,7 @@ def _filtered(step: Step, stays: Callable[[Task], bool]) -> Step | None:
     if not tasks:
         return None
     gone = {task.name for task in step.tasks} - {task.name for task in tasks}
-    return replace(step, tasks=tasks, completed_by=None if step.completed_by in gone else step.completed_by)
+    return replace(step, tasks=tasks, completed_by=tuple(name for name in step.completed_by if name not in gone))
 
 
 def _matcher(text: str, challenge: Challenge, where: str) -> Callable[[Task], bool]:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from esbench.errors import EsbenchError, did_you_mean
-from esbench.model import Challenge, Operation, Schedule, Stage, Step, Task, Variable
+from esbench.load.schedule import rates, stages_duration_s
+from esbench.model import ANY_TASK, Challenge, Operation, Step, Task, Variable
 from esbench.registry import Registry
 from esbench.track import templates
 from esbench.track.document import Node
+from esbench.track.schedules import build_schedule, optional_seconds
 from esbench.track.schema import known_keys
 from esbench.track.templates import Encoding, Slot
 from esbench.track.variables import builtin_variables
-from esbench.units import Rate, parse_duration, parse_rate
 
 if TYPE_CHECKING:
     from esbench.operations.base import OperationType
@@ -29,8 +30,10 @@ _PARALLEL_DEFAULTS = (
     "warmup-time-period",
     "time-period",
     "ramp-up-time-period",
+    "tags",
 )
-_COMPLETED_BY_ANY = "any"
+_NOT_OF_A_PARALLEL = ("requests", "target-throughput", "target-interval", "stages", "schedule", "think-time")
+_LENGTHS = ("iterations", "time-period", "ramp-up-time-period")
 
 
 @dataclass
@@ -120,16 +123,19 @@ class TaskBuilder:
         if parallel is None:
             return Step((self._task(node, meta, {}),))
         refuse_typos(parallel, "parallel")
+        for key in _NOT_OF_A_PARALLEL:
+            if parallel.find(key) is not None:
+                parallel[key].fail(f'a "parallel" does not hand "{key}" on to its tasks', "say it in each of them")
         inherited = {key: parallel[key] for key in _PARALLEL_DEFAULTS if key in parallel}
         tasks = tuple(self._task(task, meta, inherited) for task in parallel["tasks"])
-        completed_by = parallel.get("completed-by")
-        names = [task.name for task in tasks]
-        if completed_by not in (None, _COMPLETED_BY_ANY, *names):
-            parallel["completed-by"].fail(
-                f'"completed-by" names no task of this "parallel": "{completed_by}"',
-                did_you_mean(completed_by, [*names, _COMPLETED_BY_ANY]),
-            )
-        return Step(tasks, clients=_whole(parallel.get("clients")), completed_by=completed_by)
+        clients = _whole(parallel.get("clients"))
+        for task, place in zip(tasks, parallel["tasks"], strict=True):
+            if clients is not None and task.clients > clients:
+                place.fail(
+                    f'task "{task.name}" has {task.clients} clients, and its "parallel" only {clients}',
+                    f'give the "parallel" {task.clients} clients, or the task {clients}',
+                )
+        return Step(tasks, clients, _completed_by(parallel, [task.name for task in tasks]))
 
     def _task(self, node: Node, meta: Mapping[str, Any], inherited: Mapping[str, Node]) -> Task:
         refuse_typos(node, "task")
@@ -139,28 +145,43 @@ class TaskBuilder:
         if (shown := node.get("include-in-reporting")) is not None:
             operation = replace(operation, include_in_reporting=shown)
 
+        # a task with a length of esbench's own takes no other from around it
+        has_length = any(node.find(name) is not None for name in ("requests", "stages"))
+
         def key(name: str) -> Node | None:
-            return node.find(name) if name in node else inherited.get(name)
+            if name in node:
+                return node.find(name)
+            return None if has_length and name in _LENGTHS else inherited.get(name)
 
         task = Task(
             name=node.get("name", operation.name),
             operation=operation,
             clients=int(node.get("clients", 1)),
-            schedule=_schedule(node, key),
+            schedule=build_schedule(node, key),
             warmup_iterations=_whole(_value(key("warmup-iterations"))),
             iterations=_whole(_value(key("iterations"))),
             requests=_whole(node.get("requests")),
-            warmup_time_s=_seconds(key("warmup-time-period")),
-            time_period_s=_seconds(key("time-period")),
-            think_time_s=_seconds(node.find("think-time")) or 0.0,
+            warmup_time_s=optional_seconds(key("warmup-time-period")),
+            time_period_s=optional_seconds(key("time-period")),
+            think_time_s=optional_seconds(node.find("think-time")) or 0.0,
             within_ms=tuple(float(value) for value in node.get("within-ms", ())),
-            tags=_tags(node.get("tags", ())),
+            tags=_tags(_value(key("tags"))),
             ignore_response_error_level=node.get("ignore-response-error-level"),
             meta={**meta, **operation.meta, **node.get("meta", {})},
             params={name: value for name, value in node.value.items() if name not in _TASK_KEYS},
         )
         _refuse_contradictions(node, task)
+        if operation.type in self.operation_types:
+            self._check_rates(node, task)
         return task
+
+    def _check_rates(self, node: Node, task: Task) -> None:
+        for rate in rates(task.schedule):
+            try:
+                self.operation_types.get(task.operation.type).check_rate(rate, task.operation.params, "")
+            except EsbenchError as error:
+                place = next(node[key] for key in ("stages", "target-throughput") if node.find(key) is not None)
+                raise place.failed(error) from None
 
     def _referenced(self, node: Node) -> Operation:
         """A task's operation: the name of one of the track's, an operation type, or a definition in place."""
@@ -205,38 +226,24 @@ def refuse_typos(node: Node, definition: str) -> None:
             node[key].fail(f'unknown key "{key}" in {node.label}', f'did you mean "{close[0]}"?')
 
 
-def _schedule(node: Node, key: Callable[[str], Node | None]) -> Schedule:
-    kind = node.get("schedule", "deterministic")
-    rates = [name for name in ("target-throughput", "target-interval", "stages") if node.find(name) is not None]
-    if len(rates) > 1:
-        node[rates[1]].fail(f'"{rates[0]}" and "{rates[1]}" exclude one another')
-    stages = tuple(
-        Stage(_required_seconds(stage["for"]), _rate(stage["target-throughput"])) for stage in node.find("stages") or ()
-    )
-    return Schedule(
-        kind=kind,
-        rate=_target(node),
-        ramp_up_s=_seconds(key("ramp-up-time-period")) or 0.0,
-        stages=stages,
-        params={name: value for name, value in node.value.items() if name not in _TASK_KEYS},
-    )
-
-
-def _target(node: Node) -> Rate | None:
-    """The target rate; "none" and an empty text mean a closed loop, as a missing key does."""
-    if (interval := node.find("target-interval")) is not None:
-        seconds = _required_seconds(interval)
-        if seconds <= 0:
-            interval.fail('"target-interval" must be above zero')
-        return Rate(1 / seconds, "ops")
-    target = node.find("target-throughput")
-    if target is None or str(target.value).strip().lower() in ("", "none"):
-        return None
-    return _rate(target)
+def _completed_by(parallel: Node, tasks: list[str]) -> tuple[str, ...]:
+    """The tasks whose ends end the others; ANY_TASK alone for the first one that ends."""
+    value = parallel.get("completed-by")
+    if value is None:
+        return ()
+    names = [value] if isinstance(value, str) else value
+    known = [*tasks, ANY_TASK] if len(names) == 1 else tasks
+    for name in names:
+        if name not in known:
+            parallel["completed-by"].fail(
+                f'"completed-by" names no task of this "parallel": "{name}"', did_you_mean(name, known)
+            )
+    return tuple(names)
 
 
 def _refuse_contradictions(node: Node, task: Task) -> None:
     lengths = {
+        "stages": task.schedule.stages or None,
         "time-period": task.time_period_s,
         "requests": task.requests,
         "iterations": task.iterations,
@@ -244,12 +251,17 @@ def _refuse_contradictions(node: Node, task: Task) -> None:
     given = [name for name, value in lengths.items() if value is not None]
     if len(given) > 1:
         node.fail(f'task "{task.name}" has both "{given[0]}" and "{given[1]}"', "keep one of them")
-    counted = task.iterations is not None or task.warmup_iterations is not None
-    if counted and (task.is_time_based or task.schedule.ramp_up_s):
-        node.fail(f'task "{task.name}" mixes iterations and periods of time', "keep one of them")
+    ramp_up_s, in_stages = task.schedule.ramp_up_s, bool(task.schedule.stages)
+    counts = {"requests": task.requests, "iterations": task.iterations, "warmup-iterations": task.warmup_iterations}
+    counted = [name for name, value in counts.items() if value is not None]
+    if counted and (task.is_time_based or in_stages or ramp_up_s):
+        node.fail(f'task "{task.name}" mixes {counted[0]} and periods of time', "keep one of them")
     if task.schedule.is_open and task.think_time_s:
         node.fail(f'task "{task.name}" has a target rate and a "think-time"', "a think time is for closed loops")
-    ramp_up_s = task.schedule.ramp_up_s
+    if in_stages and ramp_up_s:
+        node.fail(f'task "{task.name}" has both "stages" and "ramp-up-time-period"', "begin with a stage of a low rate")
+    if in_stages and (task.warmup_time_s or 0.0) >= stages_duration_s(task.schedule):
+        node.fail(f'the "warmup-time-period" of task "{task.name}" is as long as its stages', "shorten it")
     if ramp_up_s and (task.warmup_time_s or 0.0) < ramp_up_s:
         node.fail(
             f'the "ramp-up-time-period" of task "{task.name}" is longer than its warmup',
@@ -276,8 +288,8 @@ def _slots(value: object) -> Iterator[str]:
             yield from _slots(inner)
 
 
-def _tags(value: str | list[str]) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else tuple(value)
+def _tags(value: str | list[str] | None) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value or ())
 
 
 def _value(node: Node | None) -> Any:
@@ -286,21 +298,3 @@ def _value(node: Node | None) -> Any:
 
 def _whole(value: int | float | None) -> int | None:
     return None if value is None else int(value)
-
-
-def _seconds(node: Node | None) -> float | None:
-    return None if node is None or node.value is None else _required_seconds(node)
-
-
-def _required_seconds(node: Node) -> float:
-    try:
-        return parse_duration(node.value)
-    except EsbenchError as error:
-        raise node.failed(error) from None
-
-
-def _rate(node: Node) -> Rate:
-    try:
-        return parse_rate(node.value)
-    except EsbenchError as error:
-        raise node.failed(error) from None

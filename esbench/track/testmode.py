@@ -82,6 +82,8 @@ def _shrink_schedule(schedule: Schedule, warmup_s: float, units: float) -> Sched
 
 
 def _no_long_gaps(rate: Rate, units: float) -> Rate:
+    if rate.unit == "MB":
+        return rate  # how large a request is turns out when the corpus is prepared
     per_request = 1.0 if rate.unit == "ops" else units
     return replace(rate, value=max(rate.value, per_request / GAP_S))
 

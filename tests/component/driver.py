@@ -103,7 +103,7 @@ class Driver:
         self,
         urls: str | Iterable[str],
         *tasks: Task,
-        completed_by: str | None = None,
+        completed_by: str | tuple[str, ...] = (),
         clients: int | None = None,
         docs: PreparedDocuments | None = None,
         options: ClientOptions | None = None,
@@ -115,7 +115,8 @@ class Driver:
         stock = Stock((Index("orders"),), (), (docs,) if docs else (), ())
         self._steps += 1
         self.seconds = []
-        step = Step(tasks, clients=clients, completed_by=completed_by)
+        by = (completed_by,) if isinstance(completed_by, str) else completed_by
+        step = Step(tasks, clients=clients, completed_by=by)
         return self.coordinator.run(self._steps - 1, step, target, stock, observe or self._keep)
 
     def run(self, urls: str | Iterable[str], a_task: Task, **keys: Any) -> TaskResult:

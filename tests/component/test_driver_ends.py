@@ -229,13 +229,6 @@ def test_an_operation_that_cannot_compile_is_one_line(server: NullServer, driver
     assert driver.run(server.url, get()).requests == 1  # the workers are as good as before
 
 
-def test_clients_that_tasks_should_share_are_refused(server: NullServer, driver: Driver) -> None:
-    tasks = get(name="a", clients=2), get(name="b", clients=2)
-    with pytest.raises(TrackError, match="share"):
-        driver.step(server.url, *tasks, clients=3)
-    assert len(driver.step(server.url, *tasks, clients=4)) == 2
-
-
 def test_the_variable_of_the_tests_is_drawn(server: NullServer, driver: Driver) -> None:
     driver.run(server.url, get(requests=50))
     ids = {line.path.rpartition("/")[2] for line in server.log()}

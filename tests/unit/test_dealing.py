@@ -1,14 +1,22 @@
-"""Which worker gets which client slots."""
+"""Which worker gets which client slots, and which tasks wait for others."""
 
 from __future__ import annotations
+
+import random
+from itertools import combinations
+from pathlib import Path
 
 import pytest
 
 from esbench.errors import TrackError
-from esbench.load.dealing import deal, workers_needed
-from esbench.model import Operation, Schedule, Stage, Step, Task
+from esbench.load.dealing import deal, per_request, waits_for, workers_needed
+from esbench.load.messages import Stock
+from esbench.model import Corpus, Documents, Index, Operation, Schedule, Stage, Step, Task
 from esbench.operations import builtin_operations
+from esbench.track.corpus import prepare
 from esbench.units import Rate
+
+NO_STOCK = Stock((), (), (), ())
 
 
 def task(name: str = "t", clients: int = 1, kind: str = "refresh", **keys: object) -> Task:
@@ -17,7 +25,7 @@ def task(name: str = "t", clients: int = 1, kind: str = "refresh", **keys: objec
 
 
 def slots(step: Step, workers: int) -> list[list[tuple[int, ...]]]:
-    dealt = deal(step, workers, builtin_operations())
+    dealt = deal(step, workers, builtin_operations(), NO_STOCK)
     return [[assignment.slots for assignment in dealt[number]] for number in range(workers)]
 
 
@@ -35,11 +43,11 @@ def slots(step: Step, workers: int) -> list[list[tuple[int, ...]]]:
     ],
 )
 def test_a_task_goes_to_as_few_workers_as_it_needs(clients: int, keys: dict[str, object], expected: int) -> None:
-    assert workers_needed(task(clients=clients, **keys), 1) == expected
+    assert workers_needed(task(clients=clients, **keys), {"ops": 1.0}) == expected
 
 
 def test_a_rate_in_documents_is_one_of_requests() -> None:
-    assert workers_needed(task(clients=8, kind="bulk", rate=Rate(1_000_000, "docs")), 1000) == 1
+    assert workers_needed(task(clients=8, kind="bulk", rate=Rate(1_000_000, "docs")), {"docs": 1000.0}) == 1
 
 
 def test_every_slot_is_dealt_once() -> None:
@@ -56,7 +64,7 @@ def test_parallel_tasks_go_to_workers_of_their_own_where_there_are_some() -> Non
 
 
 def test_no_two_shares_of_a_step_have_the_same_stripe() -> None:
-    dealt = deal(Step((task("a", 600), task("b", 2), task("c", 1))), 2, builtin_operations())
+    dealt = deal(Step((task("a", 600), task("b", 2), task("c", 1))), 2, builtin_operations(), NO_STOCK)
     shares = [assignment for own in dealt.values() for assignment in own]
     assert sorted(share.stripe for share in shares) == [0, 1, 2, 3]
     assert {share.stripes for share in shares} == {4}
@@ -64,11 +72,96 @@ def test_no_two_shares_of_a_step_have_the_same_stripe() -> None:
 
 def test_a_rate_in_a_unit_that_the_operation_does_not_count_is_refused() -> None:
     with pytest.raises(TrackError, match="docs/s"):
-        deal(Step((task(rate=Rate(5, "docs")),)), 1, builtin_operations())
+        deal(Step((task(rate=Rate(5, "docs")),)), 1, builtin_operations(), NO_STOCK)
 
 
-def test_clients_that_tasks_share_are_refused() -> None:
+def test_tasks_that_share_no_clients_wait_for_nobody() -> None:
     both = (task("a", 2), task("b", 2))
-    with pytest.raises(TrackError, match="share"):
-        deal(Step(both, clients=3), 1, builtin_operations())
-    assert slots(Step(both, clients=4), 2) == [[(0, 1)], [(0, 1)]]
+    for step in (Step(both), Step(both, clients=4), Step(both, clients=9)):
+        assert waits_for(step) == {"a": frozenset(), "b": frozenset()}
+
+
+@pytest.mark.parametrize(
+    ("clients", "widths", "expected"),
+    [
+        (1, {"a": 1, "b": 1, "c": 1}, {"a": "", "b": "a", "c": "b"}),
+        (2, {"a": 1, "b": 1, "c": 1, "d": 1, "e": 1}, {"a": "", "b": "", "c": "a", "d": "b", "e": "c"}),
+        (4, {"a": 2, "b": 3, "c": 1}, {"a": "", "b": "a", "c": "a"}),
+        (3, {"a": 2, "b": 2, "c": 2}, {"a": "", "b": "a", "c": "ab"}),
+        (3, {"a": 1, "b": 3, "c": 3}, {"a": "", "b": "a", "c": "b"}),
+    ],
+)
+def test_a_task_waits_for_the_tasks_that_had_its_clients_before_it(
+    clients: int, widths: dict[str, int], expected: dict[str, str]
+) -> None:
+    step = Step(tuple(task(name, width) for name, width in widths.items()), clients=clients)
+    assert waits_for(step) == {name: frozenset(others) for name, others in expected.items()}
+
+
+def test_in_any_step_no_client_has_two_tasks_at_a_time() -> None:
+    """Tasks that do not wait for one another, directly or through others, have no client in common."""
+    draw = random.Random(1)
+    for _ in range(300):
+        clients = draw.randint(1, 6)
+        widths = [draw.randint(1, clients) for _ in range(draw.randint(1, 7))]
+        waits = waits_for(Step(tuple(task(str(n), width) for n, width in enumerate(widths)), clients=clients))
+        before: dict[str, set[str]] = {}
+        for name, direct in waits.items():
+            before[name] = set(direct).union(*(before[other] for other in direct))
+        first, held = 0, {}
+        for number, width in enumerate(widths):
+            held[str(number)] = {slot % clients for slot in range(first, first + width)}
+            first += width
+        for (earlier, ours), (later, theirs) in combinations(held.items(), 2):
+            assert (earlier in before[later]) >= bool(ours & theirs)
+        assert waits["0"] == frozenset()
+
+
+def test_tasks_that_wait_for_one_another_are_dealt_like_others() -> None:
+    assert slots(Step((task("a", 2), task("b", 2)), clients=2), 2) == [[(0, 1)], [(0, 1)]]
+
+
+# rates in bytes
+
+
+def stock(folder: Path, lines: list[str], count: int | None = None) -> Stock:
+    (folder / "orders.json").write_text("".join(f"{line}\n" for line in lines))
+    corpus = Corpus("orders", (Documents(count or len(lines), source_file="orders.json"),))
+    return Stock((Index("orders"),), (), prepare([corpus], cache=folder / "cache", track_dir=folder), ())
+
+
+def in_mb(kind: str, **params: object) -> Task:
+    return Task("t", Operation("t", kind, params), schedule=Schedule(rate=Rate(1, "MB")))
+
+
+def amount(a_task: Task, of: Stock) -> float:
+    return per_request(a_task, builtin_operations().get(a_task.operation.type), of)["MB"] * (1 << 20)
+
+
+def test_the_size_of_a_bulk_is_that_of_its_documents_and_their_action_lines(tmp_path: Path) -> None:
+    lines = ['{"n": 1}'] * 500 + ['{"n": "' + "x" * 100 + '"}'] * 500
+    prepared = stock(tmp_path, lines)
+    size_bytes = prepared.documents[0].size_bytes
+    assert amount(in_mb("bulk", **{"bulk-size": 100}), prepared) == pytest.approx(size_bytes / 10)
+    first_half = len('{"index":{}}\n{"n": 1}\n') * 100
+    task = in_mb("bulk", **{"bulk-size": 100, "ingest-percentage": 50})
+    assert amount(task, prepared) == pytest.approx(first_half)
+
+
+def test_the_size_of_an_insert_is_that_of_a_document(tmp_path: Path) -> None:
+    lines = [f'{{"n": "{"x" * (number % 50)}"}}' for number in range(5000)]
+    mean_bytes = sum(map(len, lines)) / len(lines)
+    assert amount(in_mb("index"), stock(tmp_path, lines)) == pytest.approx(mean_bytes, rel=0.05)
+
+
+def test_a_small_corpus_is_read_whole(tmp_path: Path) -> None:
+    lines = ["{}", '{"n": 1}', '{"n": 12}']
+    assert amount(in_mb("index"), stock(tmp_path, lines)) == sum(map(len, lines)) / 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "params"), [("refresh", {}), ("index", {"body": {"n": 1}}), ("get", {"id": "1"}), ("search", {"body": {}})]
+)
+def test_a_rate_in_bytes_of_requests_of_unknown_size_is_refused(kind: str, params: dict[str, object]) -> None:
+    with pytest.raises(TrackError, match=r"rate is in bytes, and how large .* is not known before \(say (docs|ops)/s"):
+        per_request(in_mb(kind, **params), builtin_operations().get(kind), NO_STOCK)

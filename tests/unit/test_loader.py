@@ -37,8 +37,11 @@ def one_task(tmp_path: Path, keys: str) -> object:
         ("tags: setup", "tags", ("setup",)),
         ("ignore-response-error-level: non-fatal", "ignore_response_error_level", "non-fatal"),
         ("target-throughput: 1000", "schedule", Schedule(rate=Rate(1000.0, "ops"))),
-        ('target-throughput: "1000 docs/s"', "schedule", Schedule(rate=Rate(1000.0, "docs"))),
+        ('target-throughput: "1000 ops/s"', "schedule", Schedule(rate=Rate(1000.0, "ops"))),
+        ('target-throughput: "100"', "schedule", Schedule(rate=Rate(100.0, "ops"))),
         ("target-interval: 12", "schedule", Schedule(rate=Rate(1 / 12, "ops"))),
+        ("target-interval: 500ms", "schedule", Schedule(rate=Rate(2.0, "ops"))),
+        ("requests: 10, warmup-iterations: 5", "warmup_iterations", 5),
         ('target-throughput: "none"', "schedule", Schedule()),
         ('target-throughput: ""', "schedule", Schedule()),
         ("target-throughput: 5, schedule: poisson", "schedule", Schedule("poisson", Rate(5.0, "ops"))),
@@ -106,7 +109,7 @@ def test_tasks_in_parallel_take_what_they_lack_from_around_them(tmp_path: Path) 
         """
 schedule:
   - parallel:
-      clients: 3
+      clients: 4
       warmup-time-period: 10
       time-period: 60
       completed-by: b
@@ -116,7 +119,7 @@ schedule:
 """,
     )
     (step,) = load(root).challenges[0].steps
-    assert (step.clients, step.completed_by) == (3, "b")
+    assert (step.clients, step.completed_by) == (4, ("b",))
     assert [(task.clients, task.warmup_time_s, task.time_period_s) for task in step.tasks] == [
         (4, 10.0, 60.0),
         (1, 10.0, 5.0),

@@ -38,6 +38,7 @@ def test_lengths_are_capped(tmp_path: Path, keys: str, attribute: str, expected:
         ("target-interval: 12", Rate(1.0, "ops")),
         ("target-throughput: 100 docs/s", Rate(1000.0, "docs")),  # a bulk of 1,000 documents a second
         ("target-throughput: 5000 docs/s", Rate(5000.0, "docs")),
+        ("target-throughput: 1 KB/s", Rate(1 / 1024, "MB")),  # how many bulks that is, the corpus says
     ],
 )
 def test_target_rates_stay_with_gaps_of_a_second_at_most(tmp_path: Path, target: str, expected: Rate) -> None:
@@ -48,12 +49,19 @@ def test_target_rates_stay_with_gaps_of_a_second_at_most(tmp_path: Path, target:
 def test_stages_keep_their_proportions(tmp_path: Path) -> None:
     root = write_track(
         tmp_path,
-        "schedule:\n  - operation: refresh\n    warmup-time-period: 60\n    ramp-up-time-period: 30\n"
+        "schedule:\n  - operation: refresh\n    warmup-time-period: 60\n"
         "    stages: [{for: 1m, target-throughput: 10}, {for: 2m, target-throughput: 20}]\n",
     )
     schedule = load(root, test_mode=True).challenges[0].tasks[0].schedule
     assert [stage.duration_s for stage in schedule.stages] == pytest.approx([1.0, 2.0])
-    assert schedule.ramp_up_s == 1.0
+
+
+def test_a_ramp_up_is_as_long_as_the_warmup_at_most(tmp_path: Path) -> None:
+    root = write_track(
+        tmp_path,
+        "schedule: [{operation: refresh, warmup-time-period: 60, ramp-up-time-period: 30, target-throughput: 5}]",
+    )
+    assert load(root, test_mode=True).challenges[0].tasks[0].schedule.ramp_up_s == 1.0
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def measure(task: Task, *shares: Share, unsent: int = 0, end_s: float | None = N
         0,
         unit=keys.get("unit", "ops"),
         admin=keys.get("admin", False),
-        units_per_request=keys.get("units_per_request", 1.0),
+        per_request=keys.get("per_request", {"ops": 1.0}),
         workers=frozenset(range(len(shares))),
     )
     for number, share in enumerate(shares):
@@ -557,7 +557,7 @@ def seconds(*numbers: int, until: int, units: float = 1) -> TaskSeconds:
 @pytest.fixture
 def two_workers() -> Iterator[TaskMeasurements]:
     t = task(clients=2, time_period_s=60.0)
-    yield TaskMeasurements(t, 0, unit="ops", admin=False, units_per_request=1.0, workers=frozenset({0, 1}))
+    yield TaskMeasurements(t, 0, unit="ops", admin=False, per_request={"ops": 1.0}, workers=frozenset({0, 1}))
 
 
 def test_a_second_is_merged_when_every_worker_has_closed_it(two_workers: TaskMeasurements) -> None:

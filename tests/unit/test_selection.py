@@ -20,7 +20,7 @@ CHALLENGE = Challenge(
     (
         Step((task("create", "create-index", "setup"),)),
         Step((task("load", "bulk", "load"),)),
-        Step((task("a"), task("b"), task("c", "get")), completed_by="b"),
+        Step((task("a"), task("b"), task("c", "get")), completed_by=("b",)),
     ),
 )
 TRACK = Track(
@@ -64,11 +64,11 @@ def test_filters_by_name_type_and_tag(include: list[str], exclude: list[str], ex
 def test_a_step_survives_with_its_matching_tasks() -> None:
     (step,) = select_tasks(CHALLENGE, ["a", "c"], []).steps
     assert [kept.name for kept in step.tasks] == ["a", "c"]
-    assert step.completed_by is None  # the task that would have ended the others is gone
+    assert step.completed_by == ()  # the task that would have ended the others is gone
 
 
 def test_a_step_keeps_the_task_that_ends_it() -> None:
-    assert select_tasks(CHALLENGE, [], ["a"]).steps[-1].completed_by == "b"
+    assert select_tasks(CHALLENGE, [], ["a"]).steps[-1].completed_by == ("b",)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,109 @@
+"""Builds the schedule of a task: its target rate or stages, its arrivals and its ramp-up."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+
+from esbench.errors import EsbenchError, did_you_mean
+from esbench.load.schedule import builtin_schedules
+from esbench.model import Schedule, Stage
+from esbench.track.document import Node
+from esbench.track.schema import known_keys
+from esbench.units import Rate, format_duration, parse_duration, parse_rate
+
+_TASK_KEYS = known_keys("task")
+_RANGE = re.compile(r"\s*([^:-]+?)\s*-\s*([^:-]+?)\s*:(.*)")
+_DIGITS = re.compile(r"[0-9.]+\s*")
+
+
+def build_schedule(node: Node, key: Callable[[str], Node | None]) -> Schedule:
+    """The schedule of a task; `key` finds what the task may have from its "parallel"."""
+    kind, known = node.get("schedule", "deterministic"), builtin_schedules()
+    if kind not in known:
+        node["schedule"].fail(f'unknown {known.kind} "{kind}"', did_you_mean(kind, known))
+    given = [name for name in ("target-throughput", "target-interval", "stages") if node.find(name) is not None]
+    if len(given) > 1:
+        node[given[1]].fail(f'"{given[0]}" and "{given[1]}" exclude one another')
+    return Schedule(
+        kind=kind,
+        rate=_target(node),
+        ramp_up_s=optional_seconds(key("ramp-up-time-period")) or 0.0,
+        stages=_stages(node),
+        params={name: value for name, value in node.value.items() if name not in _TASK_KEYS},
+    )
+
+
+def _target(node: Node) -> Rate | None:
+    """The target rate; "none" and an empty text mean a closed loop, as a missing key does."""
+    if (interval := node.find("target-interval")) is not None:
+        seconds = _required_seconds(interval)
+        if seconds <= 0:
+            interval.fail('"target-interval" must be above zero')
+        return Rate(1 / seconds, "ops")
+    target = node.find("target-throughput")
+    if target is None or str(target.value).strip().lower() in ("", "none"):
+        return None
+    return _rate(target)
+
+
+def _stages(node: Node) -> tuple[Stage, ...]:
+    """The stages of a rate: a list, or text as in "0-60s: 100/s, 60-120s: 500/s"."""
+    stages = node.find("stages")
+    if stages is None:
+        return ()
+    if isinstance(stages.value, str):
+        return _stages_of_text(stages)
+    made = []
+    for stage in stages:
+        duration_s = _required_seconds(stage["for"])
+        if duration_s <= 0:
+            stage["for"].fail("a stage must last longer than zero")
+        made.append(Stage(duration_s, _rate(stage["target-throughput"])))
+    return tuple(made)
+
+
+def _stages_of_text(node: Node) -> tuple[Stage, ...]:
+    stages: list[Stage] = []
+    before_s = 0.0
+    for part in re.split(r"[,;\n]", node.value.strip().rstrip(",;")):
+        match = _RANGE.fullmatch(part)
+        if match is None:
+            node.fail(f'"{part.strip()}" is no stage', 'say "0-60s: 100/s, 60-120s: 500/s"')
+        first, last, rate = match.groups()
+        unit = _DIGITS.sub("", last, count=1)
+        try:
+            # "0-60s": what has no unit of its own has that of the end
+            end_s = parse_duration(last)
+            start_s = parse_duration(first if first[-1:].isalpha() else first + unit)
+            stage = Stage(end_s - start_s, parse_rate(rate.strip()))
+        except EsbenchError as error:
+            raise node.failed(error) from None
+        if not math.isclose(start_s, before_s):
+            what = "begin at 0" if not stages else f"go on at {format_duration(before_s)}, where the one before ends"
+            node.fail(f'the stage "{part.strip()}" does not {what}', "stages have no gaps and do not overlap")
+        if end_s <= start_s:
+            node.fail(f'the stage "{part.strip()}" ends before it begins')
+        stages.append(stage)
+        before_s = end_s
+    return tuple(stages)
+
+
+def optional_seconds(node: Node | None) -> float | None:
+    """Seconds of a key that may be missing or null."""
+    return None if node is None or node.value is None else _required_seconds(node)
+
+
+def _required_seconds(node: Node) -> float:
+    try:
+        return parse_duration(node.value)
+    except EsbenchError as error:
+        raise node.failed(error) from None
+
+
+def _rate(node: Node) -> Rate:
+    try:
+        return parse_rate(node.value)
+    except EsbenchError as error:
+        raise node.failed(error) from None
