@@ -1,6 +1,6 @@
 """What this host's driver can do, as `esbench calibrate` measured it, and what races make of it. Measures nothing.
 
-    $ESBENCH_HOME/calibration.json      one calibration for each class of host and number of workers
+$ESBENCH_HOME/calibration.json      one calibration for each class of host and number of workers
 """
 
 from __future__ import annotations

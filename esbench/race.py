@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from esbench import environment
+from esbench.calibration import Calibration, CalibrationFile
 from esbench.client_options import ClientOptions, Host, parse_hosts
 from esbench.cluster import Cluster, ClusterInfo
 from esbench.dialect import Dialect
@@ -22,16 +23,17 @@ from esbench.engine.base import Endpoint
 from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
 from esbench.engine.external import ExternalEngine
 from esbench.engine.progress import Progress
-from esbench.errors import ClusterError, EsbenchError, UsageError
+from esbench.errors import ClusterError, EsbenchError, RecordError, UsageError
 from esbench.interrupts import Interrupts
 from esbench.keeper import RecordKeeper, now
 from esbench.load.coordinator import Cancelled, Coordinator, StepFailed
+from esbench.load.dealing import highest_rate_per_s, per_request
 from esbench.load.messages import Stock, Target
 from esbench.locks import RaceLock, end_other_races, other_races
 from esbench.model import Challenge, Track
 from esbench.news import CorpusNews, announcement, news
 from esbench.operations.base import OperationType
-from esbench.record import ClusterFacts, CorpusFacts, NodeFacts, RaceRecord, TrackFacts
+from esbench.record import ClusterFacts, CorpusFacts, NodeFacts, RaceRecord, TrackFacts, secret_values
 from esbench.registry import Registry
 from esbench.store import RaceFolder, RaceStore
 from esbench.telemetry import statistics
@@ -100,6 +102,7 @@ def run(options: RaceOptions, operations: Registry[OperationType], progress: Pro
             target, before = setup.start_cluster(keeper, track, documents)
             _count_what_is_there(setup.cluster, track, challenge, coordinator)
             stock = Stock(track.indices, track.corpora, documents, track.variables)
+            setup.look_up_calibration(keeper, challenge, stock)
             interrupts.call_instead(coordinator.cancel)
             for number, step in enumerate(challenge.steps):
                 progress.say(announcement(number, challenge, step))
@@ -224,8 +227,26 @@ class _SetUp:
         keeper.save()
         hosts, client_options = parse_hosts(self._endpoint.urls, self._options.client_options)
         major, minor = (*self._info.version_tuple, 0, 0)[:2]
-        target = Target(hosts, client_options, Dialect(self._info.distribution, (major, minor)))
+        target = Target(
+            hosts,
+            client_options,
+            Dialect(self._info.distribution, (major, minor)),
+            tuple(secret_values(self._options.track_params)),
+        )
         return target, statistics.take(self._cluster, [index.name for index in track.indices])
+
+    def look_up_calibration(self, keeper: RecordKeeper, challenge: Challenge, stock: Stock) -> None:
+        """Warn of target rates that this host's driver is not known to carry, if it was calibrated."""
+        options = self._options
+        try:
+            calibration = CalibrationFile(options.home).find(keeper.record.host_class, options.workers)
+        except RecordError as error:
+            warnings = [f"the calibration of this host is not used: {error}"]
+        else:
+            warnings = list(_objections(calibration, challenge, self._operations, stock)) if calibration else []
+        for warning in warnings:
+            self._progress.say(f"warning: {warning}")
+        keeper.record = replace(keeper.record, warnings=(*keeper.record.warnings, *warnings))
 
     def finish_cluster(self, keeper: RecordKeeper, track: Track, before: statistics.Snapshot) -> None:
         """Put what the race did to the cluster into the record."""
@@ -310,6 +331,16 @@ def _see_to_other_races(options: RaceOptions, progress: Progress) -> None:
             f"warning: race {race.race_id} (pid {race.pid}) runs on this host: both will disturb each other "
             "(--kill-running-processes ends it)"
         )
+
+
+def _objections(
+    calibration: Calibration, challenge: Challenge, operations: Registry[OperationType], stock: Stock
+) -> Iterator[str]:
+    for task in challenge.tasks:
+        if task.schedule.is_open:
+            amounts = per_request(task, operations.get(task.operation.type), stock)
+            if objection := calibration.objection(highest_rate_per_s(task, amounts)):
+                yield f"{task.name}: {objection}"
 
 
 def _count_what_is_there(cluster: Cluster, track: Track, challenge: Challenge, coordinator: Coordinator) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from esbench.calibration import CLUSTER_MS, RANKS, SHARE_LIMIT_PERCENT, Calibration, Run
+from esbench.calibration import RANKS, SHARE_LIMIT_PERCENT, Calibration, Run
 from esbench.report.tables import Cell, Column, Document, Table, to_the_second
 from esbench.summary import Notice
 
@@ -14,11 +14,11 @@ COLUMNS = (
     Column("Reached/s", "rate_per_s", numeric=True),
     Column("Clients", "clients", numeric=True),
     Column("Workers", "workers", numeric=True),
-    Column("CPU us/request", "cpu_us_per_request", numeric=True),
-    Column("Lag p50 ms", "driver_lag_p50_ms", numeric=True),
-    Column("Lag p99 ms", "driver_lag_p99_ms", numeric=True),
-    Column("Latency p50 ms", "latency_p50_ms", numeric=True),
-    Column("Latency p99 ms", "latency_p99_ms", numeric=True),
+    Column("CPU us", "cpu_us_per_request", numeric=True),
+    Column("Lag p50", "driver_lag_p50_ms", numeric=True),
+    Column("Lag p99", "driver_lag_p99_ms", numeric=True),
+    Column("Latency p50", "latency_p50_ms", numeric=True),
+    Column("Latency p99", "latency_p99_ms", numeric=True),
     Column("Share p50", "driver_share_p50_percent", numeric=True, percent=True),
     Column("Share p99", "driver_share_p99_percent", numeric=True, percent=True),
     Column("Server busy", "server_busy_percent", numeric=True, percent=True),
@@ -27,22 +27,24 @@ COLUMNS = (
 
 def calibration_document(calibration: Calibration) -> Document:
     """The figures of a calibration, one row for each measurement, and what limited them."""
+    rows = (_row("closed", calibration.closed), *(_row("open", run) for run in calibration.open))
+    facts = Table((Column("", "name"), Column("", "value")), tuple(_facts(calibration)))
+    return Document(Table(COLUMNS, rows), facts, tuple(_notices(calibration)))
+
+
+def _facts(calibration: Calibration) -> Iterator[tuple[Cell, ...]]:
     closed = calibration.closed
-    facts: list[tuple[Cell, ...]] = [
-        ("Host", calibration.host_class),
-        ("Calibrated", to_the_second(calibration.calibrated_at)),
-        ("esbench", " ".join(filter(None, (calibration.esbench.get("version"), calibration.loop)))),
-        ("Workers", calibration.workers),
-        ("Null servers", calibration.servers),
-        ("Closed loop", f"{_bound(closed.server_limited)}{calibration.closed_per_worker_per_s:,.0f} requests/s a worker"),
-        ("CPU", f"{closed.cpu_us_per_request:.1f} us a request"),
-        ("Open loop", f"{_bound(calibration.is_lower_bound)}{calibration.highest_per_s:,.0f} requests/s"),
-        *((f"Share of {rank} above {SHARE_LIMIT_PERCENT:g} %", _share_fact(calibration, rank)) for rank in RANKS),
-    ]
-    rows = (_row("closed", closed), *(_row("open", run) for run in calibration.open))
-    return Document(
-        Table(COLUMNS, rows), Table((Column("", "name"), Column("", "value")), tuple(facts)), tuple(_notices(calibration))
-    )
+    yield "Host", calibration.host_class
+    yield "Calibrated", to_the_second(calibration.calibrated_at)
+    yield "esbench", f"{calibration.esbench.get('version', '')} on {calibration.loop}"
+    yield "Workers", calibration.workers
+    yield "Null servers", calibration.servers
+    closed_bound = _bound(closed.server_limited)
+    yield "Closed loop", f"{closed_bound}{calibration.closed_per_worker_per_s:,.0f} requests/s per worker"
+    yield "CPU", f"{closed.cpu_us_per_request:.1f} us per request"
+    yield "Open loop", f"{_bound(calibration.is_lower_bound)}{calibration.highest_per_s:,.0f} requests/s"
+    for rank in RANKS:
+        yield f"Share of {rank} above {SHARE_LIMIT_PERCENT:g} %", _share_fact(calibration, rank)
 
 
 def _bound(is_lower: bool) -> str:

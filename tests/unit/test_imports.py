@@ -20,6 +20,7 @@ LAYERS: list[set[str]] = [
     {"load.drift", "load.health", "load.histogram", "load.schedule", "stats"},
     {
         "alarm",
+        "calibration",
         "client_options",
         "cluster",
         "connection_failure",
@@ -35,10 +36,10 @@ LAYERS: list[set[str]] = [
         "store",
         "track",
     },
-    {"load.checks", "load.client", "load.dealing", "load.loops", "load.measurements"},
+    {"load.checks", "load.client", "load.failures", "load.dealing", "load.loops", "load.measurements"},
     {"load.worker"},
     {"compare", "engine", "load.coordinator", "summary", "telemetry"},
-    {"interrupts", "keeper", "news", "race", "report"},
+    {"calibrate", "interrupts", "keeper", "news", "race", "report"},
     {"cli"},
 ]
 PURE = {
@@ -74,7 +75,7 @@ DOORS = {
     "jgo": {"engine.download"},
     "jinja2": {"track.rendering"},
     "jsonschema": {"track.schema"},
-    "msgspec": {"engine.null", "report.render", "store"},
+    "msgspec": {"calibration", "engine.null", "report.render", "store"},
     "numpy": {"stats", "track.generate"},
     "psutil": {"engine", "environment", "telemetry"},
     "rich": {"cli", "engine.progress"},
