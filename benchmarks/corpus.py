@@ -14,6 +14,7 @@ import random
 import tempfile
 import time
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -100,15 +101,17 @@ def hand_out(documents: PreparedDocuments) -> None:
     print(f"bulk of 1,000 documents, as a slice      {bulk_us:10.1f} us")
     feed = DocumentFeed(documents, count, 1)
     feed.start()
+    taken = chain.from_iterable(iter(feed.take, None)).__next__
     try:
         time.sleep(0.5)
-        print(f"new document for an insert, made ahead   {per_call_us(feed.next, 1500):10.2f} us")
-        print(f"new document, as fast as they are made   {per_call_us(feed.next, 100_000):10.2f} us")
+        print(f"new document for an insert, made ahead   {per_call_us(taken, 1500):10.2f} us")
+        print(f"new document, as fast as they are made   {per_call_us(taken, 100_000):10.2f} us")
     finally:
         feed.close()
     for pick in ("uniform", "zipf", "recent"):
         sampler = DocumentSampler(documents, ["order_id", "user_id"], pick, {}, 1, count)
-        print(f"draw of an existing document, {pick:10} {per_call_us(sampler.draw, 100_000):10.2f} us")
+        draw = chain.from_iterable(sampler.blocks()).__next__
+        print(f"draw of an existing document, {pick:10} {per_call_us(draw, 100_000):10.2f} us")
 
 
 def main() -> None:

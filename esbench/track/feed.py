@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import os
 import select
-from collections.abc import Iterator
 from typing import IO
 
 from esbench.errors import CorpusError
 from esbench.track.generated_file import end_generator, generator_failure, start_generator
 from esbench.track.prepared import GROUP, DocumentFile, PreparedDocuments
 
-Document = tuple[int, bytes, bytes, bytes]  # index, id, routing value, JSON; no id or routing value: empty
+Document = list[bytes]  # id, routing value, JSON; no id or routing value: empty
 
 _PIPE_BYTES = 1 << 20
-_PIECE_BYTES = 1 << 18
+_PIECE_BYTES = 1 << 16  # what is taken apart at once, while the event loop waits
 _START_TIMEOUT_S = 30.0
 _DRY_TIMEOUT_S = 10.0
 _F_SETPIPE_SZ = 1031  # Linux
@@ -25,8 +24,7 @@ class DocumentFeed:
     """Documents first, first + step, first + 2 * step ... of a corpus.
 
     Generated documents never end: a child process makes them ahead and waits when its pipe is full. Those of
-    a file start over at its end; their index keeps rising. `waits` counts how often a document had to be
-    waited for.
+    a file start over at its end. `waits` counts how often a document had to be waited for.
     """
 
     def __init__(self, documents: PreparedDocuments, first: int, step: int) -> None:
@@ -37,8 +35,7 @@ class DocumentFeed:
             if documents.generate is None
             else _GeneratedLines(documents, first, step)
         )
-        self._index, self._step = first - step, step
-        self._lines: Iterator[bytes] = iter(())
+        self._first: list[bytes] = []
 
     @property
     def waits(self) -> int:
@@ -46,17 +43,12 @@ class DocumentFeed:
 
     def start(self) -> None:
         """Wait until the first documents are there; raises TrackError or CorpusError when they cannot be."""
-        self._lines = iter(self._source.first_lines())
+        self._first = self._source.first_lines()
 
-    def next(self) -> Document:
-        """The next document; blocks, and counts it, when none is there yet."""
-        line = next(self._lines, None)
-        if line is None:
-            self._lines = iter(self._source.lines())
-            line = next(self._lines)
-        self._index += self._step
-        document_id, routing, body = line.split(b"\t", 2)
-        return self._index, document_id, routing, body
+    def take(self) -> list[Document]:
+        """The next documents, as many as are there; blocks, and counts it, when none is there yet."""
+        lines, self._first = self._first or self._source.lines(), []
+        return [line.split(b"\t", 2) for line in lines]
 
     def close(self) -> None:
         """End the child process."""

@@ -10,7 +10,7 @@ from typing import Any
 from esbench.errors import TrackError, did_you_mean
 from esbench.track.prepared import GROUP, DocumentFile, PreparedDocuments
 
-_BLOCK = 1000  # draws at once
+_BLOCK = 256  # draws at once, while the event loop waits
 _SAMPLE = 100_000  # documents of a file that are parsed before the clock
 
 
@@ -48,14 +48,10 @@ class DocumentSampler:
             else _generated(documents, fields, indexed)
         )
         self._indices = picks(pick, count, float(exponent), seed, _BLOCK)
-        self._block: Iterator[tuple[Any, ...]] = iter(self._values(next(self._indices)))
 
-    def draw(self) -> tuple[Any, ...]:
-        """The values of the fields in one document, in their order."""
-        for values in self._block:
-            return values
-        self._block = iter(self._values(next(self._indices)))
-        return next(self._block)
+    def blocks(self) -> Iterator[Sequence[tuple[Any, ...]]]:
+        """Draws without end, some at a time: the values of the fields in one document each, in their order."""
+        return map(self._values, self._indices)
 
 
 _Values = Callable[[Any], Sequence[tuple[Any, ...]]]  # of a block of indices

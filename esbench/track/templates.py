@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -58,6 +58,34 @@ def encode(value: object, encoding: Encoding) -> bytes:
         return text.encode()
     escaped = json.dumps(text)
     return (escaped if encoding is Encoding.JSON_VALUE else escaped[1:-1]).encode("ascii")
+
+
+# Texts that need no escape where they stand, a line each.
+_UNESCAPED = {
+    Encoding.PATH: re.compile(rb"[\n0-9A-Za-z_.~-]*"),
+    Encoding.HEADER: re.compile(rb"[\n -~]*"),
+    Encoding.JSON: re.compile(rb"[\n !#-\[\]-~]*"),
+    Encoding.JSON_VALUE: re.compile(rb"[\n !#-\[\]-~]*"),
+}
+
+
+def encode_all(values: Sequence[object], encoding: Encoding) -> list[bytes]:
+    """`encode` of many values, several times as fast where they are plain texts or whole numbers."""
+    kinds = set(map(type, values))
+    if kinds == {int}:
+        return [str(value).encode() for value in values]
+    if encoding is not Encoding.RAW and kinds in ({str}, {bytes}):
+        lines = [value if isinstance(value, bytes) else str(value).encode() for value in values]
+        text = b"\n".join(lines)
+        if text.count(b"\n") == len(lines) - 1 and _UNESCAPED[encoding].fullmatch(text):
+            return [b'"%b"' % line for line in lines] if encoding is Encoding.JSON_VALUE else lines
+    return [encode(value, encoding) for value in values]
+
+
+def encode_rows(rows: Iterable[Sequence[object]], encodings: Sequence[Encoding]) -> Iterator[tuple[bytes, ...]]:
+    """Rows of values, each encoded as its column wants it."""
+    columns = zip(zip(*rows, strict=True), encodings, strict=True)
+    return zip(*(encode_all(values, encoding) for values, encoding in columns), strict=True)
 
 
 def plain(value: object) -> str:

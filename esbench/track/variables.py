@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import accumulate
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,7 +21,7 @@ from esbench.errors import TrackError, did_you_mean
 from esbench.model import Variable
 from esbench.registry import Registry
 from esbench.track.prepared import PreparedDocuments, documents_of
-from esbench.track.templates import Encoding, encode
+from esbench.track.templates import Encoding, encode, encode_rows
 
 Places = Sequence[tuple[str | None, Encoding]]
 _ZIPF_MOST = 5_000_000
@@ -206,8 +206,7 @@ def _corpus_document(variable: Variable, places: Places, context: SourceContext)
         indexed=context.next_values.get(loaded_key(documents.corpus), documents.document_count),
     )
     encodings = [encoding for _, encoding in places]
-    draw = sampler.draw
-    return Drawn(lambda: [encode(value, encoding) for value, encoding in zip(draw(), encodings, strict=True)])
+    return Drawn(chain.from_iterable(encode_rows(rows, encodings) for rows in sampler.blocks()).__next__)
 
 
 def _index_sample(variable: Variable, places: Places, context: SourceContext) -> Source:

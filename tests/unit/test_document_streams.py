@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from itertools import pairwise
+from collections.abc import Iterator
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from corpora import SPEC, from_file, generated, lines
 
 from esbench.errors import TrackError
 from esbench.track.bulk_source import BulkSource, partition
-from esbench.track.feed import DocumentFeed
+from esbench.track.feed import Document, DocumentFeed
 from esbench.track.generate.generator import Generator
 from esbench.track.prepared import PreparedDocuments
 from esbench.track.sampler import DocumentSampler
@@ -70,6 +71,11 @@ def documents(tmp_path: Path) -> PreparedDocuments:
     return generated(tmp_path, 1000)
 
 
+def taken(feed: DocumentFeed) -> Iterator[Document]:
+    """The documents of a feed, one after the other."""
+    return chain.from_iterable(iter(feed.take, None))
+
+
 def test_a_feed_gives_each_stripe_its_own_documents(documents: PreparedDocuments) -> None:
     made = Generator(SPEC)
     keys = made.values(["_id", "_routing"], range(1000, 9000))
@@ -78,9 +84,9 @@ def test_a_feed_gives_each_stripe_its_own_documents(documents: PreparedDocuments
         feed = DocumentFeed(documents, 1000 + stripe, 2)
         feed.start()
         try:
-            for expected in range(1000 + stripe, 9000, 2):
+            for expected, document in zip(range(1000 + stripe, 9000, 2), taken(feed), strict=False):
                 document_id, routing = keys[expected - 1000]
-                assert feed.next() == (expected, document_id.encode(), routing.encode(), bodies[expected - 1000])
+                assert document == [document_id.encode(), routing.encode(), bodies[expected - 1000]]
         finally:
             feed.close()
 
@@ -89,9 +95,10 @@ def test_a_feed_counts_the_documents_that_it_waited_for(documents: PreparedDocum
     feed = DocumentFeed(documents, 0, 1)
     feed.start()
     try:
+        count = 0
         while not feed.waits:  # faster than any process can make documents
-            index = feed.next()[0]
-        assert index > 200
+            count += len(feed.take())
+        assert count > 200
     finally:
         feed.close()
 
@@ -126,7 +133,7 @@ def test_a_feed_whose_child_dies_says_so(documents: PreparedDocuments) -> None:
     feed._source._child.kill()  # type: ignore[union-attr]
     with pytest.raises(Exception, match="the generator process ended"):
         for _ in range(100_000):
-            feed.next()
+            feed.take()
     feed.close()
 
 
@@ -135,8 +142,8 @@ def test_a_feed_of_a_file_starts_over_at_its_end(tmp_path: Path, first: int, ste
     (tmp_path / "d.json").write_bytes(b"\n".join(lines(100)))
     feed = DocumentFeed(from_file(tmp_path, "d.json", 100), first, step)
     feed.start()
-    for index in range(first, first + 300 * step, step):
-        assert feed.next() == (index, b"", b"", lines(100)[index % 100])
+    for index, document in zip(range(first, first + 300 * step, step), taken(feed), strict=False):
+        assert document == [b"", b"", lines(100)[index % 100]]
     assert feed.waits == 0
     feed.close()
 
@@ -146,14 +153,14 @@ def test_a_feed_of_a_file_gives_the_ids_of_its_action_lines(tmp_path: Path) -> N
     (tmp_path / "d.json").write_bytes(text)
     feed = DocumentFeed(from_file(tmp_path, "d.json", 2, includes_action_and_meta_data=True), 0, 1)
     feed.start()
-    assert [feed.next() for _ in range(2)] == [(0, b"a", b"r", b'{"n":1}'), (1, b"2", b"s", b'{"n":2}')]
+    assert list(islice(taken(feed), 2)) == [[b"a", b"r", b'{"n":1}'], [b"2", b"s", b'{"n":2}']]
     feed.close()
 
 
 def draws(documents: PreparedDocuments, pick: str = "uniform", count: int = 3000, **keys: Any) -> list[tuple[Any, ...]]:
     wanted = {"fields": ["key", "user", "at.n", "_id", "_routing"], "params": {}, "seed": 5, "indexed": 1000} | keys
     sampler = DocumentSampler(documents, pick=pick, **wanted)
-    return [sampler.draw() for _ in range(count)]
+    return list(islice(chain.from_iterable(sampler.blocks()), count))
 
 
 @pytest.mark.parametrize("pick", ["uniform", "zipf", "recent"])

@@ -9,7 +9,17 @@ import pytest
 from track_files import load, write_track
 
 from esbench.errors import TrackError
-from esbench.track.templates import Encoding, Layout, RequestTemplate, Slot, encode, parse, parse_body, segment
+from esbench.track.templates import (
+    Encoding,
+    Layout,
+    RequestTemplate,
+    Slot,
+    encode,
+    encode_all,
+    parse,
+    parse_body,
+    segment,
+)
 
 HEADERS = b"Host: node:9200\r\nAccept: application/json\r\n"
 
@@ -237,3 +247,22 @@ def test_a_path_has_no_white_space(path: str) -> None:
 def test_a_header_that_http_cannot_carry_is_an_error(name: str, value: str) -> None:
     with pytest.raises(TrackError, match="HTTP cannot carry the header"):
         RequestTemplate.of("GET", "/", headers={name: value})
+
+
+@pytest.mark.parametrize("encoding", [encoding for encoding in Encoding if encoding is not Encoding.RAW])
+@pytest.mark.parametrize(
+    "values",
+    [
+        ("plain", "u0000123", ""),
+        (b"bytes", b"u1"),
+        ("a/b", 'say "hi"', "back\\slash", "100 %"),
+        ("two\nlines", "one"),
+        ("zw\u00f6lf", "one"),
+        (1, -2, 10**12),
+        (True, False),
+        (1, "1", None, 1.5, b"1"),
+        (),
+    ],
+)
+def test_many_values_are_encoded_as_one_by_one(values: tuple[object, ...], encoding: Encoding) -> None:
+    assert encode_all(values, encoding) == [encode(value, encoding) for value in values]
