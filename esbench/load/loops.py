@@ -66,12 +66,12 @@ class TaskLoop:
 
     @property
     def unsent(self) -> int:
-        """Arrivals that were due and were never sent."""
+        """Arrivals that were due in the measurement and were never sent."""
         return 0
 
     @property
     def backlog(self) -> int:
-        """Arrivals that are due and wait for a free client."""
+        """Arrivals that are due and wait for a free client, at the end for good."""
         return 0
 
     def start(self, start_ns: int) -> None:
@@ -214,6 +214,7 @@ class OpenLoop(TaskLoop):
         self._line: deque[tuple[int, bool]] = deque()
         self._arrived_all = False
         self._unsent = 0
+        self._left = 0
         self._next_due_ns = 0
         self._start_ns = 0
         self._alarm: Alarm | None = None
@@ -224,7 +225,7 @@ class OpenLoop(TaskLoop):
 
     @property
     def backlog(self) -> int:
-        return len(self._line)
+        return len(self._line) + self._left
 
     def start(self, start_ns: int) -> None:
         super().start(start_ns)
@@ -248,7 +249,8 @@ class OpenLoop(TaskLoop):
         self._end_if_served()
 
     def stop(self) -> None:
-        self._unsent += len(self._line)
+        self._unsent += sum(not warmup for _, warmup in self._line)
+        self._left += len(self._line)
         self._line.clear()
         self._arrived_all = True
         super().stop()

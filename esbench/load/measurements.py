@@ -23,7 +23,7 @@ from esbench.load.recorder import Errors, Second, Tally
 from esbench.load.schedule import measured_period_s, rate_segments
 from esbench.model import Task
 from esbench.operations.base import Evidence
-from esbench.record import PERCENTILES, ErrorKind, NamedRequest, Phase, TaskResult, Throughput, Window
+from esbench.record import PERCENTILES, ErrorKind, NamedRequest, Phase, RateStage, TaskResult, Throughput, Window
 
 NS = 1_000_000_000
 _FEWEST_SECONDS = 3  # minimum, median and maximum of throughput need so many whole seconds
@@ -40,10 +40,11 @@ class TaskMeasurements:
     admin: bool
     per_request: Mapping[str, float]
     workers: frozenset[int]
+    step_start_ns: int = 0
     warmup: Tally = field(default_factory=Tally)
     measured: Tally = field(default_factory=Tally)
     ends: dict[int, TaskEnd] = field(default_factory=dict)
-    units_by_second: dict[int, float] = field(default_factory=dict)
+    units_by_second: dict[tuple[int, bool], float] = field(default_factory=dict)  # (second, whether warmup)
     medians: drift.Medians = field(default_factory=drift.Medians)
     backlogs: list[int] = field(default_factory=list)
     _open: dict[tuple[int, bool], Tally] = field(default_factory=dict)
@@ -66,7 +67,7 @@ class TaskMeasurements:
         for second, warmup in sorted(key for key in self._open if key[0] < until):
             tally = self._open.pop((second, warmup))
             (self.warmup if warmup else self.measured).merge(tally)
-            self.units_by_second[second] = self.units_by_second.get(second, 0) + tally.units
+            self.units_by_second[second, warmup] = self.units_by_second.get((second, warmup), 0) + tally.units
             if not warmup and self.task.schedule.is_open:
                 self.medians.add(second, tally.latency)
                 if tally.due:
@@ -161,6 +162,12 @@ class TaskMeasurements:
             histograms=_histograms(tally, is_open),
             requests_by_name=tuple(_named(name, part) for name, part in sorted(tally.parts.items())),
             checks=task_checks(figures, workers) if self._begun else (NEVER_BEGUN,),
+            start_s=max(0, self._start_ns() - self.step_start_ns) / NS if self._begun else 0.0,
+            stages=tuple(
+                RateStage(stage.duration_s, stage.rate.value, stage.rate.unit) for stage in task.schedule.stages
+            ),
+            ramp_up_s=task.schedule.ramp_up_s,
+            think_time_s=task.think_time_s,
             tags=task.tags,
             meta=dict(task.meta),
         )
@@ -200,11 +207,19 @@ class TaskMeasurements:
         in_window = self.measured.in_window_units + self.warmup.in_window_units
         units = tally.units if inside_warmup else in_window
         mean = units / length_s if length_s > 0 else None
-        whole = _whole_seconds(window)
-        if len(whole) < _FEWEST_SECONDS:
+        rates = self._rates(window, inside_warmup)
+        if len(rates) < _FEWEST_SECONDS:
             return Throughput(self.unit, mean)
-        rates = [self.units_by_second.get(second, 0.0) for second in whole]
         return Throughput(self.unit, mean, statistics.median(rates), min(rates), max(rates))
+
+    def _rates(self, window: Window, inside_warmup: bool) -> list[float]:
+        """Units in each whole second of the window: all of them, or the measured ones of a task that ends by numbers."""
+        by_time = self.task.is_time_based or self.task.schedule.stages or inside_warmup
+        phases = (False, True) if by_time else (False,)
+        return [
+            sum(self.units_by_second.get((second, warmup), 0.0) for warmup in phases)
+            for second in _whole_seconds(window)
+        ]
 
     def _driver_share_ratio(self, tally: Tally, window: Window) -> float | None:
         """1 - X (R + Z) / N: the share of their time that clients spent in the driver (N = X R, Little's law)."""
@@ -225,11 +240,9 @@ class TaskMeasurements:
         """
         if window.end_s - window.start_s < _DRIFT_FROM_S - 1e-6 or self.task.schedule.stages:
             return None
-        whole = _whole_seconds(window)
         if not self.task.schedule.is_open:
-            units = [self.units_by_second.get(second, 0.0) for second in whole]
-            return drift.relative_change(drift.section_means(units))
-        medians = self.medians.of_sections(whole.stop)
+            return drift.relative_change(drift.section_means(self._rates(window, inside_warmup=False)))
+        medians = self.medians.of_sections(_whole_seconds(window).stop)
         return None if medians is None else drift.relative_change(medians)
 
     def _backlog_rise(self) -> float | None:

@@ -132,6 +132,14 @@ def test_a_task_without_a_length_runs_once_for_each_client(server: NullServer, d
     assert driver.run(server.url, get(clients=3)).requests == 3
 
 
+def test_unsent_arrivals_are_those_of_the_measurement(server: NullServer, driver: Driver) -> None:
+    server.use(delayed(2000))
+    result = driver.run(server.url, get(rate=100, clients=1, warmup_time_s=0.5, time_period_s=1.0))
+    assert (result.due, result.unsent, result.sent) == (100, 100, 0)
+    backlog = [second.tally.backlog for _, second in driver.seconds if second.tally.due]
+    assert backlog[-1] == 149  # those of the warmup wait, too
+
+
 def test_no_client_waits_for_a_slower_one(server: NullServer, driver: Driver) -> None:
     server.use(delayed(700, last=1))
     result = driver.run(server.url, get(clients=2, iterations=200))

@@ -153,6 +153,17 @@ def test_by_numbers_the_window_is_from_the_first_send_to_the_last_reply() -> Non
     assert result.requests == 4
 
 
+def test_by_numbers_the_seconds_are_of_measured_units_alone() -> None:
+    t = task(iterations=5, warmup_iterations=1)
+    share = Share(t)
+    share.serve(0, 0.0, 2.5, Verdict(1000), warmup=True)  # still in flight when the measurement begins
+    for n in range(5):
+        share.serve(0, 0.2 + n, 1.2 + n, Verdict(10), warmup=False)
+    throughput = measure(t, share).throughput
+    assert throughput.mean == pytest.approx(10)
+    assert (throughput.min, throughput.median, throughput.max) == (10, 10, 10)
+
+
 def test_with_a_warmup_only_the_window_lasts_until_the_last_reply() -> None:
     t = task(warmup_time_s=1.0)
     share = Share(t)
@@ -569,7 +580,6 @@ def test_a_second_is_merged_when_every_worker_has_closed_it(two_workers: TaskMea
     assert added(0, seconds(2, until=3)) == []
     assert added(1, seconds(until=3)) == [(1, 1), (2, 1)]
     assert two_workers.measured.requests == 4
-    assert two_workers.units_by_second == {0: 2, 1: 1, 2: 1}
 
 
 def test_a_worker_that_has_ended_does_not_hold_the_seconds_of_the_others(two_workers: TaskMeasurements) -> None:
