@@ -126,6 +126,17 @@ class ClientOptions:
             return (("Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}"),)
         return ()
 
+    def secrets(self) -> tuple[str, ...]:
+        """What of these options must never be shown, in every form that a server may repeat."""
+        found = [self.basic_auth_password, self.api_key]
+        found += [value.partition(" ")[2] for _, value in self.headers()]
+        if self.api_key is not None:
+            try:
+                found += base64.b64decode(self.api_key, validate=True).decode().partition(":")[2:]
+            except ValueError:
+                pass  # not the base64 of id:key
+        return tuple(secret for secret in found if secret)
+
     def ssl_context(self) -> ssl.SSLContext | None:
         """A TLS context with these certificates, or None without TLS; a UsageError for a bad certificate."""
         if not self.use_ssl:

@@ -10,11 +10,12 @@ import asyncio
 import json
 import ssl
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 from urllib.parse import urlencode
 
 from esbench.client_options import Host
+from esbench.load.failures import Failures
 from esbench.load.recorder import TIMEOUT, Recorder
 from esbench.load.transport import Connection, clock_ns, connect
 from esbench.operations.base import ClientProgram, Exhausted, Reply, RequestBytes, RequestFailed, Script, Verdict
@@ -28,18 +29,23 @@ class Loop(Protocol):
     """What decides when a client sends, and hears what came of it."""
 
     recorder: Recorder
+    failed: Callable[[Verdict], None]  # told of each failed request, before the client is free
 
-    def freed(self, client: Client, verdict: Verdict) -> None: ...
+    def freed(self, client: Client) -> None: ...
 
 
 @dataclass(frozen=True)
 class Route:
-    """How a client reaches its host. `headers` are the header lines of each of its requests."""
+    """How a client reaches its host. `headers` are the header lines of each of its requests.
+
+    `failures` keeps the examples of all clients of its task.
+    """
 
     host: Host
     tls: ssl.SSLContext | None
     headers: bytes
     timeout_s: float
+    failures: Failures = field(default_factory=Failures)
 
 
 class Client:
@@ -154,33 +160,37 @@ class TemplateClient(Client):
         super().give_up(kind, detail)
         if self._task is not None and not self._task.done():  # connecting, or pausing after it failed
             self._task.cancel()
-            verdict = Verdict(0, kind, detail)
             if not self._pausing:
-                self._record(clock_ns(), verdict)
-            self._free(verdict)
+                self._record_failure(clock_ns(), Verdict(0, kind, detail))
+            self._free()
 
     def on_reply(self, status: int, body: bytes, received_ns: int) -> None:
         verdict = self._exchange.judge(status, body, self._drawn)
-        if self._is_sequence and self._goes_on(received_ns, verdict):
+        if verdict.error is not None:
+            self._fail(received_ns, verdict, status, body)
+            return
+        if self._is_sequence and self._goes_on(received_ns):
             return
         self.loop.recorder.completed(self._due_ns, self.free_ns, self._sent_ns, received_ns, self._warmup, verdict)
         self.free_ns = received_ns
-        self.loop.freed(self, verdict)
+        self.loop.freed(self)
 
     def on_failure(self, kind: str, detail: str) -> None:
-        now_ns, verdict = clock_ns(), Verdict(0, kind, detail)
-        if self._is_sequence:
-            self._goes_on(now_ns, verdict)
-        self._record(now_ns, verdict)
-        self.free_ns = now_ns
-        self.loop.freed(self, verdict)
+        self._fail(clock_ns(), Verdict(0, kind, detail))
 
-    def _goes_on(self, received_ns: int, verdict: Verdict) -> bool:
-        """Count one exchange of a sequence under its name, and send the next one if there is one and it went well."""
-        failed = verdict.error is not None
-        self.loop.recorder.part(self._exchange.name, self._connection.sent_ns, received_ns, self._warmup, failed)
+    def _fail(self, at_ns: int, verdict: Verdict, status: int | None = None, body: bytes = b"") -> None:
+        """The request has failed, and with it the rest of a sequence."""
+        if self._is_sequence:
+            self._record_part(at_ns, failed=True)
+        self._record_failure(at_ns, verdict, status, body)
+        self.free_ns = at_ns
+        self.loop.freed(self)
+
+    def _goes_on(self, received_ns: int) -> bool:
+        """Count one exchange of a sequence under its name, and send the next one if there is one."""
+        self._record_part(received_ns, failed=False)
         self._position += 1
-        if failed or self._position == len(self._exchanges):
+        if self._position == len(self._exchanges):
             return False
         self._exchange = self._exchanges[self._position]
         connection = self._connection
@@ -188,24 +198,32 @@ class TemplateClient(Client):
             self._spawn(self._reconnect_and_send())
         return True
 
-    def _record(self, received_ns: int, verdict: Verdict) -> None:
-        self.loop.recorder.completed(self._due_ns, self.free_ns, self._sent_ns, received_ns, self._warmup, verdict)
+    def _record_part(self, at_ns: int, *, failed: bool) -> None:
+        self.loop.recorder.part(self._exchange.name, self._connection.sent_ns, at_ns, self._warmup, failed)
 
-    def _free(self, verdict: Verdict) -> None:
+    def _record_failure(self, at_ns: int, verdict: Verdict, status: int | None = None, body: bytes = b"") -> None:
+        verdict = self._route.failures.explain(verdict, self._request, status, body)
+        self.loop.recorder.completed(self._due_ns, self.free_ns, self._sent_ns, at_ns, self._warmup, verdict)
+        self.loop.failed(verdict)
+
+    def _request(self) -> bytes:
+        """The head of the request, made once more: values that tell the time may be a moment later in it."""
+        return bytes(self._exchange.render(self._drawn)[0])
+
+    def _free(self) -> None:
         self._pausing = False
         self.free_ns = clock_ns()
-        self.loop.freed(self, verdict)
+        self.loop.freed(self)
 
     async def _reconnect_and_send(self) -> None:
         try:
             await self._send_anew(lambda: self._exchange.render(self._drawn), self._timeout_ns)
         except RequestFailed as failure:
-            verdict = Verdict(0, failure.kind, failure.detail)
-            self._record(clock_ns(), verdict)
+            self._record_failure(clock_ns(), Verdict(0, failure.kind, failure.detail))
             self._pausing = True
             await asyncio.sleep(self._pause_s)
             self._pause_s = min(1.0, self._pause_s * 2)
-            self._free(verdict)
+            self._free()
         else:
             self._pause_s = _RECONNECT_PAUSE_S
 
@@ -217,6 +235,8 @@ class ScriptClient(Client):
         super().__init__(slot, route)
         self._script = script
         self._reply: asyncio.Future[Reply] | None = None
+        self._request = b""
+        self._answer = _NO_ANSWER
         self._warmup = False
         self._first_sent_ns = 0
         self._last_received_ns = 0
@@ -235,6 +255,7 @@ class ScriptClient(Client):
     async def _run(self, due_ns: int, warmup: bool) -> None:
         self._warmup = warmup
         self._first_sent_ns = self._last_received_ns = 0
+        self._request, self._answer = b"", _NO_ANSWER
         begun_ns = clock_ns()
         try:
             verdict = await self._script.run(self)
@@ -243,12 +264,16 @@ class ScriptClient(Client):
         except asyncio.CancelledError:
             verdict = Verdict(0, "cancelled", "the race was stopped")
             self._last_received_ns = 0
+        if verdict.error is not None:
+            verdict = self._route.failures.explain(verdict, lambda: self._request, *self._answer)
         received_ns = self._last_received_ns or clock_ns()
         if not self._first_sent_ns:
             self._first_sent(begun_ns)
         self.loop.recorder.completed(due_ns, self.free_ns, self._first_sent_ns, received_ns, warmup, verdict)
+        if verdict.error is not None:
+            self.loop.failed(verdict)
         self.free_ns = received_ns
-        self.loop.freed(self, verdict)
+        self.loop.freed(self)
 
     def _first_sent(self, sent_ns: int) -> None:
         self._first_sent_ns = sent_ns
@@ -267,6 +292,7 @@ class ScriptClient(Client):
         """Send one request and wait for its reply, whatever its status; RequestFailed when there is none."""
         timeout_ns = int(timeout_s * NS) if timeout_s else self._timeout_ns
         request = (self._compose(method, path, params, body, headers or {}),)
+        self._request, self._answer = request[0], _NO_ANSWER
         self._reply = asyncio.get_running_loop().create_future()
         if not (self._connection.usable and self._connection.send(request, timeout_ns)):
             if not self._first_sent_ns:
@@ -294,6 +320,7 @@ class ScriptClient(Client):
 
     def on_reply(self, status: int, body: bytes, received_ns: int) -> None:
         self._last_received_ns = received_ns
+        self._answer = status, body
         if self._reply is not None and not self._reply.done():
             self._reply.set_result(Reply(status, body))
 
@@ -301,6 +328,9 @@ class ScriptClient(Client):
         self._last_received_ns = clock_ns()
         if self._reply is not None and not self._reply.done():
             self._reply.set_exception(RequestFailed(kind, detail))
+
+
+_NO_ANSWER: tuple[int | None, bytes] = (None, b"")
 
 
 def _text(value: object) -> str:

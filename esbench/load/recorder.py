@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from esbench.load.histogram import Counts
-from esbench.operations.base import Verdict
+from esbench.operations.base import Evidence, Verdict
 
 NS = 1_000_000_000
 
@@ -32,18 +32,20 @@ class Part:
 
 @dataclass(slots=True)
 class Errors:
-    """Failures by kind, with the text of the first of each."""
+    """Failures by kind, with the text of the first of each and its evidence."""
 
     counts: dict[str, int] = field(default_factory=dict)
     examples: dict[str, str] = field(default_factory=dict)
+    evidence: dict[str, Evidence | None] = field(default_factory=dict)
 
-    def add(self, kind: str, example: str, count: int = 1) -> None:
+    def add(self, kind: str, example: str, count: int = 1, evidence: Evidence | None = None) -> None:
         self.counts[kind] = self.counts.get(kind, 0) + count
-        self.examples.setdefault(kind, example)
+        if kind not in self.examples:
+            self.examples[kind], self.evidence[kind] = example, evidence
 
     def merge(self, other: Errors) -> None:
         for kind, count in other.counts.items():
-            self.add(kind, other.examples[kind], count)
+            self.add(kind, other.examples[kind], count, other.evidence.get(kind))
 
     @property
     def total(self) -> int:
@@ -188,7 +190,7 @@ class Recorder:
                 part.requests += 1
                 part.service_time.add(service_ns)
         else:
-            tally.errors.add(verdict.error, verdict.example)
+            tally.errors.add(verdict.error, verdict.example, evidence=verdict.evidence)
             tally.failed.add(service_ns)
             if verdict.error == TIMEOUT:
                 tally.timed_out += 1

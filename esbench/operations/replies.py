@@ -1,28 +1,34 @@
-"""What a reply was worth, found by looking only at what must be known; a failure is parsed in full."""
+"""What a reply was worth, found by looking only at what must be known; a failure is parsed in full.
+
+No reply is too strange: whatever a server, or a proxy before it, writes becomes a verdict, never an exception.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from esbench.operations.base import GOOD, Verdict
 
-_EXAMPLE_LENGTH = 300
+_EXAMPLE_LENGTH = 2_000  # characters; the client shortens it further, once its secrets are hidden
+_KIND = re.compile(r"[A-Za-z_][\w.$-]{0,79}")
 CREATED = Verdict(label="created")
 UPDATED = Verdict(label="updated")
 
 
 def http_failure(status: int, body: bytes) -> Verdict:
     """A reply that is not 2xx: kind `HTTP 429 es_rejected_execution_exception`, example its reason."""
-    kind, reason = f"HTTP {status}", body[:_EXAMPLE_LENGTH].decode("utf-8", "replace")
     decoded = _decoded(body)
-    if isinstance(decoded, dict):
-        error = decoded.get("error")
-        if isinstance(error, dict):
-            kind = f"HTTP {status} {error.get('type', '')}".rstrip()
-        if error:
-            reason = reason_of(error) or reason
-    return Verdict(0, kind, reason[:_EXAMPLE_LENGTH])
+    error = decoded.get("error") if isinstance(decoded, dict) else None
+    kind = f"HTTP {status} {_type_of(error) if isinstance(error, dict) else ''}".rstrip()
+    return Verdict(0, kind, ((reason_of(error) if error else "") or _text(body))[:_EXAMPLE_LENGTH])
+
+
+def _type_of(error: object) -> str:
+    """The type of an `error`: its first word, since sentences with a document's id would be kinds without end."""
+    match = _KIND.match(str(error.get("type") if isinstance(error, dict) else error))
+    return match[0] if match else ""
 
 
 def reason_of(error: object) -> str:
@@ -30,9 +36,10 @@ def reason_of(error: object) -> str:
     if not isinstance(error, dict):
         return str(error)
     reason = str(error.get("reason") or "")
-    causes = error.get("root_cause") or [error.get("caused_by")]
-    cause = causes[0].get("reason") if isinstance(causes[0], dict) else None
-    return f"{reason}: {cause}" if cause and str(cause) not in reason else reason
+    roots = error.get("root_cause")
+    cause = roots[0] if isinstance(roots, list) and roots else error.get("caused_by")
+    said = cause.get("reason") if isinstance(cause, dict) else None
+    return f"{reason}: {said}" if said and str(said) not in reason else reason
 
 
 def judge_plain(status: int, body: bytes, drawn: object) -> Verdict:
@@ -51,8 +58,8 @@ def judge_found(status: int, body: bytes, drawn: object) -> Verdict:
     if found is True:
         return GOOD
     if found is False:
-        return Verdict(0, "not found", body[:_EXAMPLE_LENGTH].decode("utf-8", "replace"))
-    return http_failure(status, body) if status == 404 else Verdict(0, "bad response", f"no GET's: {body[:80]!r}")
+        return Verdict(0, "not found", _text(body))
+    return http_failure(status, body) if status == 404 else _bad("not a document", body)
 
 
 def judge_get(status: int, body: bytes, drawn: object) -> Verdict:
@@ -66,12 +73,13 @@ def judge_search(status: int, body: bytes, drawn: object) -> Verdict:
     """A search over all of its shards, in time."""
     if status != 200:
         return http_failure(status, body)
-    head = body[:400]
-    if b'"timed_out":false' in head and b'"failed":0' in head:
+    # the first count of failures is that of its shards; those of remote clusters come later
+    failed = body.find(b'"failed":', 0, 400) + 9
+    if body[failed : failed + 1] == b"0" and body.find(b'"timed_out":false', 0, 400) >= 0:
         return GOOD
     decoded = _decoded(body)
     if not isinstance(decoded, dict):
-        return Verdict(0, "bad response", f"not JSON: {body[:80]!r}")
+        return _bad("not a JSON object", body)
     if decoded.get("timed_out"):
         return Verdict(0, "search timed out", "the server gave up before all shards had answered")
     return judge_shards(decoded)
@@ -79,11 +87,12 @@ def judge_search(status: int, body: bytes, drawn: object) -> Verdict:
 
 def judge_shards(decoded: Any) -> Verdict:
     """A decoded reply that counts shards: good when none of them failed."""
-    shards = decoded.get("_shards", {}) if isinstance(decoded, dict) else {}
-    if not shards.get("failed"):
+    shards = decoded.get("_shards") if isinstance(decoded, dict) else None
+    if not isinstance(shards, dict) or not shards.get("failed"):
         return GOOD
-    failures = shards.get("failures") or [{}]
-    reason = reason_of(failures[0].get("reason", ""))
+    failures = shards.get("failures")
+    first = failures[0] if isinstance(failures, list) and failures else None
+    reason = reason_of(first.get("reason", "")) if isinstance(first, dict) else ""
     example = f"{shards['failed']} of {shards.get('total')} shards failed{': ' if reason else ''}{reason}"
     return Verdict(0, "shard failures", example[:_EXAMPLE_LENGTH])
 
@@ -96,22 +105,34 @@ def judge_bulk(status: int, body: bytes, documents: int) -> Verdict:
         return Verdict(documents)
     decoded = _decoded(body)
     if not isinstance(decoded, dict):
-        return Verdict(0, "bad response", f"not JSON: {body[:80]!r}")
+        return _bad("not a JSON object", body)
+    return Verdict(documents) if decoded.get("errors") is False else _judge_items(decoded.get("items"), body, documents)
+
+
+def _judge_items(items: object, body: bytes, documents: int) -> Verdict:
+    """A bulk with errors, which must account for each document."""
+    results = [_item_result(item) for item in items] if isinstance(items, list) else []
+    acknowledged = min(documents, sum(1 for result in results if result is not None and not result.get("error")))
     failed: dict[str, int] = {}
     example = ""
-    for item in decoded.get("items", []):
-        result = next(iter(item.values()))
-        if "error" in result:
-            error = result["error"]
-            name = error.get("type", "") if isinstance(error, dict) else str(error)
-            kind = f"bulk item {result.get('status')} {name}".rstrip()
+    for result in results:
+        if result is not None and (error := result.get("error")):
+            kind = f"bulk item {result.get('status')} {_type_of(error)}".rstrip()[:100]
             failed[kind] = failed.get(kind, 0) + 1
             example = example or reason_of(error)
+    if len(results) != documents or acknowledged + sum(failed.values()) != documents:
+        return _bad(f"not {documents} items, one for each document", body, acknowledged)
     if not failed:
         return Verdict(documents)
     worst = max(failed, key=lambda kind: failed[kind])
-    total = sum(failed.values())
-    return Verdict(documents - total, worst, f"{total} of {documents} documents: {example}"[:_EXAMPLE_LENGTH])
+    refused = documents - acknowledged
+    return Verdict(acknowledged, worst, f"{refused} of {documents} documents: {example}"[:_EXAMPLE_LENGTH])
+
+
+def _item_result(item: object) -> dict[str, Any] | None:
+    """What became of one document: the only value of an item, `{"index": {...}}`."""
+    result = next(iter(item.values()), None) if isinstance(item, dict) else None
+    return result if isinstance(result, dict) else None
 
 
 def judge_indexed(status: int, body: bytes, drawn: object) -> Verdict:
@@ -128,12 +149,21 @@ def judge_deleted(status: int, body: bytes, drawn: object) -> Verdict:
     if status == 200:
         return GOOD
     if status == 404 and (b'"result":"not_found"' in body or b'"found":false' in body):
-        return Verdict(0, "not found", body[:_EXAMPLE_LENGTH].decode("utf-8", "replace"))
+        return Verdict(0, "not found", _text(body))
     return http_failure(status, body)
+
+
+def _bad(what: str, body: bytes, units: float = 0) -> Verdict:
+    """A reply that no server gives to such a request."""
+    return Verdict(units, "bad response", f"{what}: {_text(body)}")
+
+
+def _text(body: bytes) -> str:
+    return body[:_EXAMPLE_LENGTH].decode("utf-8", "replace")
 
 
 def _decoded(body: bytes) -> Any:
     try:
         return json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None

@@ -183,7 +183,10 @@ async def test_a_connection_may_be_lost_before_its_request_is_sent(server: NullS
     class Closed:
         recorder = Recorder(0, is_open=False)
 
-        def freed(self, client: Client, verdict: Verdict) -> None:
+        def failed(self, verdict: Verdict) -> None:
+            raise NotImplementedError
+
+        def freed(self, client: Client) -> None:
             raise NotImplementedError
 
     (host,), _ = parse_hosts(server.url)

@@ -125,7 +125,8 @@ def test_what_the_server_acknowledged_is_entered_into_the_ledger(documents: Prep
     made = started(program)
     (exchange,) = made.exchanges
     assert exchange.judge(200, GOOD_REPLY, made.draw()).units == 100
-    failed = b'{"took":1,"errors":true,"items":[{"index":{"status":429,"error":{"type":"x","reason":"full"}}}]}'
+    good, bad = b'{"index":{"status":201}},', b'{"index":{"status":429,"error":{"type":"x","reason":"full"}}}'
+    failed = b'{"took":1,"errors":true,"items":[' + good * 99 + bad + b"]}"
     assert exchange.judge(200, failed, made.draw()).units == 99
     assert exchange.judge(503, b"", made.draw()).units == 0
     program.close()

@@ -1,0 +1,71 @@
+"""What is kept of failed requests: the first one of each kind, with its request and reply, without secrets.
+
+Only failures pay for it, and only the first of a kind pays much.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Iterator
+
+from esbench.operations.base import Evidence, Verdict
+from esbench.redaction import Redactor
+
+MOST_KINDS = 100  # a server that makes up a new error each time must not fill the memory
+OTHER = "other failures"
+_READ = 4_000  # of a reply's body: more than is kept, so that no secret is cut in two before it is hidden
+_EXAMPLE, _BODY, _REQUEST = 300, 500, 200  # characters
+_SECRET_HEADER = re.compile(
+    rb"(?im)^[\w-]*(?:authorization|api-?key|token|cookie|secret|password)[\w-]*:[ \t]*(.*?)\r?$"
+)
+
+
+class Failures:
+    """The failures of one task in one worker."""
+
+    def __init__(self, redact: Redactor | None = None) -> None:
+        self._redact = redact or Redactor()
+        self._first: dict[str, Verdict] = {}
+
+    def explain(
+        self, verdict: Verdict, request: Callable[[], bytes], status: int | None = None, body: bytes = b""
+    ) -> Verdict:
+        """A failure with the example and evidence of the first one of its kind.
+
+        `request` gives the bytes of the request, at least its head.
+        """
+        kind = verdict.error or ""
+        first = self._first.get(kind)
+        if first is None:
+            if len(self._first) >= MOST_KINDS:
+                kind = OTHER
+            first = self._first.setdefault(kind, self._told(verdict, request(), status, body))
+        return Verdict(verdict.units, kind, first.example, evidence=first.evidence)
+
+    def _told(self, verdict: Verdict, request: bytes, status: int | None, body: bytes) -> Verdict:
+        head = request.partition(b"\r\n\r\n")[0]
+        redact = self._redact.knowing(_credentials(head))
+        line = head.partition(b"\r\n")[0].removesuffix(b" HTTP/1.1").decode("utf-8", "replace")
+        text = body[:_READ].decode("utf-8", "replace")
+        evidence = Evidence(_shortened(redact(line), _REQUEST), status, _shortened(redact(text), _BODY))
+        return Verdict(0, verdict.error, _shortened(redact(verdict.example), _EXAMPLE), evidence=evidence)
+
+
+def _credentials(head: bytes) -> Iterator[str]:
+    """The secrets that a request's own headers carry."""
+    for value in _SECRET_HEADER.findall(head):
+        text = value.decode("latin-1")
+        yield text
+        scheme, _, token = text.partition(" ")
+        yield token
+        if scheme.lower() in ("basic", "apikey"):
+            try:
+                yield from base64.b64decode(token, validate=True).decode().partition(":")[2:]
+            except (binascii.Error, UnicodeDecodeError):
+                pass  # no user and password in it
+
+
+def _shortened(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: length - 3]}..."
