@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import json
 import os
 import ssl
 import time
@@ -19,6 +20,8 @@ import httptools
 from esbench.client_options import ClientOptions, Host
 
 _GZIP_MAGIC = b"\x1f\x8b"
+_NOT_GZIP = (OSError, EOFError, zlib.error)
+_SHOWN = 1_000  # bytes of what is not understood
 clock_ns = time.perf_counter_ns  # CLOCK_MONOTONIC on Linux: one clock for all processes of a host
 
 
@@ -107,6 +110,10 @@ class Connection(asyncio.Protocol):
         self.close()
         self._owner.on_failure(kind, detail)
 
+    def retire(self) -> None:
+        """Take no further request; what is in flight is still answered."""
+        self.usable = False
+
     def close(self) -> None:
         """Drop the connection without a word to the owner."""
         self.in_flight = self.usable = False
@@ -126,26 +133,52 @@ class Connection(asyncio.Protocol):
         self._data_ns = clock_ns()
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserError as error:
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             cause = error.__context__
             if cause is not None and not isinstance(cause, httptools.HttpParserError):
                 raise cause from None  # raised by a callback: ours, not the server's
             if self.in_flight:
-                self.fail("bad response", f"not HTTP/1.1: {error}: {data[:80]!r}")
+                self.fail("bad response", f"not HTTP/1.1: {error}: {data[:_SHOWN]!r}")
             else:
                 self.close()
                 self._owner.on_idle_loss()
+
+    def eof_received(self) -> None:
+        """The server will send no more: a connection that is idle must not be used in the time until it is lost."""
+        if not self.in_flight and self._transport is not None:
+            self.close()
+            self._owner.on_idle_loss()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._transport is None:
             return  # closed by us
         self._transport = None
         self.usable = False
-        if self.in_flight:
-            self.in_flight = False
-            self._owner.on_failure("connection lost", str(exc) if exc else "the server closed it before its reply")
-        else:
+        if not self.in_flight:
             self._owner.on_idle_loss()
+            return
+        self.in_flight = False
+        if exc is not None:
+            self._owner.on_failure("connection lost", str(exc) or type(exc).__name__)
+        elif (body := self._body_that_ends_here()) is not None:
+            self._owner.on_reply(self._parser.get_status_code(), body, self._data_ns)
+        else:
+            self._owner.on_failure("connection lost", "the server closed it before its reply was complete")
+
+    def _body_that_ends_here(self) -> bytes | None:
+        """The body of a reply that lasts as long as its connection, if it is whole.
+
+        Whether it has another length is not known any more. But half of a JSON text is none.
+        """
+        if not self._body or self._parser.should_keep_alive():
+            return None
+        body = b"".join(self._body)
+        try:
+            body = gzip.decompress(body) if body.startswith(_GZIP_MAGIC) else body
+            json.loads(body)
+        except (*_NOT_GZIP, ValueError, RecursionError):
+            return None
+        return body
 
     # httptools callbacks
 
@@ -154,14 +187,18 @@ class Connection(asyncio.Protocol):
         body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         pieces.clear()
         status = self._parser.get_status_code()
-        if status < 200 or not self.in_flight:
-            return  # an interim reply, or given up on already
+        if status < 200:
+            return  # an interim reply
+        if not self.in_flight:
+            self.close()  # nobody has asked: the next request must not take what follows for its reply
+            self._owner.on_idle_loss()
+            return
         # Told by its first bytes, which no JSON has: to look at headers costs a call for each of them.
         if body.startswith(_GZIP_MAGIC):
             try:
                 body = gzip.decompress(body)
-            except (OSError, EOFError, zlib.error) as error:
-                self.fail("bad response", f"not gzip: {error}: {body[:80]!r}")
+            except _NOT_GZIP as error:
+                self.fail("bad response", f"not gzip: {error}: {body[:_SHOWN]!r}")
                 return
         self.in_flight = False
         if not self._parser.should_keep_alive():
@@ -174,7 +211,11 @@ async def connect(owner: Owner, host: Host, tls: ssl.SSLContext | None, timeout_
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(timeout_s):
         _, connection = await loop.create_connection(
-            lambda: Connection(owner), host.host, host.port, ssl=tls, server_hostname=host.host if tls else None
+            lambda: Connection(owner),
+            host.address or host.host,
+            host.port,
+            ssl=tls,
+            server_hostname=host.host if tls else None,
         )
     return connection
 
