@@ -116,10 +116,19 @@ class Phase:
 
 @dataclass(frozen=True)
 class Window:
-    """The measurement window, in seconds since the step's start."""
+    """The measurement window, in seconds since the task's start."""
 
     start_s: float
     end_s: float
+
+
+@dataclass(frozen=True)
+class RateStage:
+    """A part of an open loop whose rate changes."""
+
+    duration_s: float
+    rate_per_s: float
+    unit: str
 
 
 @dataclass(frozen=True)
@@ -178,6 +187,10 @@ class TaskResult:
     requests_by_name: tuple[NamedRequest, ...] = ()
     checks: tuple[Check, ...] = ()
     telemetry: Mapping[str, Any] = field(default_factory=dict)
+    start_s: float = 0.0  # since the step's start
+    stages: tuple[RateStage, ...] = ()
+    ramp_up_s: float = 0.0
+    think_time_s: float = 0.0
     cluster: str = "default"
     tags: tuple[str, ...] = ()
     meta: Mapping[str, Any] = field(default_factory=dict)

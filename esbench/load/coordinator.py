@@ -22,7 +22,7 @@ from pathlib import Path
 from esbench.environment import stolen_s
 from esbench.errors import EsbenchError, RaceError
 from esbench.load.dealing import deal, waits_for
-from esbench.load.health import Watch, WorkerHealth
+from esbench.load.health import Usage, Watch, WorkerHealth
 from esbench.load.measurements import TaskMeasurements
 from esbench.load.messages import ABORT_DRAIN_S, Hello, Message, Prepare, RunStep, Stock, Stop, Target, Tick
 from esbench.load.recorder import Second
@@ -46,8 +46,7 @@ class _Worker:
     process: subprocess.Popen[bytes]
     pipe: Pipe
     loop: str = ""
-    cpu_ns: int = 0
-    run_delay_ns: int = 0
+    usage: Usage = field(default_factory=Usage)
     last_heard_s: float = field(default_factory=time.monotonic)
 
 
@@ -133,7 +132,7 @@ class Coordinator:
     def drivers(self) -> tuple[DriverFacts, ...]:
         """Where the workers ran, and the CPU time that each has used."""
         return tuple(
-            DriverFacts(host=socket.gethostname(), worker=w.number, cpu_s=w.cpu_ns / NS, loop=w.loop)
+            DriverFacts(host=socket.gethostname(), worker=w.number, cpu_s=w.usage.cpu_ns / NS, loop=w.loop)
             for w in self._workers
         )
 
@@ -187,8 +186,10 @@ class Coordinator:
         if self._cancel_requests:
             raise Cancelled(())
         start_ns = clock_ns() + _START_DELAY_NS
-        run_delay_ns = {worker.number: worker.run_delay_ns for worker in taking_part}
-        running = _RunningStep(step, measurements, observe, Watch(start_ns, run_delay_ns, stolen_s()))
+        watch = Watch(start_ns, {worker.number: worker.usage for worker in taking_part}, stolen_s())
+        running = _RunningStep(step, measurements, observe, watch)
+        for task in measurements.values():
+            task.step_start_ns = start_ns
         first = RunStep(number, start_ns, running.next_tasks())
         for worker in taking_part:
             self._send(worker, first)
@@ -209,7 +210,7 @@ class Coordinator:
                 raise RaceError(f"load workers {sorted(waiting)} did not get ready in {_READY_TIMEOUT_S:.0f} s")
             for worker, message in self._receive(workers):
                 if isinstance(message, Hello):
-                    worker.loop, worker.run_delay_ns = message.loop, message.run_delay_ns
+                    worker.loop, worker.usage = message.loop, message.usage
                     if message.error is not None and message.step in (None, number):
                         raise message.error
                     if message.step == number:
@@ -231,7 +232,7 @@ class Coordinator:
         while not running.ended and time.monotonic() < deadline:
             for worker, message in self._receive(left):
                 if isinstance(message, Tick):
-                    worker.cpu_ns = message.cpu_ns
+                    worker.usage = message.usage
                     self._ledger.enter(message.ledger)
                     running.take(worker.number, message)
                     error = error or message.failure
@@ -349,7 +350,7 @@ class _RunningStep:
 
     def take(self, worker: int, tick: Tick) -> None:
         """Merge a tick."""
-        self.watch.tick(worker, tick.run_delay_ns, tick.loop_lag_ns)
+        self.watch.tick(worker, tick.usage, tick.loop_lag_ns)
         for seconds in tick.tasks:
             for second in self._measurements[seconds.task].add(worker, seconds):
                 self._observe(seconds.task, second)
