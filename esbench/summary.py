@@ -14,7 +14,7 @@ from typing import Any
 from esbench.record import PERCENTILES, Check, RaceRecord, TaskResult
 
 HIGHER, LOWER, NEITHER = "higher", "lower", ""
-_OF_THE_HOST = ("run-delay", "steal", "loop-lag")
+_OF_THE_DRIVER = ("driver-cpu", "run-delay", "steal", "loop-lag")
 _NAMED_AT_MOST = 4
 _SUMMARY_PERCENTILES = tuple(f"p{value:g}" for value in PERCENTILES if value != 95)
 
@@ -152,7 +152,7 @@ def _task_notices(task: TaskResult, label: str) -> Iterator[Notice]:
     if task.include_in_reporting and task.throughput.mean is None:
         yield Notice(f"{label}: nothing was completed in its measurement window, so it has no throughput")
     for check in task.checks:
-        if check.level != "ok" and check.name not in _OF_THE_HOST:
+        if check.level != "ok" and check.name not in _OF_THE_DRIVER:
             yield Notice(f"{label}: {_sentence(check)}", check.level == "unusable")
     if len(task.error_kinds) == 1 and any(check.name == "errors" for check in task.checks):
         return  # the check has told it
@@ -162,8 +162,8 @@ def _task_notices(task: TaskResult, label: str) -> Iterator[Notice]:
 
 
 def _shared_notices(record: RaceRecord) -> Iterator[Notice]:
-    """What the driver's host did to many tasks is said once, with its worst figure."""
-    for name in _OF_THE_HOST:
+    """How the driver and its host fared in many tasks is said once, with the worst figure."""
+    for name in _OF_THE_DRIVER:
         found = [
             (check, task_label(record, task))
             for task in reported_tasks(record)

@@ -193,7 +193,15 @@ def _drift(figures: TaskFigures) -> Iterator[Check]:
 
 
 def _host(figures: TaskFigures, workers: WorkerHealth) -> Iterator[Check]:
-    """What the driver's host did to the workers while the task's step ran."""
+    """How the workers fared while the task's step ran, and what their host did to them."""
+    if workers.cpu_ratio > 0.9:
+        yield Check(
+            "driver-cpu",
+            WARNING,
+            f"a load worker used {workers.cpu_ratio:.0%} of a CPU: what it measured is as slow as the driver",
+            "add workers, or ask for less: fewer clients, a lower rate",
+            workers.cpu_ratio,
+        )
     if workers.run_delay_ratio > 0.05:
         yield Check(
             "run-delay",

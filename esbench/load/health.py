@@ -9,14 +9,23 @@ NS = 1_000_000_000
 
 
 @dataclass(frozen=True)
+class Usage:
+    """What a process has had of its CPUs since it began: time in which it ran, and in which it could have."""
+
+    cpu_ns: int = 0
+    run_delay_ns: int = 0
+
+
+@dataclass(frozen=True)
 class WorkerHealth:
     """The driver's own state while a task ran; ratios are of the time, each of the worker or CPU that fared worst.
 
-    `run_delay_ratio`: runnable, and not running. `steal_ratio`: a CPU that workers may run on was taken away by the
-    hypervisor. `loop_lag_ratio`: the event loop was late, counted once a second with that second's worst;
-    `loop_lag_ms` is the worst of all.
+    `cpu_ratio`: of one CPU. `run_delay_ratio`: runnable, and not running. `steal_ratio`: a CPU that workers may run on
+    was taken away by the hypervisor. `loop_lag_ratio`: the event loop was late, counted once a second with that
+    second's worst; `loop_lag_ms` is the worst of all.
     """
 
+    cpu_ratio: float = 0.0
     run_delay_ratio: float = 0.0
     steal_ratio: float = 0.0
     loop_lag_ratio: float = 0.0
@@ -27,19 +36,19 @@ class WorkerHealth:
 class Watch:
     """Follows the workers of one step from `start_ns` on.
 
-    `run_delay_ns` (by worker) and `stolen_s` (by CPU) are running totals as they were then.
+    `before` (by worker) and `stolen_s` (by CPU) are running totals as they were then.
     """
 
     start_ns: int
-    run_delay_ns: Mapping[int, int]
+    before: Mapping[int, Usage]
     stolen_s: Mapping[int, float]
-    _run_delay_ns: dict[int, int] = field(default_factory=dict)
+    _usage: dict[int, Usage] = field(default_factory=dict)
     _loop_lag_ns: dict[int, int] = field(default_factory=dict)
     _worst_loop_lag_ns: int = 0
 
-    def tick(self, worker: int, run_delay_ns: int, loop_lag_ns: int) -> None:
-        """A worker's run delay so far, and its worst loop lag since it was last heard."""
-        self._run_delay_ns[worker] = run_delay_ns
+    def tick(self, worker: int, usage: Usage, loop_lag_ns: int) -> None:
+        """What a worker has used so far, and its worst loop lag since it was last heard."""
+        self._usage[worker] = usage
         self._loop_lag_ns[worker] = self._loop_lag_ns.get(worker, 0) + loop_lag_ns
         self._worst_loop_lag_ns = max(self._worst_loop_lag_ns, loop_lag_ns)
 
@@ -48,10 +57,11 @@ class Watch:
         elapsed_ns = now_ns - self.start_ns
         if elapsed_ns < NS:
             return WorkerHealth()
-        delays_ns = [total - self.run_delay_ns.get(worker, total) for worker, total in self._run_delay_ns.items()]
+        used = [(self.before.get(worker, usage), usage) for worker, usage in self._usage.items()]
         stolen = [total - self.stolen_s[cpu] for cpu, total in stolen_s.items() if cpu in self.stolen_s]
         return WorkerHealth(
-            run_delay_ratio=max(delays_ns, default=0) / elapsed_ns,
+            cpu_ratio=max((now.cpu_ns - then.cpu_ns for then, now in used), default=0) / elapsed_ns,
+            run_delay_ratio=max((now.run_delay_ns - then.run_delay_ns for then, now in used), default=0) / elapsed_ns,
             steal_ratio=max(stolen, default=0.0) * NS / elapsed_ns,
             loop_lag_ratio=max(self._loop_lag_ns.values(), default=0) / elapsed_ns,
             loop_lag_ms=self._worst_loop_lag_ns / 1e6,

@@ -213,7 +213,7 @@ class TaskMeasurements:
         return Throughput(self.unit, mean, statistics.median(rates), min(rates), max(rates))
 
     def _rates(self, window: Window, inside_warmup: bool) -> list[float]:
-        """Units in each whole second of the window: all of them, or the measured ones of a task that ends by numbers."""
+        """Units in each whole second of the window: all of them, or measured ones where the task ends by numbers."""
         by_time = self.task.is_time_based or self.task.schedule.stages or inside_warmup
         phases = (False, True) if by_time else (False,)
         return [

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from esbench.client_options import ClientOptions, Host
 from esbench.dialect import Dialect
 from esbench.errors import EsbenchError
+from esbench.load.health import Usage
 from esbench.load.recorder import Second
 from esbench.model import Corpus, Index, Task, Variable
 from esbench.operations.base import Ledger
@@ -23,7 +24,7 @@ ABORT_DRAIN_S = 0.5  # for requests in flight after a failure: the race is over 
 class Hello:
     """Worker -> coordinator: ready; with `step`, ready to run that step. `error` says why it is not.
 
-    `run_delay_ns`: as in a tick.
+    `usage`: of the process, so far.
     """
 
     worker: int
@@ -31,7 +32,7 @@ class Hello:
     loop: str
     step: int | None = None
     error: EsbenchError | None = None
-    run_delay_ns: int = 0
+    usage: Usage = field(default_factory=Usage)
 
 
 @dataclass(frozen=True)
@@ -121,16 +122,14 @@ class TaskEnd:
 class Tick:
     """Worker -> coordinator, once a second and at the end of a task.
 
-    `cpu_ns` and `run_delay_ns` (time spent runnable but not running) are totals of the process; `loop_lag_ns` is the
-    worst lateness of the event loop since the last tick.
+    `usage` is of the process, so far; `loop_lag_ns` is the worst lateness of the event loop since the last tick.
     """
 
     worker: int
     step: int
     tasks: tuple[TaskSeconds, ...]
     ended: tuple[TaskEnd, ...]
-    cpu_ns: int
-    run_delay_ns: int
+    usage: Usage
     loop_lag_ns: int
     ledger: Ledger = field(default_factory=Ledger)
     failure: EsbenchError | None = None

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import random
 import signal
 import socket
 import sys
@@ -25,6 +24,7 @@ from esbench.alarm import Alarm
 from esbench.errors import ClusterError, EsbenchError, RaceError, TrackError
 from esbench.load.client import Client, Route, ScriptClient, TemplateClient
 from esbench.load.failures import Failures
+from esbench.load.health import Usage
 from esbench.load.loops import ClosedLoop, Length, OpenLoop, TaskLoop
 from esbench.load.messages import (
     ABORT_DRAIN_S,
@@ -39,7 +39,7 @@ from esbench.load.messages import (
     Tick,
 )
 from esbench.load.recorder import Recorder
-from esbench.load.schedule import arrivals, measured_period_s
+from esbench.load.schedule import arrival_seed, arrivals, measured_period_s
 from esbench.load.transport import clock_ns, header_lines
 from esbench.model import Task
 from esbench.operations import builtin_operations
@@ -82,7 +82,7 @@ class TaskShare:
         if task.schedule.is_open:
             due = arrivals(
                 task.schedule,
-                seed=random.Random(f"{seed}/{task.name}").getrandbits(63),
+                seed=arrival_seed(seed, task.name),
                 clients=task.clients,
                 slots=self.assignment.slots,
                 per_request=self.assignment.per_request,
@@ -208,7 +208,7 @@ class Worker:
 
     def _hello(self, step: int | None = None, error: EsbenchError | None = None) -> None:
         kind = type(asyncio.get_running_loop()).__module__.partition(".")[0]
-        self._send(Hello(self._number, os.getpid(), kind, step, error, _run_delay_ns()))
+        self._send(Hello(self._number, os.getpid(), kind, step, error, _usage()))
 
     # A step
 
@@ -361,8 +361,7 @@ class Worker:
             step=self._prepared.step,
             tasks=tuple(share.take_seconds(far_ns if share.ended else now_ns) for share in running if share.begun),
             ended=tuple(share.take_end() for share in ended),
-            cpu_ns=time.process_time_ns(),
-            run_delay_ns=_run_delay_ns(),
+            usage=_usage(),
             loop_lag_ns=self._loop_lag_ns,
             ledger=self._take_ledger() if ended else Ledger(),
             failure=self._failure,
@@ -431,12 +430,13 @@ def _internal(error: object, doing: str) -> EsbenchError:
     )
 
 
-def _run_delay_ns() -> int:
-    """How long this process was runnable but not running (Linux: /proc/self/schedstat); 0 elsewhere."""
+def _usage() -> Usage:
+    """What this process has used; how long it was runnable but not running Linux tells (/proc/self/schedstat)."""
     try:
-        return int(Path("/proc/self/schedstat").read_text().split()[1])
+        run_delay_ns = int(Path("/proc/self/schedstat").read_text().split()[1])
     except (OSError, IndexError, ValueError):
-        return 0
+        run_delay_ns = 0
+    return Usage(time.process_time_ns(), run_delay_ns)
 
 
 def main() -> None:
