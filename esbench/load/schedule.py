@@ -102,6 +102,11 @@ def poisson(seed: int) -> Iterator[float]:
         yield total
 
 
+def arrival_seed(race_seed: int, task: str) -> int:
+    """The seed of a task's arrivals: the same in every worker, another one for each task."""
+    return random.Random(f"{race_seed}/{task}").getrandbits(63)
+
+
 ArrivalProcess = Callable[[int], Iterator[float]]
 
 
