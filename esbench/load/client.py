@@ -19,6 +19,7 @@ from esbench.load.failures import Failures
 from esbench.load.recorder import TIMEOUT, Recorder
 from esbench.load.transport import Connection, clock_ns, connect
 from esbench.operations.base import ClientProgram, Exhausted, Reply, RequestBytes, RequestFailed, Script, Verdict
+from esbench.track.compression import GZIP_HEADER, compressed, is_encoded
 
 NS = 1_000_000_000
 _RECONNECT_PAUSE_S = 0.1  # doubled up to 1 s, so that a dead server is not hammered
@@ -38,7 +39,7 @@ class Loop(Protocol):
 class Route:
     """How a client reaches its host. `headers` are the header lines of each of its requests.
 
-    `failures` keeps the examples of all clients of its task.
+    `failures` keeps the examples of all clients of its task; `compress`: bodies that scripts send are sent as gzip.
     """
 
     host: Host
@@ -46,6 +47,7 @@ class Route:
     headers: bytes
     timeout_s: float
     failures: Failures = field(default_factory=Failures)
+    compress: bool = False
 
 
 class Client:
@@ -314,6 +316,9 @@ class ScriptClient(Client):
             data = body if isinstance(body, bytes) else json.dumps(body).encode()
             if "content-type" not in {name.lower() for name in headers}:
                 lines.append(b"Content-Type: application/json\r\n")
+        if data and self._route.compress and not is_encoded(headers):
+            data = compressed(data)
+            lines.append(GZIP_HEADER)
         if data or method in ("POST", "PUT"):
             lines.append(b"Content-Length: %d\r\n" % len(data))
         return b"".join([*lines, b"\r\n", data])

@@ -245,6 +245,7 @@ class Worker:
             stripes=assignment.stripes,
             before=message.ledger,
             ledger=self._ledger,
+            compress=target.options.http_compress,
         )
         kind = self._operations.get(task.operation.type)
         program = kind.compile(context)
@@ -256,7 +257,7 @@ class Worker:
         clients: list[Client] = []
         for slot in assignment.slots:
             host = target.hosts[slot % len(target.hosts)]
-            route = Route(host, tls, header_lines(host, target.options), timeout_s, failures)
+            route = Route(host, tls, header_lines(host, target.options), timeout_s, failures, target.options.http_compress)
             compiled = program.client(slot, route.headers)
             if isinstance(compiled, Script):
                 clients.append(ScriptClient(slot, route, compiled))

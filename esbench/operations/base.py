@@ -205,6 +205,7 @@ class TaskContext:
     stripes: int
     before: Ledger
     ledger: Ledger
+    compress: bool = False  # request bodies, by gzip
 
     @property
     def params(self) -> Mapping[str, Any]:

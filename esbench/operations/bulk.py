@@ -22,6 +22,7 @@ from esbench.operations.base import (
 )
 from esbench.operations.programs import common_headers, refuse
 from esbench.operations.replies import judge_bulk
+from esbench.track.compression import GZIP_HEADER, compressed, is_encoded
 from esbench.track.templates import plain
 from esbench.track.variables import loaded_key
 
@@ -142,12 +143,12 @@ class BulkClientProgram:
         acknowledge: Callable[[str, int], None],
     ) -> None:
         self._acknowledge = acknowledge
+        self._compress = context.compress and not is_encoded(common_headers(context.params))
         self._heads = {index: self._head(context, index, headers) for index in indices}
         self._slices = slices
         self.exchanges = (Exchange("", self._render, self._judge),)
 
-    @staticmethod
-    def _head(context: TaskContext, index: str, headers: bytes) -> bytes:
+    def _head(self, context: TaskContext, index: str, headers: bytes) -> bytes:
         params = context.params
         query = {key: plain(params[key]) for key in ("pipeline", "refresh", "timeout") if params.get(key) is not None}
         path = context.dialect.bulk_path(index) + (f"?{urlencode(query)}" if query else "")
@@ -156,20 +157,24 @@ class BulkClientProgram:
             f"POST {path} HTTP/1.1\r\n".encode()
             + headers
             + own.encode("latin-1")
+            + (GZIP_HEADER if self._compress else b"")
             + b"Content-Type: application/x-ndjson\r\nContent-Length: "
         )
 
-    def draw(self) -> tuple[str, memoryview, int]:
+    def draw(self) -> tuple[str, bytes | memoryview, int]:
         piece = next(self._slices, None)
         if piece is None:
             raise Exhausted
+        if self._compress:
+            index, body, documents = piece
+            return index, compressed(body), documents
         return piece
 
-    def _render(self, piece: tuple[str, memoryview, int]) -> Sequence[bytes | memoryview]:
+    def _render(self, piece: tuple[str, bytes | memoryview, int]) -> Sequence[bytes | memoryview]:
         index, body, _ = piece
         return (b"%b%d\r\n\r\n" % (self._heads[index], len(body)), body)
 
-    def _judge(self, status: int, body: bytes, piece: tuple[str, memoryview, int]) -> Verdict:
+    def _judge(self, status: int, body: bytes, piece: tuple[str, bytes | memoryview, int]) -> Verdict:
         verdict = judge_bulk(status, body, piece[2])
         self._acknowledge(piece[0], int(verdict.units))
         return verdict

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from esbench.errors import TrackError
-from esbench.operations.base import Exchange, OperationType, Reply, Script, Session, TaskContext, Verdict
+from esbench.operations.base import (
+    ClientProgram,
+    Exchange,
+    OperationType,
+    Reply,
+    RequestBytes,
+    Script,
+    Session,
+    TaskContext,
+    Verdict,
+)
 from esbench.track.templates import Draw, Layout, RequestTemplate
 from esbench.track.variables import SequenceSource, Source, SourceContext, make_sources
 
@@ -32,6 +43,7 @@ class TemplateProgram:
         self, context: TaskContext, requests: Sequence[Request], given: Mapping[str, Source] | None = None
     ) -> None:
         self._requests = requests
+        self._context = context
         self._ledger = context.ledger
         self._layout = Layout(slot for request in requests for slot in request.template.slots)
         given = given or {}
@@ -51,14 +63,19 @@ class TemplateProgram:
         """Templates wait for nothing."""
         return 0
 
-    def client(self, slot: int, headers: bytes) -> TemplateClientProgram:
-        return TemplateClientProgram(
+    def client(self, slot: int, headers: bytes) -> ClientProgram:
+        program = TemplateClientProgram(
             self._sources,
             [
-                Exchange(request.name, request.template.bind(self._layout, headers), request.judge)
+                Exchange(
+                    request.name, request.template.bind(self._layout, headers, self._context.compress), request.judge
+                )
                 for request in self._requests
             ],
         )
+        if self._context.compress and not any(source.at_send for source in self._sources):
+            return RenderedAhead(program)
+        return program
 
     def close(self) -> None:
         for name, source in zip(self._layout.variables, self._sources, strict=True):
@@ -72,15 +89,28 @@ class TemplateClientProgram:
     def __init__(self, sources: Sequence[Source], exchanges: Sequence[Exchange]) -> None:
         late = [(number, source) for number, source in enumerate(sources) if source.at_send]
         self.exchanges = exchanges if not late else [_with_late_draws(exchanges[0], late), *exchanges[1:]]
-        draws: list[Callable[[], Sequence[bytes]]] = [
-            _not_yet if source.at_send else source.draw for source in sources
-        ]
+        draws: list[Callable[[], Sequence[bytes]]] = [_not_yet if source.at_send else source.draw for source in sources]
         if late:
             self.draw: Callable[[], Draw] = lambda: [draw() for draw in draws]
         elif draws:  # zip makes a tuple of one draw of each, without a Python frame
             self.draw = zip(*(iter(draw, None) for draw in draws), strict=False).__next__
         else:
             self.draw = _not_yet
+
+
+class RenderedAhead:
+    """The requests of a program, rendered when they are drawn: to compress a body must not make a request late."""
+
+    def __init__(self, program: ClientProgram) -> None:
+        self._program = program
+        self.exchanges = [
+            Exchange(exchange.name, itemgetter(number), exchange.judge)
+            for number, exchange in enumerate(program.exchanges)
+        ]
+
+    def draw(self) -> list[RequestBytes]:
+        drawn = self._program.draw()
+        return [exchange.render(drawn) for exchange in self._program.exchanges]
 
 
 def _not_yet() -> tuple[()]:

@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 from esbench.errors import TrackError
+from esbench.track.compression import GZIP_HEADER, compressed, is_encoded
 
 _SLOT = re.compile(r"\$\[\[\s*([A-Za-z_][\w-]*)(?:\.([\w.-]+))?\s*\]\]")
 # a slot that is a whole JSON string, but no key of an object: keys stay strings
@@ -214,12 +215,19 @@ class RequestTemplate:
         return cls(method.upper(), tuple(target), tuple(lines), None if body is None else tuple(parse_body(body)))
 
     @property
+    def _is_encoded(self) -> bool:
+        lines = [part.partition(b":")[0].decode() for part in self.headers if isinstance(part, bytes)]
+        return is_encoded(lines)
+
+    @property
     def slots(self) -> tuple[Slot, ...]:
         parts = (*self.target, *self.headers, *(self.body or ()))
         return tuple(part for part in parts if isinstance(part, Slot))
 
-    def bind(self, layout: Layout, connection_headers: bytes) -> Callable[[Draw], Sequence[bytes]]:
-        """The request as a function of a draw, for a connection with these header lines."""
+    def bind(
+        self, layout: Layout, connection_headers: bytes, compress: bool = False
+    ) -> Callable[[Draw], Sequence[bytes]]:
+        """The request as a function of a draw, for a connection with these header lines; with a body of gzip."""
         head: list[Part] = [self.method.encode() + b" ", *self.target, b" HTTP/1.1\r\n", connection_headers]
         head += self.headers
         body = self.body
@@ -227,14 +235,20 @@ class RequestTemplate:
             if self.method in ("POST", "PUT"):
                 head.append(b"Content-Length: 0\r\n")
             return _joiner([*head, b"\r\n"], layout)
+        compress = compress and not self._is_encoded
+        if compress:
+            head.append(GZIP_HEADER)
         if not any(isinstance(part, Slot) for part in body):
             constant = b"".join(part for part in body if isinstance(part, bytes))
+            constant = compressed(constant) if compress else constant
             return _joiner([*head, b"Content-Length: %d\r\n\r\n" % len(constant), constant], layout)
         render_head = _joiner([*head, b"Content-Length: "], layout)
         render_body = _joiner(list(body), layout)
 
         def render(draw: Draw) -> Sequence[bytes]:
             content = render_body(draw)[0]
+            if compress:
+                content = compressed(content)
             return (b"%b%d\r\n\r\n%b" % (render_head(draw)[0], len(content), content),)
 
         return render
