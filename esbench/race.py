@@ -59,6 +59,7 @@ class RaceOptions:
     user_tags: Mapping[str, str] = field(default_factory=dict)
     test_mode: bool = False
     abort_on_error: bool = True
+    max_error_ratio: float | None = None  # of each task's requests; instead of abort_on_error
     workers: int = 1
     seed: int = 1
     hosts: tuple[Host, ...] = ()  # none: an embedded node
@@ -88,6 +89,7 @@ def run(options: RaceOptions, operations: Registry[OperationType], progress: Pro
                 operations,
                 log=folder.logs / "worker.log",
                 abort_on_error=options.abort_on_error,
+                max_error_ratio=options.max_error_ratio,
                 seed=options.seed,
                 race_id=options.race_id,
             )

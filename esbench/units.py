@@ -78,6 +78,20 @@ def parse_size(value: object, where: str = "") -> int:
     return int(number * _BYTES[key or "b"])
 
 
+def parse_ratio(value: str, where: str = "") -> float:
+    """A part of a whole, 0 to 1, from text: "1%", "0.01"; a bare 1 or more is taken for a forgotten %."""
+    text = value.strip()
+    is_percent = text.endswith("%")
+    number, unit = _split(text.removesuffix("%"), where, "a ratio", 'say "1%" or 0.01')
+    if unit:
+        raise UsageError(f'"{value}" is not a ratio', where=where, hint='say "1%" or 0.01')
+    if is_percent and number <= 100:
+        return number / 100
+    if number < 1:
+        return number
+    raise UsageError(f'"{value}" is not a part of a whole', where=where, hint=f'say "{min(number, 100):g}%"')
+
+
 def _split(value: object, where: str, what: str, hint: str) -> tuple[float, str]:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise UsageError(f"{value!r} is not {what}", where=where, hint=hint)

@@ -37,7 +37,8 @@ DEFAULT_HEAP = "512m"
 @click.option("--race-id", help="The race's id; made up otherwise.")
 @click.option("--user-tags", default="", metavar="TAGS", help="k:v,k2:v2 kept in the record.")
 @click.option("--test-mode", is_flag=True, help="Everything small and quick; the figures mean nothing.")
-@click.option("--on-error", type=click.Choice(["abort", "continue"]), default="abort", show_default=True)
+@click.option("--on-error", type=click.Choice(["abort", "continue"]), help="A failed request: abort unless said so.")
+@click.option("--max-error-rate", metavar="RATIO", help="Race on until more of a task's requests fail: 1%, 0.01.")
 @click.option("--strict", is_flag=True, help="A failed check makes the exit status 1.")
 @click.option("--workers", type=click.IntRange(min=1), help="Load worker processes; half of the cores otherwise.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of arrivals and draws.")
@@ -84,12 +85,17 @@ def _options(flags: dict[str, Any]) -> Any:
     from esbench.race import RaceOptions
     from esbench.store import check_race_id, new_race_id
     from esbench.track.loader import find_track
-    from esbench.units import parse_size
+    from esbench.units import parse_ratio, parse_size
 
     if flags["track"] and flags["track_path"]:
         raise UsageError("--track and --track-path exclude each other")
     if flags["include_tasks"] and flags["exclude_tasks"]:
         raise UsageError("--include-tasks and --exclude-tasks exclude each other")
+    max_error_ratio = None
+    if flags["max_error_rate"] is not None:
+        if flags["on_error"] == "abort":
+            raise UsageError("--max-error-rate races on below it, and --on-error=abort does not: give one of them")
+        max_error_ratio = parse_ratio(flags["max_error_rate"], "--max-error-rate")
     _check_pipeline(flags)
     path = find_track(flags["track"], flags["track_path"])
     client_options = ClientOptions.from_mapping(parse_mapping(flags["client_options"], "--client-options"))
@@ -106,7 +112,8 @@ def _options(flags: dict[str, Any]) -> Any:
         exclude_tasks=parse_list(flags["exclude_tasks"], "--exclude-tasks", [path.parent]),
         user_tags=parse_tags(flags["user_tags"]),
         test_mode=flags["test_mode"],
-        abort_on_error=flags["on_error"] == "abort",
+        abort_on_error=max_error_ratio is None and flags["on_error"] != "continue",
+        max_error_ratio=max_error_ratio,
         workers=flags["workers"] or default_workers(),
         seed=flags["seed"],
         hosts=hosts,

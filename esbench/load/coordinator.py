@@ -80,6 +80,7 @@ class Coordinator:
         *,
         log: Path,
         abort_on_error: bool,
+        max_error_ratio: float | None = None,
         seed: int,
         race_id: str,
         drain_s: float = _DRAIN_S,
@@ -88,6 +89,7 @@ class Coordinator:
         self._count = count
         self._log = log
         self._abort_on_error = abort_on_error
+        self._max_error_ratio = max_error_ratio
         self._seed = seed
         self._race_id = race_id
         self._drain_s = drain_s
@@ -236,6 +238,8 @@ class Coordinator:
                     self._ledger.enter(message.ledger)
                     running.take(worker.number, message)
                     error = error or message.failure
+                    if self._max_error_ratio is not None:
+                        error = error or running.excess(self._max_error_ratio)
                 elif isinstance(message, Hello):
                     error = error or message.error
             for worker in tuple(left):
@@ -359,6 +363,11 @@ class _RunningStep:
             measurements.end(worker, end)
             if measurements.ended:
                 self._ended.add(end.task)
+
+    def excess(self, max_error_ratio: float) -> RaceError | None:
+        """Of the first task in which too many requests have failed."""
+        found = (measurements.excess(max_error_ratio) for measurements in self._measurements.values())
+        return next((error for error in found if error is not None), None)
 
     def results(self, health: WorkerHealth) -> tuple[TaskResult, ...]:
         """The results of all tasks that have begun and ended on every worker."""

@@ -53,6 +53,16 @@ class Failures:
         return Verdict(0, verdict.error, _shortened(redact(verdict.example), _EXAMPLE), evidence=evidence)
 
 
+def sentence(failure: Verdict) -> str:
+    """A failure in one line: its kind, the request as it was sent, the reply's status, and what it says."""
+    text, evidence = failure.error or "", failure.evidence
+    if evidence is not None and evidence.request:
+        text += f" for {evidence.request}"
+        if evidence.status is not None and not text.startswith("HTTP "):
+            text += f" (HTTP {evidence.status})"
+    return f"{text}: {' '.join(failure.example.split())}" if failure.example else text
+
+
 def _credentials(head: bytes) -> Iterator[str]:
     """The secrets that a request's own headers carry."""
     for value in _SECRET_HEADER.findall(head):

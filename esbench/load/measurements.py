@@ -14,8 +14,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from esbench.errors import RaceError
 from esbench.load import drift
 from esbench.load.checks import NEVER_BEGUN, TaskFigures, task_checks
+from esbench.load.failures import sentence
 from esbench.load.health import WorkerHealth
 from esbench.load.histogram import Counts, encode, percentiles_ns, supported
 from esbench.load.messages import TaskEnd, TaskSeconds
@@ -28,6 +30,7 @@ from esbench.record import PERCENTILES, ErrorKind, NamedRequest, Phase, RateStag
 NS = 1_000_000_000
 _FEWEST_SECONDS = 3  # minimum, median and maximum of throughput need so many whole seconds
 _DRIFT_FROM_S = 60.0
+_ENOUGH_REQUESTS = 100  # for a ratio of failures while more are to come
 
 
 @dataclass
@@ -80,6 +83,23 @@ class TaskMeasurements:
     @property
     def ended(self) -> bool:
         return self.workers <= self.ends.keys()
+
+    def excess(self, max_error_ratio: float) -> RaceError | None:
+        """What to say when too many of the task's requests have failed: as soon as there are enough, and at its end."""
+        tallies = [self.warmup, self.measured, *self._open.values()]
+        requests = sum(tally.requests for tally in tallies)
+        failed = sum(tally.errors.total for tally in tallies)
+        if requests < (1 if self.ended else _ENOUGH_REQUESTS) or failed <= max_error_ratio * requests:
+            return None
+        errors = Errors()
+        for tally in tallies:
+            errors.merge(tally.errors)
+        return RaceError(
+            f"{failed:,} of {requests:,} requests failed ({failed / requests:.2%}), most with "
+            f"{sentence(errors.most_frequent)}",
+            where=f'task "{self.task.name}"',
+            hint=f"--max-error-rate={max_error_ratio * 100:g}%",
+        )
 
     def flush(self) -> Iterator[Second]:
         """Close everything: no worker will send more."""

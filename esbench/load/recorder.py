@@ -51,6 +51,12 @@ class Errors:
     def total(self) -> int:
         return sum(self.counts.values())
 
+    @property
+    def most_frequent(self) -> Verdict:
+        """The kind that there is most of, as its first failure."""
+        kind = max(self.counts, key=lambda kind: self.counts[kind])
+        return Verdict(0, kind, self.examples[kind], evidence=self.evidence.get(kind))
+
 
 @dataclass(slots=True)
 class Tally:

@@ -23,7 +23,7 @@ from typing import Any
 from esbench.alarm import Alarm
 from esbench.errors import ClusterError, EsbenchError, RaceError, TrackError
 from esbench.load.client import Client, Route, ScriptClient, TemplateClient
-from esbench.load.failures import Failures
+from esbench.load.failures import Failures, sentence
 from esbench.load.health import Usage
 from esbench.load.loops import ClosedLoop, Length, OpenLoop, TaskLoop
 from esbench.load.messages import (
@@ -319,7 +319,7 @@ class Worker:
             return
         if self._failure is None and verdict.error != "cancelled":
             self._failure = RaceError(
-                _told(verdict),
+                sentence(verdict),
                 where=f'task "{task.name}"',
                 hint="" if verdict.error == ASSERTION_FAILED else "--on-error=continue races on and counts errors",
             )
@@ -407,15 +407,6 @@ class Worker:
             self._tick()
         else:
             self._hello(None, self._failure)
-
-
-def _told(verdict: Verdict) -> str:
-    """A failure in a sentence: its kind, the request as it was sent, the reply's status and what it says."""
-    error, evidence = verdict.error or "", verdict.evidence
-    if evidence is not None and evidence.request:
-        known = evidence.status is None or error.startswith("HTTP ")
-        error += f" for {evidence.request}" if known else f" for {evidence.request} (HTTP {evidence.status})"
-    return f"{error}: {' '.join(verdict.example.split())}" if verdict.example else error
 
 
 def _internal(error: object, doing: str) -> EsbenchError:

@@ -75,7 +75,15 @@ def generated_documents(folder: Path, count: int) -> PreparedDocuments:
 class Driver:
     """A coordinator with its workers, for any number of steps. Use it as a context manager."""
 
-    def __init__(self, folder: Path, *, workers: int = 1, on_error: str = "continue", drain_s: float = 5) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        workers: int = 1,
+        on_error: str = "continue",
+        max_error_ratio: float | None = None,
+        drain_s: float = 5,
+    ) -> None:
         self.log = folder / "worker.log"
         self.seconds: list[tuple[str, Second]] = []
         self.coordinator = Coordinator(
@@ -83,6 +91,7 @@ class Driver:
             builtin_operations(),
             log=self.log,
             abort_on_error=on_error == "abort",
+            max_error_ratio=max_error_ratio,
             seed=1,
             race_id="test",
             drain_s=drain_s,

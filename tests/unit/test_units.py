@@ -15,6 +15,7 @@ from esbench.units import (
     format_number,
     parse_duration,
     parse_rate,
+    parse_ratio,
     parse_size,
 )
 
@@ -169,3 +170,32 @@ def test_numbers_have_about_four_digits(value: float, text: str) -> None:
 def test_a_rate_reads_as_it_is_written() -> None:
     assert str(Rate(1000.0, "docs")) == "1000 docs/s"
     assert parse_rate(str(Rate(0.25, "ops"))) == Rate(0.25, "ops")
+
+
+@pytest.mark.parametrize(
+    ("text", "ratio"),
+    [("1%", 0.01), ("0.01", 0.01), (" 2.5 % ", 0.025), ("0", 0), ("0%", 0), ("100%", 1), (".5", 0.5), ("1e-3", 0.001)],
+)
+def test_a_ratio_is_a_percentage_or_a_fraction(text: str, ratio: float) -> None:
+    assert parse_ratio(text) == pytest.approx(ratio)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("1", 'say "1%"'),
+        ("5", 'say "5%"'),
+        ("120%", 'say "100%"'),
+        ("-1%", 'say "1%" or 0.01'),
+        ("1 percent", 'say "1%" or 0.01'),
+        ("0,5%", 'say "1%" or 0.01'),
+        ("%", 'say "1%" or 0.01'),
+        ("", 'say "1%" or 0.01'),
+        ("nan", 'say "1%" or 0.01'),
+    ],
+)
+def test_a_ratio_that_may_mean_two_things_is_refused(text: str, hint: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_ratio(text, "--max-error-rate")
+    assert caught.value.where == "--max-error-rate"
+    assert caught.value.hint == hint
