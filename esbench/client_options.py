@@ -49,16 +49,25 @@ _REFUSED = {
 
 @dataclass(frozen=True)
 class Host:
-    """One HTTP address of a cluster; `host` is a name or an address, an IPv6 address without brackets."""
+    """One HTTP address of a cluster; `host` is a name or an address, an IPv6 address without brackets.
+
+    `address` is what a name was resolved to. Requests and certificates are about the name all the same.
+    """
 
     host: str
     port: int = DEFAULT_PORT
     scheme: str = "http"
+    address: str = ""
 
     @property
     def url(self) -> str:
         """`http://10.0.0.1:9200`, with brackets around an IPv6 address."""
         return f"{self.scheme}://{self}"
+
+    @property
+    def label(self) -> str:
+        """How people are told of it: `es:9200 (10.0.0.1)` for one address of a name."""
+        return f"{self} ({self.address})" if self.address else str(self)
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"

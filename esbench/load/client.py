@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 from urllib.parse import urlencode
 
-from esbench.client_options import Host
 from esbench.load.failures import Failures
+from esbench.load.hosts import CONNECT_TIMEOUT_S, Hosts
 from esbench.load.recorder import TIMEOUT, Recorder
 from esbench.load.transport import Connection, clock_ns, connect
 from esbench.operations.base import ClientProgram, Exhausted, Reply, RequestBytes, RequestFailed, Script, Verdict
@@ -23,7 +23,6 @@ from esbench.track.compression import GZIP_HEADER, compressed, is_encoded
 
 NS = 1_000_000_000
 _RECONNECT_PAUSE_S = 0.1  # doubled up to 1 s, so that a dead server is not hammered
-_CONNECT_TIMEOUT_S = 5.0
 
 
 class Loop(Protocol):
@@ -37,12 +36,12 @@ class Loop(Protocol):
 
 @dataclass(frozen=True)
 class Route:
-    """How a client reaches its host. `headers` are the header lines of each of its requests.
+    """How a client reaches its cluster. `headers` are the header lines of each of its requests, to whatever host.
 
     `failures` keeps the examples of all clients of its task; `compress`: bodies that scripts send are sent as gzip.
     """
 
-    host: Host
+    hosts: Hosts
     tls: ssl.SSLContext | None
     headers: bytes
     timeout_s: float
@@ -58,20 +57,34 @@ class Client:
         self.free_ns = 0
         self.loop: Loop
         self._route = route
+        self._host = route.hosts.home(slot)
         self._timeout_ns = int(route.timeout_s * NS)
         self._connection: Connection
         self._task: asyncio.Task[None] | None = None
 
     async def connect(self) -> None:
-        """Open the connection; OSError or TimeoutError when the host does not answer."""
-        self._connection = await connect(self, self._route.host, self._route.tls, _CONNECT_TIMEOUT_S)
+        """Open a connection to the client's host, or while that is lost to another one; RequestFailed without one."""
+        route = self._route
+        self._drop_connection()
+        self._host = host = route.hosts.choose(self.slot)
+        try:
+            self._connection = await connect(self, host, route.tls, min(CONNECT_TIMEOUT_S, route.timeout_s))
+        except (OSError, TimeoutError) as error:
+            reason = str(error) or type(error).__name__
+            route.hosts.lose(host, reason)
+            raise RequestFailed("connection refused", f"{host.label}: {reason}") from error
+
+    def return_home(self) -> None:
+        """Use the client's own host from its next request on, if that is back and another one is used now."""
+        if self._host != self._route.hosts.choose(self.slot):
+            self._connection.retire()
 
     def sweep(self, now_ns: int) -> None:
         """Fail the request in flight when its time is over."""
         connection = self._connection
         if connection.in_flight and now_ns >= connection.deadline_ns:
             allowed_s = (connection.deadline_ns - connection.sent_ns) / NS
-            connection.fail(TIMEOUT, f"no reply from {self._route.host} within {allowed_s:g} s")
+            connection.fail(TIMEOUT, f"no reply from {self._host.label} within {allowed_s:g} s")
 
     def give_up(self, kind: str, detail: str) -> None:
         """Fail now what is in flight."""
@@ -81,6 +94,9 @@ class Client:
     def close(self) -> None:
         if self._task is not None:
             self._task.cancel()
+        self._drop_connection()
+
+    def _drop_connection(self) -> None:
         if hasattr(self, "_connection"):
             self._connection.close()
 
@@ -103,13 +119,12 @@ class Client:
 
     async def _send_anew(self, render: Callable[[], RequestBytes], timeout_ns: int) -> None:
         """Send on a new connection; RequestFailed when there is none."""
-        try:
-            await self.connect()
-        except (OSError, TimeoutError) as error:
-            reason = str(error) or type(error).__name__
-            raise RequestFailed("connection refused", f"{self._route.host}: {reason}") from error
+        await self.connect()
         if not (self._connection.usable and self._connection.send(render(), timeout_ns)):
-            raise RequestFailed("connection lost", f"{self._route.host} closed it as soon as it was open")
+            reason = "closed the connection as soon as it was open"
+            self._route.hosts.lose(self._host, reason)
+            raise RequestFailed("connection lost", f"{self._host.label} {reason}")
+        self.return_home()  # which may have been back while this connection was opened
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         self._task = asyncio.get_running_loop().create_task(work)
@@ -222,9 +237,10 @@ class TemplateClient(Client):
             await self._send_anew(lambda: self._exchange.render(self._drawn), self._timeout_ns)
         except RequestFailed as failure:
             self._record_failure(clock_ns(), Verdict(0, failure.kind, failure.detail))
-            self._pausing = True
-            await asyncio.sleep(self._pause_s)
-            self._pause_s = min(1.0, self._pause_s * 2)
+            if self._route.hosts.none_left:
+                self._pausing = True
+                await asyncio.sleep(self._pause_s)
+                self._pause_s = min(1.0, self._pause_s * 2)
             self._free()
         else:
             self._pause_s = _RECONNECT_PAUSE_S

@@ -21,10 +21,18 @@ ABORT_DRAIN_S = 0.5  # for requests in flight after a failure: the race is over 
 
 
 @dataclass(frozen=True)
+class Loss:
+    """Since when a host cannot be reached, and what a connection to it failed with."""
+
+    since_ns: int
+    reason: str
+
+
+@dataclass(frozen=True)
 class Hello:
     """Worker -> coordinator: ready; with `step`, ready to run that step. `error` says why it is not.
 
-    `usage`: of the process, so far.
+    `usage`: of the process, so far. `lost`: the hosts that it cannot reach now, by name.
     """
 
     worker: int
@@ -33,6 +41,7 @@ class Hello:
     step: int | None = None
     error: EsbenchError | None = None
     usage: Usage = field(default_factory=Usage)
+    lost: Mapping[str, Loss] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -98,9 +107,13 @@ class RunStep:
 
 @dataclass(frozen=True)
 class TaskSeconds:
-    """Closed seconds of a task. After `closed_until` no earlier second of it will come from this worker."""
+    """Closed seconds of a task that began at `start_ns`.
+
+    After `closed_until` no earlier second of it will come from this worker.
+    """
 
     task: str
+    start_ns: int
     seconds: tuple[Second, ...]
     closed_until: int
 
@@ -120,9 +133,10 @@ class TaskEnd:
 
 @dataclass(frozen=True)
 class Tick:
-    """Worker -> coordinator, once a second and at the end of a task.
+    """Worker -> coordinator, once a second, at the end of a task, and when a host is lost or back.
 
     `usage` is of the process, so far; `loop_lag_ns` is the worst lateness of the event loop since the last tick.
+    `lost`: the hosts that it cannot reach now, by name.
     """
 
     worker: int
@@ -133,6 +147,7 @@ class Tick:
     loop_lag_ns: int
     ledger: Ledger = field(default_factory=Ledger)
     failure: EsbenchError | None = None
+    lost: Mapping[str, Loss] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

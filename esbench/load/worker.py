@@ -12,9 +12,10 @@ import gc
 import os
 import signal
 import socket
+import ssl
 import sys
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
@@ -25,15 +26,18 @@ from esbench.errors import ClusterError, EsbenchError, RaceError, TrackError
 from esbench.load.client import Client, Route, ScriptClient, TemplateClient
 from esbench.load.failures import Failures, sentence
 from esbench.load.health import Usage
+from esbench.load.hosts import Hosts
 from esbench.load.loops import ClosedLoop, Length, OpenLoop, TaskLoop
 from esbench.load.messages import (
     ABORT_DRAIN_S,
     Assignment,
     Hello,
+    Loss,
     Message,
     Prepare,
     RunStep,
     Stop,
+    Target,
     TaskEnd,
     TaskSeconds,
     Tick,
@@ -43,14 +47,15 @@ from esbench.load.schedule import arrival_seed, arrivals, measured_period_s
 from esbench.load.transport import clock_ns, header_lines
 from esbench.model import Task
 from esbench.operations import builtin_operations
-from esbench.operations.base import Ledger, OperationType, Program, Script, TaskContext, Verdict
+from esbench.operations.base import Ledger, OperationType, Program, RequestFailed, Script, TaskContext, Verdict
 from esbench.operations.indices import ASSERTION_FAILED
 from esbench.redaction import Redactor
 from esbench.registry import Registry
-from esbench.units import parse_duration
+from esbench.units import format_duration, parse_duration
 
 NS = 1_000_000_000
 _SWEEP_S = 0.05
+_RETRY_S = 0.1  # while a step that begins has no host
 
 
 class TaskShare:
@@ -119,7 +124,7 @@ class TaskShare:
         seconds = tuple(self.recorder.closed_seconds(now_ns))
         for second in seconds:
             second.tally.backlog = self.loop.backlog
-        return TaskSeconds(self.task.name, seconds, closed_until=(now_ns - self.start_ns) // NS)
+        return TaskSeconds(self.task.name, self.start_ns, seconds, closed_until=(now_ns - self.start_ns) // NS)
 
     def take_end(self) -> TaskEnd:
         self.reported_end = True
@@ -157,6 +162,7 @@ class Worker:
         self._operations = operations
         self._prepared: Prepare
         self._shares: list[TaskShare] = []
+        self._hosts: Hosts | None = None
         self._ledger = Ledger()
         self._running = False
         self._alarms: set[Alarm] = set()
@@ -181,6 +187,8 @@ class Worker:
             task.cancel()
         for share in self._shares:
             share.close()
+        if self._hosts is not None:
+            self._hosts.close()
 
     def _read(self) -> None:
         try:
@@ -208,7 +216,43 @@ class Worker:
 
     def _hello(self, step: int | None = None, error: EsbenchError | None = None) -> None:
         kind = type(asyncio.get_running_loop()).__module__.partition(".")[0]
-        self._send(Hello(self._number, os.getpid(), kind, step, error, _usage()))
+        self._send(Hello(self._number, os.getpid(), kind, step, error, _usage(), self._lost()))
+
+    # Hosts
+
+    def _hosts_of(self, target: Target) -> Hosts:
+        """The hosts of the cluster as this worker knows them: what was lost in one step still is in the next one."""
+        if self._hosts is not None and self._hosts.all == target.hosts:
+            return self._hosts
+        if self._hosts is not None:
+            self._hosts.close()
+        self._hosts = Hosts(target.hosts, target.options, lost=self._tick_if_running, back=self._host_is_back)
+        return self._hosts
+
+    def _lost(self) -> Mapping[str, Loss]:
+        return self._hosts.lost if self._hosts is not None else {}
+
+    def _host_is_back(self) -> None:
+        for share in self._shares:
+            if not share.ended:
+                for client in share.clients:
+                    client.return_home()
+        self._tick_if_running()
+
+    async def _connect(self, client: Client, hosts: Hosts, message: Prepare) -> None:
+        """Connect a client to its host; where the race goes on after errors, to whatever host there is."""
+        while True:
+            try:
+                await client.connect()
+            except RequestFailed as failure:
+                is_final = message.abort_on_error or isinstance(failure.__cause__, ssl.SSLError)
+                if is_final or hosts.given_up:
+                    names = ", ".join(host.label for host in hosts.all)
+                    raise ClusterError(f"cannot connect: {failure.detail}", where=names) from failure
+            else:
+                return
+            if hosts.none_left:
+                await asyncio.sleep(_RETRY_S)
 
     # A step
 
@@ -253,23 +297,18 @@ class Worker:
             raise TrackError("the task has a warmup, and no end", where=context.where, hint="give it a time-period")
         timeout_s = parse_duration(task.operation.params.get("request-timeout", target.options.timeout_s))
         tls = target.options.ssl_context()
+        hosts = self._hosts_of(target)
         failures = Failures(Redactor((*target.options.secrets(), *target.secrets)))
         clients: list[Client] = []
         for slot in assignment.slots:
-            host = target.hosts[slot % len(target.hosts)]
-            route = Route(host, tls, header_lines(host, target.options), timeout_s, failures, target.options.http_compress)
+            headers = header_lines(hosts.home(slot), target.options)
+            route = Route(hosts, tls, headers, timeout_s, failures, target.options.http_compress)
             compiled = program.client(slot, route.headers)
             if isinstance(compiled, Script):
                 clients.append(ScriptClient(slot, route, compiled))
             else:
                 clients.append(TemplateClient(slot, route, compiled))
-        try:
-            await asyncio.gather(*(client.connect() for client in clients))
-        except (OSError, TimeoutError) as error:
-            hosts = ", ".join(str(host) for host in target.hosts)
-            raise ClusterError(
-                f"cannot connect: {error or type(error).__name__}", where=f'task "{task.name}", {hosts}'
-            ) from error
+        await asyncio.gather(*(self._connect(client, hosts, message) for client in clients))
         return TaskShare(assignment, program, clients)
 
     def _start(self, message: RunStep) -> None:
@@ -318,13 +357,13 @@ class Worker:
         if tolerated and verdict.error != ASSERTION_FAILED:
             return
         if self._failure is None and verdict.error != "cancelled":
-            self._failure = RaceError(
-                sentence(verdict),
-                where=f'task "{task.name}"',
-                hint="" if verdict.error == ASSERTION_FAILED else "--on-error=continue races on and counts errors",
-            )
-            self._stop(Stop(drain_s=ABORT_DRAIN_S))
-            self._tick()
+            hint = "" if verdict.error == ASSERTION_FAILED else "--on-error=continue races on and counts errors"
+            self._abort(RaceError(sentence(verdict), where=f'task "{task.name}"', hint=hint))
+
+    def _abort(self, failure: EsbenchError) -> None:
+        self._failure = failure
+        self._stop(Stop(drain_s=ABORT_DRAIN_S))
+        self._tick()
 
     def _stop(self, message: Stop) -> None:
         self._leaving = self._leaving or message.leave
@@ -352,6 +391,10 @@ class Worker:
             if self._running:
                 self._tick()
 
+    def _tick_if_running(self) -> None:
+        if self._running:
+            self._tick()
+
     def _tick(self) -> None:
         now_ns = clock_ns()
         running = [share for share in self._shares if not share.reported_end]
@@ -366,6 +409,7 @@ class Worker:
             loop_lag_ns=self._loop_lag_ns,
             ledger=self._take_ledger() if ended else Ledger(),
             failure=self._failure,
+            lost=self._lost(),
         )
         self._loop_lag_ns = 0
         if all(share.reported_end for share in self._shares):
@@ -395,6 +439,8 @@ class Worker:
                 for share in self._shares:
                     if share.begun and not share.ended:
                         share.loop.sweep(now_ns)
+                if self._failure is None and self._hosts is not None and self._hosts.given_up:
+                    self._abort(_no_host_left(self._hosts, self._shares))
 
     def _unexpected(self, loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
         """A programming error stops the race."""
@@ -407,6 +453,12 @@ class Worker:
             self._tick()
         else:
             self._hello(None, self._failure)
+
+
+def _no_host_left(hosts: Hosts, shares: Sequence[TaskShare]) -> RaceError:
+    tasks = ", ".join(f'task "{share.task.name}"' for share in shares if not share.ended)
+    lost = ", ".join(f"{name} ({loss.reason})" for name, loss in hosts.lost.items())
+    return RaceError(f"no host could be reached for {format_duration(hosts.grace_s)}: {lost}", where=tasks)
 
 
 def _internal(error: object, doing: str) -> EsbenchError:

@@ -21,6 +21,7 @@ from esbench.engine.null import NullServer
 from esbench.errors import ClusterError
 from esbench.load.client import Client, Route, ScriptClient
 from esbench.load.coordinator import Cancelled, StepFailed
+from esbench.load.hosts import Hosts
 from esbench.load.recorder import Recorder
 from esbench.operations.base import RequestFailed, Session, Verdict
 from esbench.record import TaskResult
@@ -190,12 +191,14 @@ async def test_a_connection_may_be_lost_before_its_request_is_sent(server: NullS
             raise NotImplementedError
 
     (host,), _ = parse_hosts(server.url)
-    client = CutAtOnce(0, Route(host, None, b"", 5), Nothing())
+    hosts = Hosts([host], ClientOptions(), lost=lambda: None, back=lambda: None)
+    client = CutAtOnce(0, Route(hosts, None, b"", 5), Nothing())
     client.loop = Closed()
     await client.connect()
     with pytest.raises(RequestFailed, match="closed it as soon as it was open"):
         await client.request("GET", "/")
     client.close()
+    hosts.close()
 
 
 def test_half_of_a_sequence_fails_under_its_name(server: NullServer, driver: Driver) -> None:

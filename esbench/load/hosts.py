@@ -1,0 +1,126 @@
+"""Which hosts of a cluster can be reached, as one worker sees it: clients of a lost host use the others meanwhile.
+
+A host is lost when a connection to it cannot be opened, and back when it answers a request for `/`. Nothing here
+knows requests that are measured; no client asks while its connection holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable, Mapping, Sequence
+
+from esbench.client_options import ClientOptions, Host
+from esbench.load.messages import Loss
+from esbench.load.transport import clock_ns, connect, header_lines
+
+NS = 1_000_000_000
+CONNECT_TIMEOUT_S = 5.0
+GRACE_S = 10.0  # without any host
+_PROBE_EVERY_S = 1.0
+
+
+class Hosts:
+    """The hosts of a cluster; client slots are dealt to them in turn.
+
+    `grace_s` is how long a race may be without any host. `lost` and `back` are called when a host is.
+    """
+
+    def __init__(
+        self, hosts: Sequence[Host], options: ClientOptions, *, lost: Callable[[], None], back: Callable[[], None]
+    ) -> None:
+        self.all = tuple(hosts)
+        self.grace_s = min(options.timeout_s, GRACE_S)
+        self._options = options
+        self._tell_lost, self._tell_back = lost, back
+        self._lost: dict[Host, Loss] = {}
+        self._probes: set[asyncio.Task[None]] = set()
+
+    @property
+    def lost(self) -> Mapping[str, Loss]:
+        """The lost hosts by name."""
+        return {host.label: loss for host, loss in self._lost.items()}
+
+    def home(self, slot: int) -> Host:
+        """The host that a client slot was dealt to."""
+        return self.all[slot % len(self.all)]
+
+    def choose(self, slot: int) -> Host:
+        """The host that a client slot uses now: its own one; one of the others, in turn, while that is lost."""
+        home = self.home(slot)
+        if home not in self._lost:
+            return home
+        left = [host for host in self.all if host not in self._lost]
+        return left[slot // len(self.all) % len(left)] if left else home
+
+    def lose(self, host: Host, reason: str) -> None:
+        """A connection to the host could not be opened: ask it from time to time until it is back."""
+        if host in self._lost:
+            return
+        self._lost[host] = Loss(clock_ns(), reason)
+        probe = asyncio.get_running_loop().create_task(self._probe(host))
+        self._probes.add(probe)
+        probe.add_done_callback(self._probes.discard)
+        self._tell_lost()
+
+    @property
+    def none_left(self) -> bool:
+        """Whether all hosts are lost."""
+        return len(self._lost) == len(self.all)
+
+    @property
+    def given_up(self) -> bool:
+        """Whether there has been no host for longer than the grace."""
+        return self.none_left and clock_ns() - max(loss.since_ns for loss in self._lost.values()) > self.grace_s * NS
+
+    def close(self) -> None:
+        for probe in self._probes:
+            probe.cancel()
+
+    async def _probe(self, host: Host) -> None:
+        tls = self._options.ssl_context()
+        every_s = min(_PROBE_EVERY_S, self.grace_s / 4)
+        while True:
+            await asyncio.sleep(every_s)
+            if await _answers(host, tls, self._options, min(CONNECT_TIMEOUT_S, self._options.timeout_s)):
+                break
+        del self._lost[host]
+        self._tell_back()
+
+
+async def _answers(host: Host, tls: ssl.SSLContext | None, options: ClientOptions, timeout_s: float) -> bool:
+    """Whether a host replies to a GET of `/`, and not (5xx) that it cannot serve it."""
+    question = _Question()
+    try:
+        connection = await connect(question, host, tls, timeout_s)
+    except (OSError, TimeoutError):
+        return False
+    try:
+        async with asyncio.timeout(timeout_s):
+            if not connection.send([b"GET / HTTP/1.1\r\n", header_lines(host, options), b"\r\n"], 0):
+                return False
+            return await question.answered
+    except TimeoutError:
+        return False
+    finally:
+        connection.close()
+
+
+class _Question:
+    """The owner of a connection with one request."""
+
+    def __init__(self) -> None:
+        self.answered: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+    def on_reply(self, status: int, body: bytes, received_ns: int) -> None:
+        self._settle(status < 500)
+
+    def on_failure(self, kind: str, detail: str) -> None:
+        self._settle(False)
+
+    def on_idle_loss(self) -> None:
+        self._settle(False)
+
+    def _settle(self, answer: bool) -> None:
+        if not self.answered.done():
+            self.answered.set_result(answer)
