@@ -14,7 +14,7 @@ from typing import Any
 from esbench.record import PERCENTILES, Check, RaceRecord, TaskResult
 
 HIGHER, LOWER, NEITHER = "higher", "lower", ""
-_OF_THE_DRIVER = ("driver-cpu", "run-delay", "steal", "loop-lag")
+_OF_THE_DRIVER = ("driver-busy", "run-delay", "steal", "loop-lag")
 _NAMED_AT_MOST = 4
 _SUMMARY_PERCENTILES = tuple(f"p{value:g}" for value in PERCENTILES if value != 95)
 

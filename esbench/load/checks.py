@@ -194,13 +194,13 @@ def _drift(figures: TaskFigures) -> Iterator[Check]:
 
 def _host(figures: TaskFigures, workers: WorkerHealth) -> Iterator[Check]:
     """How the workers fared while the task's step ran, and what their host did to them."""
-    if workers.cpu_ratio > 0.9:
+    if workers.busy_ratio > 0.9:
         yield Check(
-            "driver-cpu",
+            "driver-busy",
             WARNING,
-            f"a load worker used {workers.cpu_ratio:.0%} of a CPU: what it measured is as slow as the driver",
-            "add workers, or ask for less: fewer clients, a lower rate",
-            workers.cpu_ratio,
+            f"a load worker was busy {workers.busy_ratio:.0%} of the time: replies waited for it, and count as slower",
+            "give the driver more cores and workers, or ask for less: fewer clients, a lower rate",
+            workers.busy_ratio,
         )
     if workers.run_delay_ratio > 0.05:
         yield Check(

@@ -15,17 +15,21 @@ class Usage:
     cpu_ns: int = 0
     run_delay_ns: int = 0
 
+    def since(self, before: Usage) -> Usage:
+        """What came on top of an earlier usage."""
+        return Usage(self.cpu_ns - before.cpu_ns, self.run_delay_ns - before.run_delay_ns)
+
 
 @dataclass(frozen=True)
 class WorkerHealth:
     """The driver's own state while a task ran; ratios are of the time, each of the worker or CPU that fared worst.
 
-    `cpu_ratio`: of one CPU. `run_delay_ratio`: runnable, and not running. `steal_ratio`: a CPU that workers may run on
+    `busy_ratio`: running or runnable. `run_delay_ratio`: runnable, and not running. `steal_ratio`: a CPU that workers may run on
     was taken away by the hypervisor. `loop_lag_ratio`: the event loop was late, counted once a second with that
     second's worst; `loop_lag_ms` is the worst of all.
     """
 
-    cpu_ratio: float = 0.0
+    busy_ratio: float = 0.0
     run_delay_ratio: float = 0.0
     steal_ratio: float = 0.0
     loop_lag_ratio: float = 0.0
@@ -57,11 +61,11 @@ class Watch:
         elapsed_ns = now_ns - self.start_ns
         if elapsed_ns < NS:
             return WorkerHealth()
-        used = [(self.before.get(worker, usage), usage) for worker, usage in self._usage.items()]
+        used = [usage.since(self.before.get(worker, usage)) for worker, usage in self._usage.items()]
         stolen = [total - self.stolen_s[cpu] for cpu, total in stolen_s.items() if cpu in self.stolen_s]
         return WorkerHealth(
-            cpu_ratio=max((now.cpu_ns - then.cpu_ns for then, now in used), default=0) / elapsed_ns,
-            run_delay_ratio=max((now.run_delay_ns - then.run_delay_ns for then, now in used), default=0) / elapsed_ns,
+            busy_ratio=max((usage.cpu_ns + usage.run_delay_ns for usage in used), default=0) / elapsed_ns,
+            run_delay_ratio=max((usage.run_delay_ns for usage in used), default=0) / elapsed_ns,
             steal_ratio=max(stolen, default=0.0) * NS / elapsed_ns,
             loop_lag_ratio=max(self._loop_lag_ns.values(), default=0) / elapsed_ns,
             loop_lag_ms=self._worst_loop_lag_ns / 1e6,

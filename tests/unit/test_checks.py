@@ -220,11 +220,11 @@ def test_drift_beyond_a_tenth_is_a_warning(ratio: float, task: Task, message: st
 
 
 @pytest.mark.parametrize("task", [OPEN, CLOSED])
-def test_a_worker_without_cpu_to_spare_is_a_warning(task: Task) -> None:
-    assert checks(task, health=WorkerHealth(cpu_ratio=0.9)) == {}
-    check = checks(task, health=WorkerHealth(cpu_ratio=0.97))["driver-cpu"]
+def test_a_worker_without_time_to_spare_is_a_warning(task: Task) -> None:
+    assert checks(task, health=WorkerHealth(busy_ratio=0.9)) == {}
+    check = checks(task, health=WorkerHealth(busy_ratio=0.97))["driver-busy"]
     assert (check.level, check.value) == (WARNING, 0.97)
-    assert check.message.startswith("a load worker used 97% of a CPU")
+    assert check.message.startswith("a load worker was busy 97% of the time")
 
 
 def test_a_cpu_that_the_hypervisor_took_away_is_a_warning() -> None:
@@ -294,13 +294,13 @@ def test_every_check_names_its_cause_and_its_remedy_in_one_line() -> None:
     counted = tally(waited=500)
     counted.errors.add("HTTP 429", "queue full")
     counted.latency.add(-1)
-    bad = WorkerHealth(cpu_ratio=1.0, run_delay_ratio=0.5, steal_ratio=0.5, loop_lag_ratio=0.5, loop_lag_ms=500.0)
+    bad = WorkerHealth(busy_ratio=1.0, run_delay_ratio=0.5, steal_ratio=0.5, loop_lag_ratio=0.5, loop_lag_ms=500.0)
     lagging = {"driver_lag_ms": {"p99": 9.0}, "driver_share_ratio": 0.5, "feed_waits": 1, "drift_ratio": 0.5}
     found = checks(counted=counted, health=bad, in_window=500, unsent=1, inside_warmup=False, **lagging)
     found |= checks(inside_warmup=True, backlog_rise=99.0)
     assert set(found) == {
         *("unsent", "backlog", "target-rate", "client-limited", "driver-lag", "driver-share", "feed-waits"),
-        *("drift", "errors", "inside-warmup", "clamped", "driver-cpu", "run-delay", "steal", "loop-lag"),
+        *("drift", "errors", "inside-warmup", "clamped", "driver-busy", "run-delay", "steal", "loop-lag"),
     }
     for check in found.values():
         assert check.message and check.hint

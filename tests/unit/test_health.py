@@ -22,14 +22,14 @@ def test_run_delay_is_what_came_on_top_while_the_step_ran() -> None:
         step.tick(1, Usage(NS + second * 200 * MS, 100 * MS + second * 60 * MS), 0)
     health = step.health(START + 10 * NS, {})
     assert health.run_delay_ratio == pytest.approx(0.06)  # of the worst worker
-    assert health.cpu_ratio == pytest.approx(0.9)  # of the busiest
+    assert health.busy_ratio == pytest.approx(0.91)  # of the busiest
 
 
 def test_a_first_step_is_judged_too() -> None:
     step = watch({0: Usage(0, 0)})
     step.tick(0, Usage(4500 * MS, 900 * MS), 0)
     health = step.health(START + 9 * NS, {})
-    assert (health.run_delay_ratio, health.cpu_ratio) == (pytest.approx(0.1), pytest.approx(0.5))
+    assert (health.run_delay_ratio, health.busy_ratio) == (pytest.approx(0.1), pytest.approx(0.6))
 
 
 def test_a_worker_that_was_not_there_before_is_left_out() -> None:

@@ -326,7 +326,7 @@ def everywhere(names: tuple[str, ...], tasks: int) -> RaceRecord:
     return golden_race(tasks=tuple(replace(bulk, name=f"task-{n}", checks=checks[n]) for n in range(tasks)))
 
 
-@pytest.mark.parametrize("name", ["driver-cpu", "run-delay", "steal", "loop-lag"])
+@pytest.mark.parametrize("name", ["driver-busy", "run-delay", "steal", "loop-lag"])
 def test_what_the_host_did_to_many_tasks_is_one_readable_line(name: str) -> None:
     assert texts(everywhere((name,), 13)) == [f"task-0, task-1, task-2 and 10 more: {name} 12 at worst (mend it)"]
     assert texts(everywhere((name,), 4)) == [f"task-0, task-1, task-2, task-3: {name} 3 at worst (mend it)"]
