@@ -24,9 +24,9 @@ class Usage:
 class WorkerHealth:
     """The driver's own state while a task ran; ratios are of the time, each of the worker or CPU that fared worst.
 
-    `busy_ratio`: running or runnable. `run_delay_ratio`: runnable, and not running. `steal_ratio`: a CPU that workers may run on
-    was taken away by the hypervisor. `loop_lag_ratio`: the event loop was late, counted once a second with that
-    second's worst; `loop_lag_ms` is the worst of all.
+    `busy_ratio`: running or runnable. `run_delay_ratio`: runnable, and not running. `steal_ratio`: a CPU that workers
+    may run on was taken away by the hypervisor. `loop_lag_ratio`: the event loop was late, counted once a second with
+    that second's worst; `loop_lag_ms` is the worst of all.
     """
 
     busy_ratio: float = 0.0
