@@ -1,6 +1,7 @@
 """Race records on disk: one folder per race, saved atomically, found by id, unique prefix or `last`.
 
-    $ESBENCH_HOME/races/RACE-ID/race.json       everything but the series
+    $ESBENCH_HOME/races/RACE-ID/race.json       everything but the series, below 1 MB
+                                race.KEY.json   one of its keys, where it would be longer
                                 seconds.jsonl   one line per task and second
                                 logs/
 
@@ -15,7 +16,7 @@ import secrets
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
@@ -29,6 +30,7 @@ from esbench.record import SCHEMA, RaceRecord, Session, TrackFacts, redact
 T = TypeVar("T")
 _RACE_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 LAST = "last"
+_MOST_BYTES = 1_000_000  # of race.json
 
 
 def new_race_id(now: datetime | None = None) -> str:
@@ -73,6 +75,12 @@ class RaceEntry:
     clusters: Mapping[str, ClusterEntry] = field(default_factory=dict)
 
 
+# What moves to a file of its own where race.json would be too long: all that lists can do without.
+_MAY_MOVE = {each.name for each in fields(RaceRecord)} - {
+    each.name for each in fields(RaceEntry) if each.name not in ("track_params", "user_tags", "clusters")
+}
+
+
 @dataclass(frozen=True)
 class DamagedRace:
     """A race folder whose race.json cannot be read; `saved_at` is when that file was last written."""
@@ -107,8 +115,10 @@ class RaceFolder:
 
         Raises RecordError when the disk is full or the folder cannot be written: the earlier file stays.
         """
-        payload = encode_record(record)
+        payload, moved = _encode_below(_MOST_BYTES, record)
         with self._saving:
+            for key, value in moved.items():
+                replace_file(_file_of(key, self.record_file), value)
             replace_file(self.record_file, payload)
 
     def append_seconds(self, lines: bytes | Iterable[Mapping[str, Any]]) -> None:
@@ -149,7 +159,7 @@ class RaceStore:
 
     def load(self, race: str) -> RaceRecord:
         """The record of a race, named as in `resolve`; RecordError when its race.json cannot be read."""
-        return _read(self.folder(race).record_file, RaceRecord)
+        return _read_whole(self.folder(race).record_file)
 
     def resolve(self, race: str) -> str:
         """The id that `race` means: an id, a unique prefix, or `last` (the race that started last).
@@ -231,12 +241,41 @@ def replace_file(file: Path, payload: bytes) -> None:
 
 def encode_record(record: RaceRecord) -> bytes:
     """race.json: indented, infinite values as text, secrets hidden."""
+    return _json(_builtins(record))
+
+
+def _encode_below(most_bytes: int, record: RaceRecord) -> tuple[bytes, dict[str, bytes]]:
+    """race.json of at most so many bytes; by name, the values of the keys that had to move for it."""
+    document = _builtins(record)
+    payload = _json(document)
+    if len(payload) <= most_bytes:
+        return payload, {}
+    lengths = {key: len(_json(document[key])) for key in _MAY_MOVE}
+    moved: dict[str, bytes] = {}
+    for key in sorted(lengths, key=lambda key: -lengths[key]):
+        moved[key] = msgspec.json.encode(document.pop(key))
+        payload = _json({**document, "elsewhere": list(moved)})
+        if len(payload) <= most_bytes:
+            break
+    return payload, moved
+
+
+def _builtins(record: RaceRecord) -> dict[str, Any]:
     hidden = replace(
         record,
         track_params=redact(record.track_params),
         clusters={name: replace(facts, settings=redact(facts.settings)) for name, facts in record.clusters.items()},
     )
-    return msgspec.json.format(msgspec.json.encode(_finite(msgspec.to_builtins(hidden))), indent=2) + b"\n"
+    document: dict[str, Any] = _finite(msgspec.to_builtins(hidden))
+    return document
+
+
+def _json(value: Any) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+
+
+def _file_of(key: str, record_file: Path) -> Path:
+    return record_file.with_name(f"race.{key}.json")
 
 
 def decode_record(payload: bytes) -> RaceRecord:
@@ -257,9 +296,33 @@ class _SchemaOnly:
     schema: int
 
 
+@dataclass(frozen=True)
+class _Elsewhere:
+    elsewhere: tuple[str, ...] = ()
+
+
 def _read(file: Path, kind: type[T]) -> T:
-    try:
+    with _reading(file):
         return _decode(file.read_bytes(), kind)
+
+
+def _read_whole(file: Path) -> RaceRecord:
+    """A record, with what of it is in other files."""
+    with _reading(file):
+        payload = file.read_bytes()
+        if moved := [key for key in msgspec.json.decode(payload, type=_Elsewhere).elsewhere if key in _MAY_MOVE]:
+            document = msgspec.json.decode(payload)
+            for key in moved:
+                with _reading(_file_of(key, file)):
+                    document[key] = msgspec.json.decode(_file_of(key, file).read_bytes())
+            payload = msgspec.json.encode(document)
+        return decode_record(payload)
+
+
+@contextmanager
+def _reading(file: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise RecordError(f"cannot be read: {error.strerror}", where=str(file)) from error
     except ValueError as error:  # msgspec's errors are ValueErrors, and so is a newer schema

@@ -8,6 +8,7 @@ import re
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 from races import golden_race, keep
 
 from esbench.errors import RecordError, UsageError
+from esbench.record import RaceRecord
 from esbench.store import RaceStore, check_race_id, new_race_id
 
 
@@ -73,6 +75,53 @@ def test_saving_again_replaces_the_record_and_leaves_no_other_file(store: RaceSt
     folder.save(golden_race(race_id="a", status="complete"))
     assert store.load("a").status == "complete"
     assert sorted(path.name for path in folder.path.iterdir()) == ["logs", "race.json"]
+
+
+def long_race(tasks: int = 400) -> RaceRecord:
+    """A race of many tasks with wide histograms."""
+    record = golden_race(race_id="a")
+    histograms = dict.fromkeys(("latency", "service_time", "driver_lag"), "H" * 5000)
+    task = replace(record.tasks[0], histograms=histograms)
+    return replace(record, tasks=tuple(replace(task, name=f"task-{number}") for number in range(tasks)))
+
+
+def test_a_long_record_keeps_race_json_below_a_megabyte(store: RaceStore) -> None:
+    record = long_race()
+    folder = store.create("a")
+    folder.save(record)
+    assert folder.record_file.stat().st_size < 1_000_000
+    assert json.loads(folder.record_file.read_text())["elsewhere"] == ["tasks"]
+    assert len(json.loads((folder.path / "race.tasks.json").read_text())) == 400
+    assert store.load("a") == record
+    ((entry,), damaged) = store.entries()
+    assert (entry.race_id, entry.track, damaged) == ("a", record.track, [])
+
+
+def test_parameters_of_any_length_move_without_their_secrets(store: RaceStore) -> None:
+    params = {"body": "x" * 1_500_000, "secret_of_mine": "hush"}
+    folder = store.create("a")
+    folder.save(golden_race(race_id="a", track_params=params))
+    assert folder.record_file.stat().st_size < 1_000_000
+    assert store.load("a").track_params == {**params, "secret_of_mine": "<hidden>"}
+    assert not any(b"hush" in path.read_bytes() for path in folder.path.glob("*.json"))
+
+
+def test_a_record_may_be_read_while_it_grows(store: RaceStore) -> None:
+    folder = store.create("a")
+    for record in (golden_race(race_id="a"), long_race(), long_race(500)):
+        folder.save(record)
+        assert store.load("a") == record
+
+
+def test_a_part_of_a_record_that_is_gone_is_named(store: RaceStore) -> None:
+    folder = store.create("a")
+    folder.save(long_race())
+    (folder.path / "race.tasks.json").unlink()
+    with pytest.raises(RecordError, match=r"race\.tasks\.json: cannot be read: No such file"):
+        store.load("a")
+    (folder.path / "race.tasks.json").write_text("[{")
+    with pytest.raises(RecordError, match=r"race\.tasks\.json"):
+        store.load("a")
 
 
 def test_a_full_disk_is_one_clear_line_and_keeps_the_earlier_record(store: RaceStore) -> None:
