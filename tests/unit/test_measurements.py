@@ -84,7 +84,7 @@ def measure(task: Task, *shares: Share, unsent: int = 0, end_s: float | None = N
         workers=frozenset(range(len(shares))),
     )
     for number, share in enumerate(shares):
-        list(measurements.add(number, TaskSeconds("a-task", tuple(share.recorder.closed_seconds(1 << 62)), 1 << 40)))
+        list(measurements.add(number, TaskSeconds("a-task", 0, tuple(share.recorder.closed_seconds(1 << 62)), 1 << 40)))
         measurements.end(number, share.ended(unsent if number == 0 else 0, end_s))
     assert measurements.ended
     list(measurements.flush())
@@ -460,6 +460,22 @@ def test_named_requests_have_rows_of_their_own() -> None:
     assert decode(created.histogram).count == 2
 
 
+def test_parts_of_a_sequence_that_timed_out_rank_above_all_others() -> None:
+    t = task(iterations=50)
+    share = Share(t)
+    for n in range(50):
+        share.recorder.part("write", at(n), at(n + 0.2), False)
+        share.recorder.part("read", at(n + 0.2), at(n + 0.3), False, TIMEOUT if n >= 44 else None)
+        share.serve(0, n, n + 0.3, TIMED_OUT if n >= 44 else GOOD)
+    read, write = measure(t, share).requests_by_name
+    assert (read.name, read.requests, read.errors, write.errors) == ("read", 50, 6, 0)
+    assert read.service_time_ms is not None
+    assert write.service_time_ms is not None
+    assert read.service_time_ms["p50"] == pytest.approx(100, rel=0.001)
+    assert read.service_time_ms["p90"] == math.inf
+    assert write.service_time_ms["p90"] == pytest.approx(200, rel=0.001)
+
+
 def test_administrative_tasks_are_left_out_of_the_report_unless_the_track_says_otherwise() -> None:
     t = task(iterations=1)
     share = Share(t)
@@ -562,7 +578,7 @@ def seconds(*numbers: int, until: int, units: float = 1) -> TaskSeconds:
     recorder = Recorder(START, is_open=False)
     for number in numbers:
         recorder.completed(0, 0, at(number + 0.1), at(number + 0.5), False, Verdict(units))
-    return TaskSeconds("a-task", tuple(recorder.closed_seconds(1 << 62)), until)
+    return TaskSeconds("a-task", 0, tuple(recorder.closed_seconds(1 << 62)), until)
 
 
 @pytest.fixture
@@ -629,3 +645,39 @@ def test_the_digest_of_parameters_is_of_what_the_task_asks() -> None:
     assert params_digest(base) == params_digest(replace(base, name="other", clients=4))
     assert params_digest(base) != params_digest(replace(base, operation=Operation("read", "get", {"id": "2"})))
     assert params_digest(base) != params_digest(replace(base, operation=Operation("read", "delete", {"id": "1"})))
+
+
+# Tasks that waited for clients of others
+
+
+def after_waiting(a_task: Task, *starts_s: float | None) -> TaskResult:
+    """The result of a task whose workers began it so many seconds after the step, or never."""
+    measurements = TaskMeasurements(
+        a_task,
+        0,
+        unit="ops",
+        admin=False,
+        per_request={"ops": 1.0},
+        workers=frozenset(range(len(starts_s))),
+        step_start_ns=START,
+    )
+    for number, start_s in enumerate(starts_s):
+        begun_ns = None if start_s is None else at(start_s)
+        measurements.end(number, TaskEnd("a-task", begun_ns, at(9), 0, None, None))
+    return measurements.result(WorkerHealth())
+
+
+@pytest.mark.parametrize(
+    "a_task", [task(100, warmup_time_s=2.0, time_period_s=4.0), task(iterations=5), task(100, iterations=5), task()]
+)
+def test_a_task_that_never_began_has_no_figures_and_says_so(a_task: Task) -> None:
+    result = after_waiting(a_task, None, None)
+    assert [check.name for check in result.checks] == ["never-begun"]
+    assert (result.start_s, result.duration_s, result.window) == (0.0, 0.0, Window(0.0, 0.0))
+    assert (result.requests, result.sent, result.throughput.mean, result.service_time_ms) == (0, 0, None, None)
+
+
+def test_a_task_that_waited_says_when_it_began() -> None:
+    result = after_waiting(task(iterations=5), 3.5, None)
+    assert (result.start_s, result.duration_s) == (3.5, 5.5)
+    assert "never-begun" not in [check.name for check in result.checks]

@@ -67,6 +67,14 @@ def test_a_part_of_the_documents_is_the_first_ones(documents: PreparedDocuments)
     assert ledger.next_values == {"loaded/small": 125}
 
 
+def test_a_bulk_that_never_began_has_loaded_nothing(documents: PreparedDocuments) -> None:
+    ledger = Ledger()
+    program = compiled(context("bulk", {"bulk-size": 100}, documents=[documents], ledger=ledger))
+    started(program)
+    program.close()
+    assert ledger == Ledger()
+
+
 @pytest.mark.parametrize(
     ("dialect", "path"), [(ES5, "/orders/doc/_bulk"), (ES6, "/orders/_doc/_bulk"), (ES8, "/orders/_bulk")]
 )

@@ -53,6 +53,13 @@ def test_durations_are_seconds(value: Any, seconds: float) -> None:
         ("1000 ops/s", Rate(1000, "ops")),
         ("0.5 docs/s", Rate(0.5, "docs")),
         ("20MB/s", Rate(20, "MB")),
+        ("20 mb/s", Rate(20, "MB")),
+        ("512 KB/s", Rate(0.5, "MB")),
+        ("2 GiB/s", Rate(2048, "MB")),
+        ("524288 B/s", Rate(0.5, "MB")),
+        ("5 doc/sec", Rate(5, "docs")),
+        ("5 requests per second", Rate(5, "ops")),
+        ("5 vectors/s", Rate(5, "vectors")),
     ],
 )
 def test_rates_have_a_unit(value: Any, rate: Rate) -> None:
@@ -96,6 +103,7 @@ def test_sizes_are_bytes(value: Any, count: int) -> None:
         (parse_rate, 0, 'a rate must be above zero, not "0"'),
         (parse_rate, "1000 docs", '"1000 docs" is not a rate per second (say "1000 docs/s")'),
         (parse_rate, "60 docs/min", '"60 docs/min" is not a rate per second'),
+        (parse_rate, "8 Mb/s", '"8 Mb/s" is a rate in bits (say "MB/s" for bytes)'),
         (parse_rate, "1,000 docs/s", '"1,000 docs/s" is not a rate (say 1000 or'),
         (parse_rate, "1_000/s", '"1_000/s" is not a rate'),
         (parse_size, "big", '"big" is not a size (say "512m" or "1g")'),
