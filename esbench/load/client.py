@@ -184,6 +184,7 @@ class TemplateClient(Client):
     def on_reply(self, status: int, body: bytes, received_ns: int) -> None:
         verdict = self._exchange.judge(status, body, self._drawn)
         if verdict.error is not None:
+            self._connection.drop_if_unsent()
             self._fail(received_ns, verdict, status, body)
             return
         if self._is_sequence and self._goes_on(received_ns):
@@ -198,14 +199,14 @@ class TemplateClient(Client):
     def _fail(self, at_ns: int, verdict: Verdict, status: int | None = None, body: bytes = b"") -> None:
         """The request has failed, and with it the rest of a sequence."""
         if self._is_sequence:
-            self._record_part(at_ns, failed=True)
+            self._record_part(at_ns, verdict.error)
         self._record_failure(at_ns, verdict, status, body)
         self.free_ns = at_ns
         self.loop.freed(self)
 
     def _goes_on(self, received_ns: int) -> bool:
         """Count one exchange of a sequence under its name, and send the next one if there is one."""
-        self._record_part(received_ns, failed=False)
+        self._record_part(received_ns)
         self._position += 1
         if self._position == len(self._exchanges):
             return False
@@ -215,8 +216,8 @@ class TemplateClient(Client):
             self._spawn(self._reconnect_and_send())
         return True
 
-    def _record_part(self, at_ns: int, *, failed: bool) -> None:
-        self.loop.recorder.part(self._exchange.name, self._connection.sent_ns, at_ns, self._warmup, failed)
+    def _record_part(self, at_ns: int, error: str | None = None) -> None:
+        self.loop.recorder.part(self._exchange.name, self._connection.sent_ns, at_ns, self._warmup, error)
 
     def _record_failure(self, at_ns: int, verdict: Verdict, status: int | None = None, body: bytes = b"") -> None:
         verdict = self._route.failures.explain(verdict, self._request, status, body)

@@ -52,6 +52,7 @@ class TaskMeasurements:
     backlogs: list[int] = field(default_factory=list)
     _open: dict[tuple[int, bool], Tally] = field(default_factory=dict)
     _closed_until: dict[int, int] = field(default_factory=dict)
+    _started_ns: dict[int, int] = field(default_factory=dict)
 
     def add(self, worker: int, seconds: TaskSeconds) -> Iterator[Second]:
         """Take a worker's closed seconds; yields those that every worker has closed, merged and in order."""
@@ -61,10 +62,11 @@ class TaskMeasurements:
                 self._open[key].merge(second.tally)
             else:
                 self._open[key] = second.tally
-        self._closed_until[worker] = seconds.closed_until
+        self._closed_until[worker], self._started_ns[worker] = seconds.closed_until, seconds.start_ns
         if self.workers <= self._closed_until.keys():
             # what has ended is complete: the others' seconds do not wait for it
-            yield from self._close(min(self._closed_until[number] for number in self.workers - self.ends.keys()))
+            running = self.workers - self.ends.keys()
+            yield from self._close(min((self._closed_until[number] for number in running), default=1 << 62))
 
     def _close(self, until: int) -> Iterator[Second]:
         for second, warmup in sorted(key for key in self._open if key[0] < until):
@@ -79,6 +81,12 @@ class TaskMeasurements:
 
     def end(self, worker: int, end: TaskEnd) -> None:
         self.ends[worker] = end
+
+    def lose(self, worker: int) -> None:
+        """Nothing more will come from a worker: as far as is known, the task ended when it last told of it."""
+        start_ns = self._started_ns.get(worker)
+        end_ns = (start_ns or self.step_start_ns) + self._closed_until.get(worker, 0) * NS
+        self.ends.setdefault(worker, TaskEnd(self.task.name, start_ns, end_ns, 0, None, None))
 
     @property
     def ended(self) -> bool:
@@ -321,11 +329,12 @@ def _within(task: Task, tally: Tally, unsent: int) -> dict[str, float]:
 
 def _named(name: str, part: Any) -> NamedRequest:
     good = part.service_time.count
+    ranks = supported(PERCENTILES, good + part.timed_out)
     return NamedRequest(
         name=name,
         requests=part.requests,
         errors=part.errors,
-        service_time_ms=_distribution(part.service_time, supported(PERCENTILES, good), 0),
+        service_time_ms=_distribution(part.service_time, ranks, part.timed_out),
         histogram=encode(part.service_time) if good else None,
     )
 

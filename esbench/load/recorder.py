@@ -23,10 +23,12 @@ class Part:
     requests: int = 0
     errors: int = 0
     service_time: Counts = field(default_factory=Counts)
+    timed_out: int = 0
 
     def merge(self, other: Part) -> None:
         self.requests += other.requests
         self.errors += other.errors
+        self.timed_out += other.timed_out
         self.service_time.merge(other.service_time)
 
 
@@ -206,14 +208,15 @@ class Recorder:
             tally.driver_lag.add(sent_ns - ready_ns)
             tally.schedule_lag.add(sent_ns - due_ns)
 
-    def part(self, name: str, sent_ns: int, received_ns: int, warmup: bool, failed: bool) -> None:
-        """Count one request of a sequence under its own name."""
+    def part(self, name: str, sent_ns: int, received_ns: int, warmup: bool, error: str | None = None) -> None:
+        """Count one request of a sequence under its own name; `error` is the kind of its failure."""
         part = self._tally(received_ns, warmup).part(name)
         part.requests += 1
-        if failed:
-            part.errors += 1
-        else:
+        if error is None:
             part.service_time.add(received_ns - sent_ns)
+        else:
+            part.errors += 1
+            part.timed_out += error == TIMEOUT
 
     def closed_seconds(self, now_ns: int) -> Iterator[Second]:
         """Hand over, in order, the seconds before the one that `now_ns` lies in; they are forgotten here.

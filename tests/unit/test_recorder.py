@@ -228,9 +228,9 @@ def test_results_of_different_kinds_are_counted_apart() -> None:
 
 def test_requests_of_a_sequence_are_counted_by_name() -> None:
     recorder = Recorder(START, is_open=False)
-    recorder.part("write", at(0.1), at(0.2), False, failed=False)
-    recorder.part("read", at(0.2), at(0.5), False, failed=False)
-    recorder.part("write", at(0.6), at(0.7), False, failed=True)
+    recorder.part("write", at(0.1), at(0.2), False)
+    recorder.part("read", at(0.2), at(0.5), False)
+    recorder.part("write", at(0.6), at(0.7), False, "HTTP 503")
     (tally,) = closed(recorder).values()
     assert (tally.parts["write"].requests, tally.parts["write"].errors) == (2, 1)
     assert tally.parts["write"].service_time.count == 1
