@@ -52,11 +52,14 @@ class Redactor:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """A secret as it is, and as it stands in JSON, in a URL and in Python's repr of bytes."""
+    """A secret as it is, in a URL, in Python's repr of bytes, in JSON, and in JSON inside of JSON."""
     yield secret
-    yield json.dumps(secret)[1:-1]
-    yield json.dumps(secret, ensure_ascii=False)[1:-1]
     yield quote(secret, safe="")
+    for ascii_only in (True, False):
+        written = secret
+        for _ in range(3):
+            written = json.dumps(written, ensure_ascii=ascii_only)[1:-1]
+            yield written
     yield repr(secret.encode())[2:-1]
 
 

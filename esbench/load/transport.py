@@ -114,6 +114,11 @@ class Connection(asyncio.Protocol):
         """Take no further request; what is in flight is still answered."""
         self.usable = False
 
+    def drop_if_unsent(self) -> None:
+        """Drop the connection when not all of the request is written: who refused it need not read the rest of it."""
+        if self._transport is not None and self._transport.get_write_buffer_size():
+            self.close()
+
     def close(self) -> None:
         """Drop the connection without a word to the owner."""
         self.in_flight = self.usable = False

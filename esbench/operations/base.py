@@ -91,6 +91,13 @@ class ClientProgram(Protocol):
         ...
 
 
+class Answer(dict[str, Any]):
+    """The JSON object of a reply. To ask with [] for what it has not is a RequestFailed: no server leaves it out."""
+
+    def __missing__(self, key: str) -> Any:
+        raise RequestFailed("bad response", f'no "{key}" in {json.dumps(self)[:1000]}')
+
+
 @dataclass(frozen=True)
 class Reply:
     """A reply as an administrative operation sees it."""
@@ -98,12 +105,15 @@ class Reply:
     status: int
     body: bytes
 
-    def json(self) -> Any:
-        """The decoded body, None when it is empty; RequestFailed when it is not JSON."""
+    def json(self) -> Answer:
+        """The decoded body, an object, empty when the body is; RequestFailed when it is anything else."""
         try:
-            return json.loads(self.body) if self.body else None
-        except ValueError:
-            raise RequestFailed("bad response", f"not JSON: {self.body[:80]!r}") from None
+            decoded = json.loads(self.body or b"{}")
+        except (ValueError, RecursionError):
+            decoded = None
+        if not isinstance(decoded, dict):
+            raise RequestFailed("bad response", f"not a JSON object: {self.body[:1000].decode('utf-8', 'replace')}")
+        return Answer(decoded)
 
 
 class Session(Protocol):

@@ -59,6 +59,8 @@ class Health:
     async def run(self, session: Session) -> Verdict:
         asked_s = self._clock()
         health = (await ask(session, "GET", self._path, params=self._params, accept=(408,))).json()
+        if health["status"] not in _STATUSES:
+            raise RequestFailed("bad response", f"not a cluster's status: {health['status']}")
         wanted = str(self._params.get("wait_for_status", "red")).lower()
         relocating = health.get("relocating_shards", 0)
         ok = _STATUSES.index(health["status"]) >= (_STATUSES.index(wanted) if wanted in _STATUSES else 0)

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from io import BufferedReader
 
 CLOSE, RESET, SILENCE = "close", "reset", "silence"
 Action = bytes | str | float  # bytes to send; what to do to the connection; seconds to wait
@@ -29,6 +29,7 @@ class Request:
 
 
 Answer = Callable[[int, Request], Sequence[Action]]  # the number of the request, from 0
+AnswerHead = Callable[[bytes], Sequence[Action]]
 
 
 def reply(body: bytes | str = b"{}", status: str = "200 OK", *headers: str) -> bytes:
@@ -39,11 +40,15 @@ def reply(body: bytes | str = b"{}", status: str = "200 OK", *headers: str) -> b
 
 
 class RawServer:
-    """A server on a free port: one thread for each connection, one answer for each request."""
+    """A server on a free port: one thread for each connection, one answer for each request.
 
-    def __init__(self, answer: Answer) -> None:
+    `answer_head` answers before the body has been read, as long as it has something to say.
+    """
+
+    def __init__(self, answer: Answer, answer_head: AnswerHead | None = None) -> None:
         self.requests: list[Request] = []
         self._answer = answer
+        self._answer_head = answer_head
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         self._stopping = threading.Event()
@@ -79,13 +84,17 @@ class RawServer:
 
     def _serve(self, connection: socket.socket, number: int) -> None:
         with connection, connection.makefile("rb") as reader, suppress(OSError):  # the client may have gone
-            while (request := _read(reader, number)) is not None:
+            while head := _read_head(reader):
+                early = self._answer_head(head) if self._answer_head else ()
+                if not all(self._do(action, connection) for action in early):
+                    return
+                if (request := _read_body(reader, number, head)) is None:
+                    return
                 with self._lock:
                     self.requests.append(request)
                     count = len(self.requests) - 1
-                for action in self._answer(count, request):
-                    if not self._do(action, connection):
-                        return
+                if not all(self._do(action, connection) for action in self._answer(count, request)):
+                    return
 
     def _do(self, action: Action, connection: socket.socket) -> bool:
         """Whether the connection goes on after an action."""
@@ -101,26 +110,30 @@ class RawServer:
 
 
 @contextmanager
-def raw_server(answer: Answer) -> Iterator[RawServer]:
-    server = RawServer(answer)
+def raw_server(answer: Answer, answer_head: AnswerHead | None = None) -> Iterator[RawServer]:
+    server = RawServer(answer, answer_head)
     try:
         yield server
     finally:
         server.stop()
 
 
-def _read(reader: Any, connection: int) -> Request | None:
-    """The next request; None at the end of the connection, also in the middle of a request."""
+def _read_head(reader: BufferedReader) -> bytes:
+    """The next request up to its body; empty at the end of the connection."""
     head = b""
     while not head.endswith(b"\r\n\r\n"):
         line = reader.readline()
         if not line:
-            return None
+            return b""
         head += line
-    length = next(
-        (int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")), 0
-    )
-    left, tail = length, b""
+    return head
+
+
+def _read_body(reader: BufferedReader, connection: int, head: bytes) -> Request | None:
+    """The whole request; None when the connection ended in the middle of it."""
+    lengths = (line.partition(b":")[2] for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:"))
+    left = length = int(next(lengths, 0))
+    tail = b""
     while left:
         piece = reader.read(min(left, 1 << 20))
         if not piece:

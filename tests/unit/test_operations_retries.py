@@ -89,10 +89,18 @@ async def test_headers_of_the_operation_go_with_every_request() -> None:
     assert asked.headers == [{"X-A": "b", "X-Opaque-Id": "check"}] * 2
 
 
-async def test_an_answer_that_is_no_json_is_a_failure() -> None:
-    with pytest.raises(RequestFailed, match="bad response: not JSON: b'<html>'"):
-        await script("index-stats").run(session("<html>"))
-    assert Reply(200, b"").json() is None
+@pytest.mark.parametrize("body", ["<html>", "[]", "null", "7", "[" * 100_000])
+async def test_an_answer_that_is_no_json_object_is_a_failure(body: str) -> None:
+    with pytest.raises(RequestFailed, match="bad response: not a JSON object: "):
+        await script("index-stats").run(session(body))
+    assert Reply(200, b"").json() == {}
+
+
+async def test_an_answer_that_lacks_what_was_asked_for_is_a_failure() -> None:
+    with pytest.raises(RequestFailed, match='bad response: no "count" in {"took": 3}'):
+        await script("assert-count", {"expected": 5}).run(session(SHARDS, '{"took":3}'))
+    with pytest.raises(RequestFailed, match="bad response: not a cluster's status: mauve"):
+        await script("cluster-health").run(session('{"status":"mauve"}'))
 
 
 async def test_statuses_that_are_accepted_come_back() -> None:

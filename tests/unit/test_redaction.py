@@ -58,6 +58,7 @@ def test_other_text_stays(text: str) -> None:
     [
         'p:ä"x/1',
         json.dumps('p:ä"x/1'),
+        json.dumps(json.dumps({"in": ['p:ä"x/1']})),
         json.dumps('p:ä"x/1', ensure_ascii=False),
         "p%3A%C3%A4%22x%2F1",
         repr('p:ä"x/1'.encode()),
@@ -66,7 +67,7 @@ def test_other_text_stays(text: str) -> None:
 def test_a_known_secret_is_hidden_however_it_is_written(written: str) -> None:
     shown = Redactor(['p:ä"x/1'])(f"before {written} after")
     assert "<hidden>" in shown
-    assert "x" not in shown.replace("<hidden>", "")
+    assert "x" not in shown.replace("<hidden>", "").replace("\\u", "")
     assert shown.startswith("before ")
     assert shown.endswith(" after")
 
