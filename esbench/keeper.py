@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from esbench.load.measurements import seconds_line
 from esbench.load.recorder import Second
-from esbench.record import DriverFacts, RaceRecord, TaskResult
+from esbench.record import DriverFacts, HostEvent, RaceRecord, TaskResult
 from esbench.store import RaceFolder
 
 
@@ -38,6 +38,11 @@ class RecordKeeper:
     def add(self, results: tuple[TaskResult, ...], drivers: tuple[DriverFacts, ...]) -> None:
         """Keep the results of a step, and what its workers used until now."""
         self.record = replace(self.record, tasks=(*self.record.tasks, *results), drivers=drivers)
+        self.save()
+
+    def hear(self, event: HostEvent) -> None:
+        """Keep that a host was lost, or back."""
+        self.record = replace(self.record, events=(*self.record.events, event))
         self.save()
 
     def save(self) -> None:

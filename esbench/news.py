@@ -7,7 +7,7 @@ from math import isinf
 
 from esbench.engine.progress import Progress
 from esbench.model import Challenge, Step
-from esbench.record import TaskResult
+from esbench.record import HostEvent, TaskResult
 from esbench.units import format_duration, format_number
 
 
@@ -29,6 +29,13 @@ def news(result: TaskResult) -> str:
     if result.errors:
         figures.append(f"{result.errors} errors")
     return f"      {', '.join(figures)}"
+
+
+def host_news(event: HostEvent) -> str:
+    """A host that was lost, or that is back."""
+    if event.what == "back":
+        return f"      {event.host} answers again: its clients return to it"
+    return f"      warning: {event.host} cannot be reached ({event.reason}): its clients use the other hosts, if any"
 
 
 def _milliseconds(times: Mapping[str, float], rank: str) -> str:

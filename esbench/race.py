@@ -31,9 +31,9 @@ from esbench.load.dealing import highest_rate_per_s, per_request
 from esbench.load.messages import Stock, Target
 from esbench.locks import RaceLock, end_other_races, other_races
 from esbench.model import Challenge, Track
-from esbench.news import CorpusNews, announcement, news
+from esbench.news import CorpusNews, announcement, host_news, news
 from esbench.operations.base import OperationType
-from esbench.record import ClusterFacts, CorpusFacts, NodeFacts, RaceRecord, TrackFacts, secret_values
+from esbench.record import ClusterFacts, CorpusFacts, HostEvent, NodeFacts, RaceRecord, TrackFacts, secret_values
 from esbench.registry import Registry
 from esbench.store import RaceFolder, RaceStore
 from esbench.telemetry import statistics
@@ -99,6 +99,11 @@ def run(options: RaceOptions, operations: Registry[OperationType], progress: Pro
         record = setup.first_record(track, challenge)
         keeper = stack.enter_context(RecordKeeper(folder, record))
         progress.say(f"race {options.race_id}")
+
+        def hear(event: HostEvent) -> None:
+            keeper.hear(event)
+            progress.insist(host_news(event))
+
         try:
             documents = setup.prepare_corpora(track, challenge)
             target, before = setup.start_cluster(keeper, track, documents)
@@ -108,7 +113,7 @@ def run(options: RaceOptions, operations: Registry[OperationType], progress: Pro
             interrupts.call_instead(coordinator.cancel)
             for number, step in enumerate(challenge.steps):
                 progress.say(announcement(number, challenge, step))
-                results = coordinator.run(number, step, target, stock, keeper.observe)
+                results = coordinator.run(number, step, target, stock, keeper.observe, hear)
                 keeper.add(results, coordinator.drivers)
                 for result in results:
                     progress.say(news(result))

@@ -240,6 +240,7 @@ class ClusterFacts:
     settings: Mapping[str, Any] = field(default_factory=dict)  # the engine's: heap, java, plugins
     indices: Mapping[str, Any] = field(default_factory=dict)
     statistics: Mapping[str, Any] = field(default_factory=dict)
+    addresses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of hosts that are names
 
 
 @dataclass(frozen=True)
@@ -261,6 +262,18 @@ class Session:
     round: int = 0
     pair: int = 0
     position: int = 0
+
+
+@dataclass(frozen=True)
+class HostEvent:
+    """A host that could not be reached (`what` is lost, with the reason), or that answers again (back)."""
+
+    at: str
+    step: int
+    tasks: tuple[str, ...]
+    host: str
+    what: str
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -287,4 +300,5 @@ class RaceRecord:
     environment: Mapping[str, Any] = field(default_factory=dict)
     tasks: tuple[TaskResult, ...] = ()
     warnings: tuple[str, ...] = ()
+    events: tuple[HostEvent, ...] = ()
     failure: str | None = None

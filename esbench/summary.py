@@ -75,6 +75,7 @@ def notices(record: RaceRecord) -> tuple[Notice, ...]:
     if record.test_mode:
         found.append(Notice("test mode: the race was too small and too short for its figures to mean anything"))
     found.extend(Notice(text) for text in record.warnings)
+    found.extend(_host_notices(record))
     for task in reported_tasks(record):
         found.extend(_task_notices(task, task_label(record, task)))
     found.extend(_shared_notices(record))
@@ -91,6 +92,17 @@ def failed_checks(record: RaceRecord) -> str:
             if check.level != "ok":
                 failed.setdefault(check.name, []).append(task_label(record, task))
     return ", ".join(f"{name} ({_enumerated(labels)})" for name, labels in failed.items())
+
+
+def _host_notices(record: RaceRecord) -> Iterator[Notice]:
+    """Each loss of a host, with its end."""
+    for position, event in enumerate(record.events):
+        if event.what == "lost":
+            later = (other for other in record.events[position:] if other.host == event.host and other.what == "back")
+            end = next((f"was back at {other.at}" for other in later), "did not come back")
+            yield Notice(
+                f"{event.host} was lost at {event.at} during {', '.join(event.tasks)} ({event.reason}), and {end}"
+            )
 
 
 def _statistics(statistics: Mapping[str, Any], label: str) -> Iterator[Figure]:

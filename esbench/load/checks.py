@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from esbench.load.health import WorkerHealth
@@ -51,6 +51,22 @@ class TaskFigures:
 def task_checks(figures: TaskFigures, workers: WorkerHealth) -> tuple[Check, ...]:
     """Every statement that holds against the figures; none when they can be trusted."""
     return (*_rate(figures), *_driver(figures), *_drift(figures), *_replies(figures), *_host(figures, workers))
+
+
+def incomplete(reason: str) -> Check:
+    """Of a task that was not ended by all of its workers."""
+    return Check("incomplete", UNUSABLE, f"{reason}: what it had not reported by then is missing", "race again")
+
+
+def lost_hosts(hosts: Sequence[str], count: int) -> Check:
+    """Of a task during which some of the cluster's `count` hosts could not be reached."""
+    return Check(
+        "lost-hosts",
+        WARNING,
+        f"{len(hosts)} of {count} hosts could not be reached for a time: {', '.join(hosts)}",
+        "their clients used the other hosts, if any: see events in the record",
+        len(hosts),
+    )
 
 
 def _rate(figures: TaskFigures) -> Iterator[Check]:

@@ -14,28 +14,30 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection as Pipe
 from multiprocessing.connection import wait
 from pathlib import Path
 
 from esbench.environment import stolen_s
 from esbench.errors import EsbenchError, RaceError
+from esbench.load.checks import incomplete, lost_hosts
 from esbench.load.dealing import deal, waits_for
 from esbench.load.health import Usage, Watch, WorkerHealth
+from esbench.load.losses import Listener, Losses
 from esbench.load.measurements import TaskMeasurements
 from esbench.load.messages import ABORT_DRAIN_S, Hello, Message, Prepare, RunStep, Stock, Stop, Target, Tick
 from esbench.load.recorder import Second
 from esbench.load.transport import clock_ns
 from esbench.model import ANY_TASK, Step
 from esbench.operations.base import Ledger, OperationType
-from esbench.record import DriverFacts, TaskResult
+from esbench.record import Check, DriverFacts, TaskResult
 from esbench.registry import Registry
 
 NS = 1_000_000_000
 _START_DELAY_NS = 5_000_000  # until RunStep has reached every worker
 _READY_TIMEOUT_S = 60.0
-_SILENT_S = 20.0  # a worker ticks once a second
+_SILENT_S = 6.0  # a worker ticks once a second
 _DRAIN_S = 5.0  # for requests in flight after a cancel
 _END_WITHIN_S = 2.0  # a worker that was told to stop, after the drain
 
@@ -95,6 +97,7 @@ class Coordinator:
         self._drain_s = drain_s
         self._workers: list[_Worker] = []
         self._ledger = Ledger()
+        self._losses = Losses()
         self._cancel_requests = 0
 
     def __enter__(self) -> Coordinator:
@@ -150,9 +153,15 @@ class Coordinator:
                 worker.process.kill()
 
     def run(
-        self, number: int, step: Step, target: Target, stock: Stock, observe: Observer = lambda task, second: None
+        self,
+        number: int,
+        step: Step,
+        target: Target,
+        stock: Stock,
+        observe: Observer = lambda task, second: None,
+        hear: Listener = lambda event: None,
     ) -> tuple[TaskResult, ...]:
-        """Run one step and return its tasks' results, in order.
+        """Run one step and return its tasks' results, in order; `hear` is told when a host is lost or back.
 
         Raises StepFailed when it was aborted and Cancelled after `cancel`, both with the results so far; an
         EsbenchError when it could not begin.
@@ -170,6 +179,8 @@ class Coordinator:
             for task in step.tasks
         }
         taking_part = [worker for worker in self._workers if dealt.get(worker.number)]
+        names = tuple(task.name for task in step.tasks)
+        self._losses.begin(number, names, [worker.number for worker in taking_part], hear)
         for worker in taking_part:
             self._send(
                 worker,
@@ -196,7 +207,8 @@ class Coordinator:
         for worker in taking_part:
             self._send(worker, first)
         error = self._follow(taking_part, number, running)
-        results = running.results(running.watch.health(clock_ns(), stolen_s()))
+        lost = [lost_hosts(list(self._losses.of_step), len(target.hosts))] if self._losses.of_step else []
+        results = running.results(running.watch.health(clock_ns(), stolen_s()), lost)
         if self._cancel_requests:
             raise Cancelled(results)
         if error is not None:
@@ -213,6 +225,8 @@ class Coordinator:
             for worker, message in self._receive(workers):
                 if isinstance(message, Hello):
                     worker.loop, worker.usage = message.loop, message.usage
+                    if message.step == number:
+                        self._losses.take(worker.number, message.lost)
                     if message.error is not None and message.step in (None, number):
                         raise message.error
                     if message.step == number:
@@ -236,6 +250,7 @@ class Coordinator:
                 if isinstance(message, Tick):
                     worker.usage = message.usage
                     self._ledger.enter(message.ledger)
+                    self._losses.take(worker.number, message.lost)
                     running.take(worker.number, message)
                     error = error or message.failure
                     if self._max_error_ratio is not None:
@@ -246,7 +261,7 @@ class Coordinator:
                 lost = self._lost(worker, running)
                 if lost is not None:
                     left.remove(worker)
-                    running.give_up_on(worker.number)
+                    running.give_up_on(worker.number, lost.what)
                     error = error or lost
             if deadline == math.inf and (error is not None or self._cancel_requests):
                 drain_s = self._drain_s if self._cancel_requests else ABORT_DRAIN_S
@@ -256,6 +271,8 @@ class Coordinator:
                 self._tell(left, Stop())
             elif tasks := running.next_tasks():
                 self._tell(left, RunStep(number, clock_ns() + _START_DELAY_NS, tasks))
+        for worker in left:
+            running.give_up_on(worker.number, f"load worker {worker.number} did not end when it was told to")
         return error
 
     def _lost(self, worker: _Worker, running: _RunningStep) -> RaceError | None:
@@ -318,7 +335,7 @@ class _RunningStep:
         self._step = step
         self._measurements = measurements
         self._observe = observe
-        self._given_up: set[str] = set()
+        self._missing: dict[str, str] = {}
         self._ended: set[str] = set()
         self._waiting = waits_for(step)
         self._completed = False
@@ -326,14 +343,16 @@ class _RunningStep:
     @property
     def ended(self) -> bool:
         """Whether nothing more is to come."""
-        return all(task.ended or name in self._given_up for name, task in self._measurements.items())
+        return all(task.ended for task in self._measurements.values())
 
     def unfinished_of(self, worker: int) -> list[str]:
         return [name for name, task in self._measurements.items() if worker in task.workers - task.ends.keys()]
 
-    def give_up_on(self, worker: int) -> None:
-        """The tasks that a worker has not ended will never end."""
-        self._given_up.update(self.unfinished_of(worker))
+    def give_up_on(self, worker: int, reason: str) -> None:
+        """Wait no longer for the tasks that a worker has not ended; their results say why."""
+        for name in self.unfinished_of(worker):
+            self._measurements[name].lose(worker)
+            self._missing.setdefault(name, reason)
 
     def next_tasks(self) -> frozenset[str]:
         """The tasks that are to begin now: each is told once."""
@@ -369,14 +388,15 @@ class _RunningStep:
         found = (measurements.excess(max_error_ratio) for measurements in self._measurements.values())
         return next((error for error in found if error is not None), None)
 
-    def results(self, health: WorkerHealth) -> tuple[TaskResult, ...]:
-        """The results of all tasks that have begun and ended on every worker."""
+    def results(self, health: WorkerHealth, checks: Sequence[Check]) -> tuple[TaskResult, ...]:
+        """The results of all tasks, with checks of the step. Of what a lost worker did, what it had told is in them."""
         results = []
         for name, measurements in self._measurements.items():
             for second in measurements.flush():
                 self._observe(name, second)
-            if measurements.ended:
-                results.append(measurements.result(health))
+            result = measurements.result(health)
+            missing = [incomplete(self._missing[name])] if name in self._missing else []
+            results.append(replace(result, checks=(*missing, *result.checks, *checks)))
         return tuple(results)
 
 

@@ -104,6 +104,16 @@ class Races:
     def run(self, server: NullServer | str, *arguments: str, home: Path | None = None) -> Outcome:
         return self.finish(self.start(server, *arguments, home=home))
 
+    def ask(self, *arguments: str) -> str:
+        """What another command of esbench prints."""
+        return subprocess.run(
+            [sys.executable, "-m", "esbench.cli.main", *arguments],
+            env={**os.environ, "ESBENCH_HOME": str(self.home)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+
     def record(self, race: str = "last") -> RaceRecord:
         return RaceStore(self.home).load(race)
 

@@ -18,6 +18,7 @@ from driver import Driver, NullServerFactory, bulk, documents, generated_documen
 from esbench.engine.null import NullServer
 from esbench.errors import RaceError
 from esbench.load.coordinator import Cancelled, StepFailed
+from esbench.record import TaskResult
 
 ENDLESS = 60.0
 SOON_S = 5.0  # well below any timeout, and enough for a busy machine
@@ -48,6 +49,10 @@ def workers_of(pid: int) -> list[psutil.Process]:
     return sorted(workers, key=lambda child: child.cmdline()[-1])
 
 
+def names(result: TaskResult) -> list[str]:
+    return [check.name for check in result.checks]
+
+
 def after(delay_s: float, action: Callable[[], object]) -> None:
     threading.Timer(delay_s, action).start()
 
@@ -65,7 +70,7 @@ def test_a_killed_worker_is_named_with_its_task_and_the_others_keep_their_result
     server: NullServer, driver: Driver
 ) -> None:
     first, _ = workers_of(os.getpid())
-    after(0.5, first.kill)
+    after(1.4, first.kill)
     begin = time.monotonic()
     with pytest.raises(StepFailed) as caught:
         driver.step(
@@ -75,9 +80,46 @@ def test_a_killed_worker_is_named_with_its_task_and_the_others_keep_their_result
     error = str(caught.value.error)
     assert error.startswith('task "a": load worker 0 ended unexpectedly (killed by SIGKILL)')
     assert str(driver.log) in error
-    (result,) = caught.value.results
-    assert result.name == "b"
-    assert result.requests > 10
+    killed, other = caught.value.results
+    assert (killed.name, killed.duration_s, killed.requests) == ("a", 1.0, 50)  # the second that it had told of
+    (check,) = (check for check in killed.checks if check.name == "incomplete")
+    assert check.level == "unusable"
+    assert check.message.startswith("load worker 0 ended unexpectedly (killed by SIGKILL)")
+    assert (other.name, "incomplete" in names(other)) == ("b", False)
+    assert other.requests > 60
+
+
+def test_a_task_that_no_tick_has_told_of_is_named_all_the_same(server: NullServer, driver: Driver) -> None:
+    """And the other worker's share of a task that two of them run is in its result."""
+    first, _ = workers_of(os.getpid())
+    after(0.4, first.kill)
+    with pytest.raises(StepFailed) as caught:
+        driver.step(server.url, get(name="a", clients=600, rate=200, time_period_s=ENDLESS), get(name="b", rate=1))
+    both, _ = caught.value.results
+    assert (both.name, both.workers) == ("a", 2)
+    assert "incomplete" in names(both)
+    assert 20 < both.requests < server.counts().requests
+
+
+def test_a_worker_that_hangs_is_ended_and_what_it_told_is_kept(server: NullServer, driver: Driver) -> None:
+    first, second = workers_of(os.getpid())
+    stopped_at: list[float] = []
+
+    def stop() -> None:
+        first.suspend()
+        stopped_at.append(time.monotonic())
+
+    after(1.4, stop)
+    with pytest.raises(StepFailed, match=r'task "a": load worker 0 has said nothing for \d+ s') as caught:
+        driver.step(server.url, get(name="a", rate=50, time_period_s=ENDLESS), get(name="b", rate=50, time_period_s=60))
+    driver.coordinator.__exit__()
+    assert time.monotonic() - stopped_at[0] < 10
+    assert not first.is_running()
+    assert not second.is_running()
+    hung, other = caught.value.results
+    assert (hung.requests, "incomplete" in names(hung)) == (50, True)
+    assert (other.errors, "incomplete" in names(other)) == (0, False)
+    assert other.requests > 250
 
 
 def test_a_worker_that_died_between_steps_is_named(server: NullServer, driver: Driver) -> None:

@@ -69,7 +69,9 @@ def test_an_interrupt_waits_for_what_is_in_flight_and_a_second_one_does_not(
     assert outcome.code == 130
     assert outcome.seconds < SOON_S
     record = races.record()
-    assert (record.status, [task.name for task in record.tasks]) == ("cancelled", ["first"])
+    first, killed = record.tasks
+    assert (record.status, first.name, killed.name) == ("cancelled", "first", "paced")
+    assert "incomplete" in [check.name for check in killed.checks]
     assert races.series(record.race_id)
     assert_gone(children)
 
@@ -123,7 +125,10 @@ def test_a_killed_worker_fails_the_race_by_name(null_server: NullServerFactory, 
     assert record.status == "failed"
     assert record.failure is not None
     assert "load worker 0" in record.failure
-    assert [task.name for task in record.tasks] == ["first"]
+    first, killed = record.tasks
+    assert (first.name, killed.name) == ("first", "paced")
+    assert "load worker 0 ended" in next(check.message for check in killed.checks if check.name == "incomplete")
+    assert "! paced: load worker 0 ended unexpectedly (killed by SIGKILL)" in outcome.stdout
     assert races.series(record.race_id)
     assert_gone(children)
 
@@ -137,3 +142,5 @@ def test_nothing_outlives_a_race_that_is_killed(null_server: NullServerFactory, 
     assert_gone(children)
     record = races.record()
     assert (record.status, [task.name for task in record.tasks]) == ("running", ["first"])  # the evidence
+    for command in (["list", "races"], ["show", record.race_id]):
+        assert "died" in races.ask(*command)
