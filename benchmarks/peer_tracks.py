@@ -13,6 +13,7 @@ from esbench.cli.command import esbench_home
 from esbench.model import Corpus, Documents
 from esbench.track.corpus import prepare
 
+BULK_SIZE = 1000
 ORDERS = Path(__file__).parents[1] / "tracks" / "orders"
 # Rally knows no variables: the ids are drawn by a parameter source.
 _RALLY_GET = """
@@ -63,56 +64,61 @@ def write_get_tracks(folder: Path, ids: Sequence[str], task: dict[str, Any]) -> 
     return ours, rallys
 
 
-def write_bulk_track(folder: Path, documents: int, task: dict[str, Any], repeats: Sequence[int]) -> list[Path]:
-    """Bulks of the orders corpus into a new index, ids left to the server: a track that any Rally can race.
-
-    One track for each number of repeats of the corpus; they share a document file without action lines.
-    """
-    tracks = []
-    source = folder / "orders.json"
-    size = write_documents(source, documents)
-    for times in repeats:
-        track = folder / f"bulk-{times}"
-        track.mkdir()
-        (track / source.name).hardlink_to(source)
-        settings = {"index.number_of_shards": 5, "index.number_of_replicas": 0, "index.refresh_interval": "1s"}
-        part = {"source-file": source.name, "document-count": documents, "uncompressed-bytes": size}
-        health = {
-            "operation-type": "cluster-health",
-            "request-params": {"wait_for_status": "green"},
-            "retry-until-success": True,
-        }
-        content = {
-            "version": 2,
-            "description": "orders in bulks",
-            "indices": [{"name": "orders", "body": "index.json"}],
-            "corpora": [{"name": "orders", "documents": [part] * times}],
-            "schedule": [
-                {"operation": {"operation-type": "delete-index"}},
-                {"operation": {"operation-type": "create-index"}},
-                {"operation": health},
-                {"name": "bulk", "operation": {"operation-type": "bulk", "bulk-size": 1000}, **task},
-            ],
-        }
-        (track / "index.json").write_text(json.dumps({"settings": settings, "mappings": order_mappings()}))
-        (track / "track.json").write_text(json.dumps(content))
-        tracks.append(track)
-    return tracks
+def write_bulk_track(track: Path, source: Documents, task: dict[str, Any]) -> Path:
+    """Bulks of a document file into a new index, ids left to the server; Rally can race it, too. `task`: clients ..."""
+    settings = {"index.number_of_shards": 5, "index.number_of_replicas": 0, "index.refresh_interval": "1s"}
+    green = {"operation-type": "cluster-health", "request-params": {"wait_for_status": "green"}}
+    new_index = [
+        {"operation": {"operation-type": "delete-index"}},
+        {"operation": {"operation-type": "create-index"}},
+        {"operation": {**green, "retry-until-success": True}},
+    ]
+    bulk = {"operation-type": "bulk", "bulk-size": BULK_SIZE}
+    _write_track(track, source, 1, [*new_index, {"name": "bulk", "operation": bulk, **task}])
+    (track / "index.json").write_text(json.dumps({"settings": settings, "mappings": _order_mappings()}))
+    return track
 
 
-def order_mappings() -> dict[str, Any]:
+def write_endless_bulk_tracks(folder: Path, source: Documents, task: dict[str, Any], repeats: int) -> tuple[Path, Path]:
+    """The same bulks and no index: a track for esbench, which reads the file some times over, and one for Rally."""
+    ours, rallys = folder / "endless", folder / "peer-endless"
+    bulk = {"operation-type": "bulk", "bulk-size": BULK_SIZE}
+    _write_track(ours, source, repeats, [{"name": "bulk", "operation": bulk, **task}])
+    _write_track(rallys, source, 1, [{"name": "bulk", "operation": {**bulk, "looped": True}, **task}])
+    return ours, rallys
+
+
+def _write_track(track: Path, source: Documents, repeats: int, schedule: list[dict[str, Any]]) -> None:
+    assert source.source_file is not None
+    file = Path(source.source_file)
+    part = {"source-file": file.name, "document-count": source.document_count}
+    part |= {"uncompressed-bytes": source.uncompressed_bytes}
+    content = {
+        "version": 2,
+        "description": "orders in bulks",
+        "indices": [{"name": "orders", "body": "index.json"}],
+        "corpora": [{"name": "orders", "documents": [part] * repeats}],
+        "schedule": schedule,
+    }
+    track.mkdir()
+    (track / file.name).hardlink_to(file)
+    (track / "index.json").write_text("{}")
+    (track / "track.json").write_text(json.dumps(content))
+
+
+def _order_mappings() -> dict[str, Any]:
     """The mapping of the orders track."""
     _, _, mappings = (ORDERS / "index.yml").read_text().partition("mappings:\n")
     found: dict[str, Any] = yaml.safe_load(mappings)
     return found
 
 
-def write_documents(path: Path, documents: int) -> int:
-    """The orders corpus, one document a line; its size in bytes."""
+def write_orders(path: Path, documents: int) -> Documents:
+    """The orders corpus as a file without action lines."""
     with path.open("wb") as out:
-        for line in _order_lines(documents)[1::2]:
-            out.write(line)
-        return out.tell()
+        out.writelines(_order_lines(documents)[1::2])
+        size = out.tell()
+    return Documents(documents, source_file=str(path), uncompressed_bytes=size)
 
 
 def order_ids(documents: int) -> list[str]:
