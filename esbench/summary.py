@@ -83,15 +83,17 @@ def notices(record: RaceRecord) -> tuple[Notice, ...]:
 
 
 def failed_checks(record: RaceRecord) -> str:
-    """The checks that failed, whether as a warning or because figures must not be used, and the tasks of each; ""
-    when all hold. Tasks that tables do not show have no figures to be judged.
+    """The checks that failed with the tasks of each, first those for which figures must not be used; "" when all hold.
+
+    Tasks that tables do not show have no figures to be judged.
     """
-    failed: dict[str, list[str]] = {}
+    failed: dict[tuple[str, str], list[str]] = {}
     for task in reported_tasks(record):
         for check in task.checks:
             if check.level != "ok":
-                failed.setdefault(check.name, []).append(task_label(record, task))
-    return ", ".join(f"{name} ({_enumerated(labels)})" for name, labels in failed.items())
+                failed.setdefault((check.level, check.name), []).append(task_label(record, task))
+    worst_first = sorted(failed.items(), key=lambda item: item[0][0] != "unusable")
+    return ", ".join(f"{name} ({_enumerated(labels)})" for (_, name), labels in worst_first)
 
 
 def _host_notices(record: RaceRecord) -> Iterator[Notice]:

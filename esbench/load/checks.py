@@ -241,7 +241,7 @@ def _host(figures: TaskFigures, workers: WorkerHealth) -> Iterator[Check]:
             "loop-lag",
             WARNING,
             f"the event loop of a load worker was late by {workers.loop_lag_ratio * 1000:.0f} ms in a mean second, "
-            f"{workers.loop_lag_ms:.0f} ms at worst",
+            f"once by {workers.loop_lag_ms:.0f} ms",
             "give the driver cores of its own, add workers, or race the tasks of a parallel one by one",
             workers.loop_lag_ratio,
         )

@@ -47,14 +47,12 @@ class Watch:
     before: Mapping[int, Usage]
     stolen_s: Mapping[int, float]
     _usage: dict[int, Usage] = field(default_factory=dict)
-    _loop_lag_ns: dict[int, int] = field(default_factory=dict)
-    _worst_loop_lag_ns: int = 0
+    _loop_lags_ns: dict[int, list[int]] = field(default_factory=dict)
 
     def tick(self, worker: int, usage: Usage, loop_lag_ns: int) -> None:
         """What a worker has used so far, and its worst loop lag since it was last heard."""
         self._usage[worker] = usage
-        self._loop_lag_ns[worker] = self._loop_lag_ns.get(worker, 0) + loop_lag_ns
-        self._worst_loop_lag_ns = max(self._worst_loop_lag_ns, loop_lag_ns)
+        self._loop_lags_ns.setdefault(worker, []).append(loop_lag_ns)
 
     def health(self, now_ns: int, stolen_s: Mapping[int, float]) -> WorkerHealth:
         """What is to be said of the step; nothing of one under a second, whose counters are too coarse."""
@@ -62,11 +60,13 @@ class Watch:
         if elapsed_ns < NS:
             return WorkerHealth()
         used = [usage.since(self.before.get(worker, usage)) for worker, usage in self._usage.items()]
+        lags_ns = self._loop_lags_ns.values()
         stolen = [total - self.stolen_s[cpu] for cpu, total in stolen_s.items() if cpu in self.stolen_s]
         return WorkerHealth(
             busy_ratio=max((usage.cpu_ns + usage.run_delay_ns for usage in used), default=0) / elapsed_ns,
             run_delay_ratio=max((usage.run_delay_ns for usage in used), default=0) / elapsed_ns,
             steal_ratio=max(stolen, default=0.0) * NS / elapsed_ns,
-            loop_lag_ratio=max(self._loop_lag_ns.values(), default=0) / elapsed_ns,
-            loop_lag_ms=self._worst_loop_lag_ns / 1e6,
+            # workers tick once a second, and once more at the end of a task
+            loop_lag_ratio=max((sum(lags) / max(elapsed_ns, len(lags) * NS) for lags in lags_ns), default=0.0),
+            loop_lag_ms=max(map(max, lags_ns), default=0) / 1e6,
         )

@@ -58,6 +58,13 @@ def test_loop_lag_is_the_sum_of_each_seconds_worst_over_the_time() -> None:
     assert health.loop_lag_ms == 200
 
 
+def test_a_tick_more_than_there_are_seconds_does_not_add_to_loop_lag() -> None:
+    step = watch()
+    step.tick(0, Usage(), 10 * MS)
+    step.tick(0, Usage(), 10 * MS)  # the task ended after 1.2 s
+    assert step.health(START + 1200 * MS, {}).loop_lag_ratio == pytest.approx(0.01)
+
+
 def test_a_step_under_a_second_is_not_judged() -> None:
     step = watch({0: Usage(0, 0)})
     step.tick(0, Usage(400 * MS, 400 * MS), 400 * MS)

@@ -354,7 +354,7 @@ def test_the_only_kind_of_errors_is_told_once() -> None:
 
 
 def test_failed_checks_are_named_with_their_tasks() -> None:
-    assert failed_checks(golden_race()) == "driver-share (get-by-id), backlog (get-by-id-open)"  # and no "ok" one
+    assert failed_checks(golden_race()) == "backlog (get-by-id-open), driver-share (get-by-id)"  # and no "ok" one
     assert failed_checks(with_task(everywhere(("run-delay",), 13), "task-5", checks=())) == (
         "run-delay (task-0, task-1, task-2 and 9 more)"
     )
