@@ -50,7 +50,7 @@ class TaskFigures:
 
 def task_checks(figures: TaskFigures, workers: WorkerHealth) -> tuple[Check, ...]:
     """Every statement that holds against the figures; none when they can be trusted."""
-    return (*_rate(figures), *_driver(figures), *_drift(figures), *_replies(figures), *_host(figures, workers))
+    return (*_rate(figures), *_driver(figures), *_drift(figures), *_replies(figures), *_health(figures, workers))
 
 
 def incomplete(reason: str) -> Check:
@@ -208,7 +208,7 @@ def _drift(figures: TaskFigures) -> Iterator[Check]:
     )
 
 
-def _host(figures: TaskFigures, workers: WorkerHealth) -> Iterator[Check]:
+def _health(figures: TaskFigures, workers: WorkerHealth) -> Iterator[Check]:
     """How the workers fared while the task's step ran, and what their host did to them."""
     if workers.busy_ratio > 0.9:
         yield Check(
