@@ -32,7 +32,7 @@ from esbench.units import Rate, format_number
 RATES_PER_S = (1_000, 5_000, 10_000, 20_000, 30_000, 40_000, 50_000, 60_000, 80_000, 100_000, 150_000, 200_000)
 CLIENTS = 64
 _MOST_CLIENTS = 500  # more would take a worker more
-_WARMUP_S = 0.5
+_WARMUP_RATIO = 0.25  # of the measurement
 _REACHED_RATIO = 0.99
 _GET = Operation("get", "get", {"id": "$[[n]]"}, (Variable("n", "range", {"from": 1, "to": 1_000_000}),))
 _DELAY = {"rules": [{"path": "/_doc/", "delay": {"type": "constant", "ms": CLUSTER_MS}}]}
@@ -152,14 +152,14 @@ class _Driver:
 
 
 def _closed(seconds: float, number: int = 0) -> Task:
-    return Task(f"closed-{number}", _GET, CLIENTS, warmup_time_s=_WARMUP_S, time_period_s=seconds)
+    return Task(f"closed-{number}", _GET, CLIENTS, warmup_time_s=_WARMUP_RATIO * seconds, time_period_s=seconds)
 
 
 def _open(rate_per_s: int, seconds: float) -> Task:
     """With ten times the clients that a cluster which answers in CLUSTER_MS keeps busy: it may stall for a moment."""
     clients = min(_MOST_CLIENTS, max(CLIENTS, round(10 * rate_per_s * CLUSTER_MS / 1000)))
     schedule = Schedule(rate=Rate(rate_per_s, "ops"))
-    return Task("open", _GET, clients, schedule, warmup_time_s=_WARMUP_S, time_period_s=seconds)
+    return Task("open", _GET, clients, schedule, warmup_time_s=_WARMUP_RATIO * seconds, time_period_s=seconds)
 
 
 def _best_of_two(driver: _Driver, task: Task) -> Run:

@@ -247,6 +247,27 @@ def test_pipelined_requests_are_answered_in_their_order(null_server: NullServerF
     assert ids == [str(i) for i in range(8)]
 
 
+@pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
+def test_what_a_socket_does_not_take_at_once_is_followed_by_what_comes_after_it(
+    null_server: NullServerFactory, loop: str
+) -> None:
+    server = null_server({"rules": [{"path": "/1$", "pad_to_bytes": 8_000_000}]}, loop=loop)
+    last = GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+    replies = exchange(server, GET % 1 + GET % 2 + GET % 1 + last % 3)
+    bodies = [json.loads(reply.partition(b"\r\n\r\n")[2]) for reply in replies.split(b"HTTP/1.1 ")[1:]]
+    assert [body["_id"] for body in bodies] == ["1", "2", "1", "3"]
+    assert len(replies) > 16_000_000
+
+
+def test_the_time_that_it_was_busy_is_told(null_server: NullServerFactory) -> None:
+    server = null_server()
+    before, begin = server.counts(), time.monotonic()
+    while time.monotonic() < begin + 0.3:
+        server.counts()
+    busy_s = server.counts().busy_s - before.busy_s
+    assert 0.01 < busy_s < time.monotonic() - begin
+
+
 def test_requests_may_arrive_in_any_pieces(null_server: NullServerFactory) -> None:
     server = null_server({"store": True})
     body = b'{"n":1}'

@@ -26,7 +26,8 @@ class Counts(msgspec.Struct, frozen=True):
 class LogLine(msgspec.Struct, frozen=True):
     """One request. Times are CLOCK_MONOTONIC.
 
-    `answered_ns`: when the last byte was handed to the loop for writing; None where it never was.
+    `answered_ns`: when the last byte was written to the socket (handed to the loop where that is full); None
+    where it never was.
     `delay_ms` is what the script added; the difference of the times is what really passed.
     """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import os
 import socket
 import struct
 import time
@@ -55,6 +56,7 @@ class Connection(asyncio.Protocol):
         self._heads = server.known_heads
         self._parser: httptools.HttpRequestParser | None = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport | None = None
+        self._fd = -1  # not to be written to directly
         self._pending: deque[Exchange] = deque()
         self._in_message = False
         self._messages = 0
@@ -67,10 +69,13 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        if transport.get_extra_info("sslcontext") is None:
+            self._fd = transport.get_extra_info("socket").fileno()
         self._server.connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
+        self._fd = -1
         self._parser = None
         self._server.connections.discard(self)
         for exchange in self._pending:
@@ -160,7 +165,7 @@ class Connection(asyncio.Protocol):
         server = self._server
         answer, plan, is_logged = server.handle(self, method, target, body, now_ns)
         if plan is None and not self._pending and not is_logged and head.is_plain and method != "HEAD":
-            transport.write(server.wire.plain(*answer))
+            self._write(server.wire.plain(*answer))
             return
         outgoing = server.wire.outgoing(answer, method, head, plan)
         delay_ns = plan.due_ns - now_ns if plan else 0
@@ -178,7 +183,7 @@ class Connection(asyncio.Protocol):
             exchange = pending[0]
             outgoing = exchange.outgoing
             if outgoing.pieces:
-                self._transport.write(outgoing.pieces.popleft())
+                self._write(outgoing.pieces.popleft())
                 if outgoing.pieces:
                     exchange.due = False
                     self._server.timer.at(time.monotonic_ns() + outgoing.pause_ns, exchange.become_due)
@@ -191,13 +196,33 @@ class Connection(asyncio.Protocol):
             pending.popleft()
             self._server.log_exchange(exchange, time.monotonic_ns() if outgoing.is_answer else None)
             if outgoing.ending == "close":
+                self._fd = -1
                 self._transport.close()
                 return
+
+    def _write(self, data: bytes) -> None:
+        """Write to the socket itself, and by the transport what does not fit.
+
+        uvloop writes at the end of its turn only: of many replies that are due at once, all would leave after the last
+        one was made, and the log would be early.
+        """
+        assert self._transport is not None
+        if self._fd >= 0:
+            try:
+                written = os.write(self._fd, data)
+            except OSError:  # full, or lost: that is the transport's to find out
+                written = 0
+            if written == len(data):
+                return
+            self._fd = -1
+            data = data[written:]
+        self._transport.write(data)
 
     def reset(self) -> None:
         """End the connection with an RST."""
         if self._transport is None:
             return
+        self._fd = -1
         raw = self._transport.get_extra_info("socket")
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
         self._transport.abort()
@@ -205,6 +230,7 @@ class Connection(asyncio.Protocol):
     def _refuse(self) -> None:
         """Answer what is not HTTP as Netty does, and close."""
         if self._transport is not None:
+            self._fd = -1
             self._transport.write(b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
             self._transport.close()
 

@@ -1,0 +1,254 @@
+"""Requests that are matched with the server's own log: the driver's loops, clients and recorder, in this process.
+
+Each request carries an X-Opaque-Id of its own. A recorder keeps its times beside what it counts as always, so that
+both can be held against what the null server has logged. Nothing in the driver knows of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import math
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from statistics import median
+from typing import Any, TypeVar
+
+from esbench.client_options import ClientOptions, parse_hosts
+from esbench.engine.null import NullServer
+from esbench.engine.null.log import LogLine
+from esbench.load.client import Route, TemplateClient
+from esbench.load.histogram import percentiles_ns, supported
+from esbench.load.hosts import Hosts
+from esbench.load.loops import ClosedLoop, Length, OpenLoop
+from esbench.load.recorder import Recorder, Tally
+from esbench.load.schedule import arrivals
+from esbench.load.transport import clock_ns, header_lines
+from esbench.model import Schedule
+from esbench.operations.base import GOOD, Exchange, Verdict
+from esbench.units import Rate
+
+NS = 1_000_000_000
+MS = 1_000_000
+T = TypeVar("T")
+
+
+def _rule(**keys: Any) -> dict[str, Any]:
+    return {"path": "/_doc/", **keys}
+
+
+DISTRIBUTIONS: Mapping[str, list[dict[str, Any]]] = {
+    "constant": [_rule(delay={"type": "constant", "ms": 20})],
+    "bimodal": [_rule(delay={"type": "bimodal", "low_ms": 10, "high_ms": 50, "high_ratio": 0.25})],
+    "stall": [
+        _rule(delay={"type": "constant", "ms": 20}),
+        _rule(since="first-match", stall={"at_s": 1, "for_s": 0.5}),
+    ],
+    "1 % slow": [_rule(delay={"type": "bimodal", "low_ms": 19, "high_ms": 100, "high_ratio": 0.01})],
+}
+MEAN_MS = 20  # of all of them, about
+
+
+@dataclass(frozen=True)
+class Times:
+    """What the driver knows of one request, in ns of the clock that the server reads, too."""
+
+    due_ns: int
+    free_ns: int
+    sent_ns: int
+    received_ns: int
+
+
+class KeepingRecorder(Recorder):
+    """A recorder that also keeps each request's times, by the id that its verdict brings as a label."""
+
+    def __init__(self, start_ns: int, *, is_open: bool) -> None:
+        super().__init__(start_ns, is_open=is_open)
+        self.times: dict[str, Times] = {}
+
+    def completed(
+        self, due_ns: int, free_ns: int, sent_ns: int, received_ns: int, warmup: bool, verdict: Verdict
+    ) -> None:
+        assert verdict.error is None and verdict.label is not None, verdict
+        self.times[verdict.label] = Times(due_ns, free_ns, sent_ns, received_ns)
+        super().completed(due_ns, free_ns, sent_ns, received_ns, warmup, GOOD)
+
+
+class NumberedGets:
+    """The program of one client: GETs whose numbers, shared with the other clients, are their ids."""
+
+    def __init__(self, numbers: Iterator[int], headers: bytes) -> None:
+        self.exchanges = [Exchange("", self._render, self._judge)]
+        self._numbers = numbers
+        self._headers = headers
+
+    def draw(self) -> int:
+        return next(self._numbers)
+
+    def _render(self, number: int) -> list[bytes]:
+        return [b"GET /orders/_doc/%d HTTP/1.1\r\n%sX-Opaque-Id: %d\r\n\r\n" % (number, self._headers, number)]
+
+    def _judge(self, status: int, body: bytes, number: int) -> Verdict:
+        return Verdict(label=str(number)) if status == 200 else Verdict(0, f"status {status}", body.decode())
+
+
+@dataclass(frozen=True)
+class Percentile:
+    """One percentile as the driver's histogram has it and as the server's log has it."""
+
+    driver_ms: float
+    server_ms: float
+    lag_ms: float
+
+    @property
+    def allowed_ms(self) -> float:
+        return 0.01 * self.server_ms + self.lag_ms
+
+    @property
+    def agrees(self) -> bool:
+        return abs(self.driver_ms - self.server_ms) <= self.allowed_ms
+
+
+@dataclass(frozen=True)
+class Matched:
+    """One loop's requests: their durations (latency; closed loop: service time) by the driver and by the server's log.
+
+    `script_ms` is the delay that the script asked for. `percentiles` are those of p99 and p99.9 that the number of
+    requests carries.
+    """
+
+    start_ns: int
+    times: Sequence[Times]  # in the order of their due times (closed loop: of their sends)
+    driver_ms: Sequence[float]
+    server_ms: Sequence[float]
+    script_ms: Sequence[float]
+    percentiles: Mapping[float, Percentile]
+
+    @property
+    def median_difference_ms(self) -> float:
+        return median(abs(mine - theirs) for mine, theirs in zip(self.driver_ms, self.server_ms, strict=True))
+
+    @property
+    def allowed_median_ms(self) -> float:
+        return 0.1 + 0.01 * median(self.server_ms)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the driver has measured what happened: the median request, and the tail of its histogram."""
+        tail_agrees = all(percentile.agrees for percentile in self.percentiles.values())
+        return self.median_difference_ms <= self.allowed_median_ms and tail_agrees
+
+
+def match(
+    server: NullServer, rules: Sequence[Mapping[str, Any]], *, rate_per_s: int, clients: int, seconds: float
+) -> tuple[Matched, Matched, float]:
+    """Run an open and a closed loop side by side, as one worker would, and match both with the server's log.
+
+    The driver lag of the run is the open loop's, since only an open loop has one. With them comes the share of the time
+    in which this process waited for a CPU.
+    """
+    server.use({"rules": rules})
+    waited_before_ns = _run_delay_ns()
+    opened, closed = _without_collector(lambda: _run(_drive(server.url, rate_per_s, clients, seconds)))
+    run_delay_ratio = (_run_delay_ns() - waited_before_ns) / NS / seconds
+    log = {line.opaque_id: line for line in server.log()}
+    assert log.keys() == opened.times.keys() | closed.times.keys()
+    lags_ms = [(each.sent_ns - max(each.due_ns, each.free_ns)) / MS for each in opened.times.values()]
+    found_open = _matched(opened, log, lags_ms, is_open=True)
+    found_closed = _matched(closed, log, lags_ms, is_open=False)
+    return found_open, found_closed, run_delay_ratio
+
+
+def _matched(
+    recorder: KeepingRecorder, log: Mapping[str, LogLine], lags_ms: Sequence[float], *, is_open: bool
+) -> Matched:
+    times = dict(sorted(recorder.times.items(), key=lambda item: item[1].due_ns if is_open else item[1].sent_ns))
+    lines = [log[number] for number in times]
+    driver_began_ns = [each.due_ns if is_open else each.sent_ns for each in times.values()]
+    server_began_ns = driver_began_ns if is_open else [line.received_ns for line in lines]
+    server_ms = [((line.answered_ns or 0) - begin) / MS for line, begin in zip(lines, server_began_ns, strict=True)]
+    tally = Tally()
+    for second in recorder.closed_seconds(1 << 62):
+        tally.merge(second.tally)
+    ranks = supported((99.0, 99.9), len(times))
+    counted_ns = percentiles_ns(tally.latency if is_open else tally.service_time, ranks)
+    return Matched(
+        start_ns=recorder.start_ns,
+        times=tuple(times.values()),
+        driver_ms=[(e.received_ns - begin) / MS for e, begin in zip(times.values(), driver_began_ns, strict=True)],
+        server_ms=server_ms,
+        script_ms=[line.delay_ms for line in lines],
+        percentiles={
+            rank: Percentile(counted_ns[rank] / MS, nearest_rank(server_ms, rank), nearest_rank(lags_ms, rank))
+            for rank in ranks
+        },
+    )
+
+
+def _run_delay_ns() -> int:
+    return int(Path("/proc/self/schedstat").read_text().split()[1])
+
+
+def nearest_rank(values: Sequence[float], rank: float) -> float:
+    """The smallest value that `rank` percent of all do not exceed."""
+    return sorted(values)[max(1, math.ceil(rank * len(values) / 100 - 1e-6)) - 1]
+
+
+async def _drive(
+    url: str, rate_per_s: int, closed_clients: int, seconds: float
+) -> tuple[KeepingRecorder, KeepingRecorder]:
+    hosts, options = parse_hosts([url], ClientOptions())
+    headers = header_lines(hosts[0], options)
+    route = Route(Hosts(hosts, options, lost=_nothing, back=_nothing), None, headers, options.timeout_s)
+    numbers = count()
+    open_clients = 3 * rate_per_s * MEAN_MS // 1000
+    clients = [
+        TemplateClient(slot, route, NumberedGets(numbers, headers)) for slot in range(open_clients + closed_clients)
+    ]
+    await asyncio.gather(*(client.connect() for client in clients))
+    open_ended, closed_ended = asyncio.Event(), asyncio.Event()
+    start_ns = clock_ns()
+    length = Length(end_ns=start_ns + round(seconds * NS))
+    opened, closed = KeepingRecorder(start_ns, is_open=True), KeepingRecorder(start_ns, is_open=False)
+    schedule = Schedule(rate=Rate(rate_per_s, "ops"))
+    due = arrivals(schedule, seed=1, clients=open_clients, slots=tuple(range(open_clients)))
+    loops = (
+        OpenLoop(clients[:open_clients], opened, length, ended=open_ended.set, failed=_fail, arrivals=due),
+        ClosedLoop(clients[open_clients:], closed, length, ended=closed_ended.set, failed=_fail),
+    )
+    for loop in loops:
+        loop.start(start_ns)
+    await open_ended.wait()
+    await closed_ended.wait()
+    for loop in loops:
+        loop.close()
+        assert loop.unsent == 0
+    return opened, closed
+
+
+def _nothing() -> None: ...
+
+
+def _fail(verdict: Verdict) -> None:
+    raise AssertionError(verdict)
+
+
+def _without_collector(work: Callable[[], T]) -> T:
+    """As in a worker: a collection of this process's garbage would be measured as service time."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    try:
+        return work()
+    finally:
+        gc.enable()
+        gc.unfreeze()
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    import uvloop
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(work)
