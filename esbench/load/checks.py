@@ -139,7 +139,7 @@ def _driver(figures: TaskFigures) -> Iterator[Check]:
                 "driver-lag",
                 UNUSABLE,
                 f"driver lag p99 is {lag_ms:.2f} ms of {reported_ms:.2f} ms: the driver was the limit",
-                "give the driver cores of its own, lower the rate (esbench calibrate tells what it keeps), or add workers",
+                "give the driver cores of its own, lower the rate (see esbench calibrate), or add workers",
                 lag_ms / reported_ms,
             )
         elif lag_ms > max(0.5, reported_ms / 10):
