@@ -12,26 +12,26 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection as Pipe
 from multiprocessing.connection import wait
 from pathlib import Path
 
 from esbench.environment import stolen_s
 from esbench.errors import EsbenchError, RaceError
-from esbench.load.checks import incomplete, lost_hosts
-from esbench.load.dealing import deal, waits_for
-from esbench.load.health import Usage, Watch, WorkerHealth
+from esbench.load.checks import lost_hosts
+from esbench.load.dealing import deal
+from esbench.load.health import Usage, Watch
 from esbench.load.losses import Listener, Losses
 from esbench.load.measurements import TaskMeasurements
 from esbench.load.messages import ABORT_DRAIN_S, Hello, Message, Prepare, RunStep, Stock, Stop, Target, Tick
-from esbench.load.recorder import Second
+from esbench.load.running import Observer, RunningStep
 from esbench.load.transport import clock_ns
-from esbench.model import ANY_TASK, Step
+from esbench.model import Step
 from esbench.operations.base import Ledger, OperationType
-from esbench.record import Check, DriverFacts, TaskResult
+from esbench.record import DriverFacts, TaskResult
 from esbench.registry import Registry
 
 NS = 1_000_000_000
@@ -67,9 +67,6 @@ class StepFailed(Exception):  # noqa: N818 - its cause is the error
         super().__init__(str(error))
         self.error = error
         self.results = results
-
-
-Observer = Callable[[str, Second], None]
 
 
 class Coordinator:
@@ -200,7 +197,7 @@ class Coordinator:
             raise Cancelled(())
         start_ns = clock_ns() + _START_DELAY_NS
         watch = Watch(start_ns, {worker.number: worker.usage for worker in taking_part}, stolen_s())
-        running = _RunningStep(step, measurements, observe, watch)
+        running = RunningStep(step, measurements, observe, watch)
         for task in measurements.values():
             task.step_start_ns = start_ns
         first = RunStep(number, start_ns, running.next_tasks())
@@ -235,7 +232,7 @@ class Coordinator:
                 if worker.process.poll() is not None and not self._cancel_requests:
                     raise self._death(worker, [task.name for task in step.tasks])
 
-    def _follow(self, workers: Sequence[_Worker], number: int, running: _RunningStep) -> EsbenchError | None:
+    def _follow(self, workers: Sequence[_Worker], number: int, running: RunningStep) -> EsbenchError | None:
         """Take ticks until every task has ended; the error that ended the step early, if any.
 
         After an error or a cancel the workers are told to stop, and what does not end soon is left behind.
@@ -247,23 +244,17 @@ class Coordinator:
             worker.last_heard_s = time.monotonic()
         while not running.ended and time.monotonic() < deadline:
             for worker, message in self._receive(left):
-                if isinstance(message, Tick):
-                    worker.usage = message.usage
-                    self._ledger.enter(message.ledger)
-                    self._losses.take(worker.number, message.lost)
-                    running.take(worker.number, message)
-                    error = error or message.failure
-                    if self._max_error_ratio is not None:
-                        error = error or running.excess(self._max_error_ratio)
-                elif isinstance(message, Hello):
-                    error = error or message.error
+                heard = self._hear(worker, message, running)
+                error = error or heard
             for worker in tuple(left):
                 lost = self._lost(worker, running)
                 if lost is not None:
                     left.remove(worker)
                     running.give_up_on(worker.number, lost.what)
                     error = error or lost
-            if deadline == math.inf and (error is not None or self._cancel_requests):
+            if deadline < math.inf:
+                continue
+            if error is not None or self._cancel_requests:
                 drain_s = self._drain_s if self._cancel_requests else ABORT_DRAIN_S
                 self._tell(left, Stop(drain_s=drain_s))
                 deadline = time.monotonic() + drain_s + _END_WITHIN_S
@@ -275,7 +266,19 @@ class Coordinator:
             running.give_up_on(worker.number, f"load worker {worker.number} did not end when it was told to")
         return error
 
-    def _lost(self, worker: _Worker, running: _RunningStep) -> RaceError | None:
+    def _hear(self, worker: _Worker, message: Message, running: RunningStep) -> EsbenchError | None:
+        """Take what a worker says while a step runs; why the step must end early, if it must."""
+        if isinstance(message, Tick):
+            worker.usage = message.usage
+            self._ledger.enter(message.ledger)
+            self._losses.take(worker.number, message.lost)
+            running.take(worker.number, message)
+            if message.failure is None and self._max_error_ratio is not None:
+                return running.excess(self._max_error_ratio)
+            return message.failure
+        return message.error if isinstance(message, Hello) else None
+
+    def _lost(self, worker: _Worker, running: RunningStep) -> RaceError | None:
         """Why nothing more is to be expected of a worker; None when it is alive. A silent one is ended."""
         tasks = running.unfinished_of(worker.number)
         if worker.process.poll() is not None:
@@ -325,79 +328,6 @@ class Coordinator:
             worker.last_heard_s = time.monotonic()
             received.append((worker, message))
         return received
-
-
-class _RunningStep:
-    """The tasks of the step that runs: their measurements, who waits for whom, and who ends whom."""
-
-    def __init__(self, step: Step, measurements: dict[str, TaskMeasurements], observe: Observer, watch: Watch) -> None:
-        self.watch = watch
-        self._step = step
-        self._measurements = measurements
-        self._observe = observe
-        self._missing: dict[str, str] = {}
-        self._ended: set[str] = set()
-        self._waiting = waits_for(step)
-        self._completed = False
-
-    @property
-    def ended(self) -> bool:
-        """Whether nothing more is to come."""
-        return all(task.ended for task in self._measurements.values())
-
-    def unfinished_of(self, worker: int) -> list[str]:
-        return [name for name, task in self._measurements.items() if worker in task.workers - task.ends.keys()]
-
-    def give_up_on(self, worker: int, reason: str) -> None:
-        """Wait no longer for the tasks that a worker has not ended; their results say why."""
-        for name in self.unfinished_of(worker):
-            self._measurements[name].lose(worker)
-            self._missing.setdefault(name, reason)
-
-    def next_tasks(self) -> frozenset[str]:
-        """The tasks that are to begin now: each is told once."""
-        if self._completed:
-            return frozenset()
-        tasks = frozenset(name for name, others in self._waiting.items() if others <= self._ended)
-        for name in tasks:
-            del self._waiting[name]
-        return tasks
-
-    def just_completed(self) -> bool:
-        """Whether the tasks that complete the step have ended, said once."""
-        by = self._step.completed_by
-        if self._completed or not by or not self._ended:
-            return False
-        self._completed = by == (ANY_TASK,) or self._ended.issuperset(by)
-        return self._completed
-
-    def take(self, worker: int, tick: Tick) -> None:
-        """Merge a tick."""
-        self.watch.tick(worker, tick.usage, tick.loop_lag_ns)
-        for seconds in tick.tasks:
-            for second in self._measurements[seconds.task].add(worker, seconds):
-                self._observe(seconds.task, second)
-        for end in tick.ended:
-            measurements = self._measurements[end.task]
-            measurements.end(worker, end)
-            if measurements.ended:
-                self._ended.add(end.task)
-
-    def excess(self, max_error_ratio: float) -> RaceError | None:
-        """Of the first task in which too many requests have failed."""
-        found = (measurements.excess(max_error_ratio) for measurements in self._measurements.values())
-        return next((error for error in found if error is not None), None)
-
-    def results(self, health: WorkerHealth, checks: Sequence[Check]) -> tuple[TaskResult, ...]:
-        """The results of all tasks, with checks of the step. Of what a lost worker did, what it had told is in them."""
-        results = []
-        for name, measurements in self._measurements.items():
-            for second in measurements.flush():
-                self._observe(name, second)
-            result = measurements.result(health)
-            missing = [incomplete(self._missing[name])] if name in self._missing else []
-            results.append(replace(result, checks=(*missing, *result.checks, *checks)))
-        return tuple(results)
 
 
 def _named(kind: str, names: Sequence[str]) -> str:

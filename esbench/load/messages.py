@@ -46,12 +46,11 @@ class Hello:
 
 @dataclass(frozen=True)
 class Target:
-    """The cluster under test, as workers reach it; `secrets` beside those of its options must not be shown."""
+    """The cluster under test, as workers reach it."""
 
     hosts: tuple[Host, ...]
     options: ClientOptions
     dialect: Dialect
-    secrets: tuple[str, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,6 @@ from esbench.load.client import Client, Route, ScriptClient, TemplateClient
 from esbench.load.failures import Failures, sentence
 from esbench.load.health import Usage
 from esbench.load.hosts import Hosts
-from esbench.load.loops import ClosedLoop, Length, OpenLoop, TaskLoop
 from esbench.load.messages import (
     ABORT_DRAIN_S,
     Assignment,
@@ -38,16 +37,14 @@ from esbench.load.messages import (
     RunStep,
     Stop,
     Target,
-    TaskEnd,
-    TaskSeconds,
     Tick,
 )
-from esbench.load.recorder import Recorder
-from esbench.load.schedule import arrival_seed, arrivals, measured_period_s
+from esbench.load.schedule import measured_period_s
+from esbench.load.share import TaskShare
 from esbench.load.transport import clock_ns, header_lines
 from esbench.model import Task
 from esbench.operations import builtin_operations
-from esbench.operations.base import Ledger, OperationType, Program, RequestFailed, Script, TaskContext, Verdict
+from esbench.operations.base import Ledger, OperationType, RequestFailed, Script, TaskContext, Verdict
 from esbench.operations.indices import ASSERTION_FAILED
 from esbench.redaction import Redactor
 from esbench.registry import Registry
@@ -56,101 +53,6 @@ from esbench.units import format_duration, parse_duration
 NS = 1_000_000_000
 _SWEEP_S = 0.05
 _RETRY_S = 0.1  # while a step that begins has no host
-
-
-class TaskShare:
-    """One task's share in this worker: its compiled program, connected clients and, once it runs, its loop."""
-
-    def __init__(self, assignment: Assignment, program: Program, clients: list[Client]) -> None:
-        self.assignment = assignment
-        self.program = program
-        self.clients = clients
-        self.loop: TaskLoop
-        self.recorder: Recorder
-        self.start_ns = 0
-        self.begun = False
-        self.ended = False
-        self.reported_end = False
-
-    @property
-    def task(self) -> Task:
-        return self.assignment.task
-
-    def set_up(self, start_ns: int, seed: int, ended: Callable[[], None], failed: Callable[[Verdict], None]) -> None:
-        """Make the task's loop, which begins at `start_ns`; the clients are connected."""
-        task = self.task
-        self.start_ns = start_ns
-        length = self._length(start_ns)
-        window = (length.warmup_end_ns, length.end_ns or 1 << 62) if length.warmup_end_ns else None
-        within = tuple(sorted(round(limit * 1_000_000) for limit in task.within_ms))
-        self.recorder = Recorder(start_ns, is_open=task.schedule.is_open, window_ns=window, within_ns=within)
-        if task.schedule.is_open:
-            due = arrivals(
-                task.schedule,
-                seed=arrival_seed(seed, task.name),
-                clients=task.clients,
-                slots=self.assignment.slots,
-                per_request=self.assignment.per_request,
-            )
-            self.loop = OpenLoop(self.clients, self.recorder, length, ended=ended, failed=failed, arrivals=due)
-        else:
-            self.loop = ClosedLoop(
-                self.clients,
-                self.recorder,
-                length,
-                ended=ended,
-                failed=failed,
-                think_time_s=task.think_time_s,
-                stagger_s=task.schedule.ramp_up_s / task.clients,
-            )
-
-    def _length(self, start_ns: int) -> Length:
-        task = self.task
-        if task.is_time_based or task.schedule.stages:
-            warmup_s = task.warmup_time_s or 0.0
-            period_s = measured_period_s(task)
-            end_ns = None if period_s is None else start_ns + int((warmup_s + period_s) * NS)
-            return Length(warmup_end_ns=start_ns + int(warmup_s * NS), end_ns=end_ns)
-        warmup = (task.warmup_iterations or 0) * len(self.clients)
-        if task.requests is not None:
-            measured = _share(task.requests, self.assignment)
-        elif task.iterations is not None or task.warmup_iterations is not None or not self.program.finite:
-            measured = (task.iterations or 1) * len(self.clients)
-        else:
-            return Length()
-        return Length(requests=warmup + measured, warmup_requests=warmup)
-
-    def take_seconds(self, now_ns: int) -> TaskSeconds:
-        seconds = tuple(self.recorder.closed_seconds(now_ns))
-        for second in seconds:
-            second.tally.backlog = self.loop.backlog
-        return TaskSeconds(self.task.name, self.start_ns, seconds, closed_until=(now_ns - self.start_ns) // NS)
-
-    def take_end(self) -> TaskEnd:
-        self.reported_end = True
-        if not self.begun:
-            return TaskEnd(self.task.name, None, clock_ns(), 0, None, None)
-        return TaskEnd(
-            self.task.name,
-            self.start_ns,
-            self.loop.end_ns,
-            self.loop.unsent,
-            self.recorder.first_measured_sent_ns,
-            self.recorder.last_measured_received_ns,
-            self.program.feed_waits,
-        )
-
-    def close(self) -> None:
-        for client in self.clients:
-            client.close()
-        if hasattr(self, "loop"):
-            self.loop.close()
-
-
-def _share(requests: int, assignment: Assignment) -> int:
-    """This worker's part of a total, by its part of the client slots."""
-    clients = assignment.task.clients
-    return sum(len(range(slot, requests, clients)) for slot in assignment.slots)
 
 
 class Worker:
@@ -244,15 +146,14 @@ class Worker:
         while True:
             try:
                 await client.connect()
+                return
             except RequestFailed as failure:
                 is_final = message.abort_on_error or isinstance(failure.__cause__, ssl.SSLError)
-                if is_final or hosts.given_up:
+                while hosts.none_left and not hosts.given_up and not is_final:
+                    await asyncio.sleep(_RETRY_S)
+                if hosts.given_up or is_final:
                     names = ", ".join(host.label for host in hosts.all)
                     raise ClusterError(f"cannot connect: {failure.detail}", where=names) from failure
-            else:
-                return
-            if hosts.none_left:
-                await asyncio.sleep(_RETRY_S)
 
     # A step
 
@@ -298,7 +199,7 @@ class Worker:
         timeout_s = parse_duration(task.operation.params.get("request-timeout", target.options.timeout_s))
         tls = target.options.ssl_context()
         hosts = self._hosts_of(target)
-        failures = Failures(Redactor((*target.options.secrets(), *target.secrets)))
+        failures = Failures(Redactor(target.options.secrets()))
         clients: list[Client] = []
         for slot in assignment.slots:
             headers = header_lines(hosts.home(slot), target.options)
@@ -315,7 +216,7 @@ class Worker:
         """Get the tasks ready to begin at their start time."""
         if not self._running:
             self._running, self._begun_ns = True, message.start_ns
-        shares = [share for share in self._shares if share.task.name in message.tasks]
+        shares = [share for share in self._shares if share.task.name in message.tasks and not share.ended]
         for share in shares:
             ended, failed = partial(self._ended, share), partial(self._failed, share.task)
             share.set_up(message.start_ns, self._prepared.seed, ended, failed)

@@ -33,7 +33,8 @@ _PARALLEL_DEFAULTS = (
     "tags",
 )
 _NOT_OF_A_PARALLEL = ("requests", "target-throughput", "target-interval", "stages", "schedule", "think-time")
-_LENGTHS = ("iterations", "time-period", "ramp-up-time-period")
+# a task with a length of esbench's own takes from around it only the warmup that fits
+_WARMUP_OF_A_LENGTH = {"requests": "warmup-iterations", "stages": "warmup-time-period"}
 
 
 @dataclass
@@ -145,13 +146,11 @@ class TaskBuilder:
         if (shown := node.get("include-in-reporting")) is not None:
             operation = replace(operation, include_in_reporting=shown)
 
-        # a task with a length of esbench's own takes no other from around it
-        has_length = any(node.find(name) is not None for name in ("requests", "stages"))
+        own = [warmup for length, warmup in _WARMUP_OF_A_LENGTH.items() if node.find(length) is not None]
+        taken = {name: value for name, value in inherited.items() if not own or name in (*own, "tags")}
 
         def key(name: str) -> Node | None:
-            if name in node:
-                return node.find(name)
-            return None if has_length and name in _LENGTHS else inherited.get(name)
+            return node.find(name) if name in node else taken.get(name)
 
         task = Task(
             name=node.get("name", operation.name),

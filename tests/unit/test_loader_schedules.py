@@ -185,12 +185,18 @@ def test_a_task_with_requests_or_stages_has_its_length(tmp_path: Path) -> None:
         tmp_path,
         "warmup-time-period: 10, time-period: 60, ramp-up-time-period: 5",
         'name: a, stages: "0-20s: 5/s"',
-        "name: b, requests: 7, warmup-time-period: null",
+        "name: b, requests: 7",
     )
     assert [(t.warmup_time_s, t.time_period_s, t.requests, t.schedule.ramp_up_s) for t in step.tasks] == [
         (10.0, None, None, 0.0),
         (None, None, 7, 0.0),
     ]
+
+
+def test_the_warmup_that_fits_is_taken_all_the_same(tmp_path: Path) -> None:
+    step = parallel(tmp_path, "warmup-iterations: 3, iterations: 5, tags: x", "name: a, requests: 7")
+    (task,) = step.tasks
+    assert (task.warmup_iterations, task.iterations, task.requests, task.tags) == (3, None, 7, ("x",))
 
 
 @pytest.mark.parametrize("key", ["target-throughput: 5", "requests: 5", "think-time: 5", "schedule: poisson"])

@@ -1,0 +1,91 @@
+"""What a step is while it runs: its measurements, which task waits for which, and who ends whom. No processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from esbench.errors import RaceError
+from esbench.load.checks import incomplete
+from esbench.load.dealing import waits_for
+from esbench.load.health import Watch, WorkerHealth
+from esbench.load.measurements import TaskMeasurements
+from esbench.load.messages import Tick
+from esbench.load.recorder import Second
+from esbench.model import ANY_TASK, Step
+from esbench.record import Check, TaskResult
+
+Observer = Callable[[str, Second], None]
+
+
+class RunningStep:
+    """The tasks of the step that runs: their measurements, who waits for whom, and who ends whom."""
+
+    def __init__(self, step: Step, measurements: dict[str, TaskMeasurements], observe: Observer, watch: Watch) -> None:
+        self.watch = watch
+        self._step = step
+        self._measurements = measurements
+        self._observe = observe
+        self._missing: dict[str, str] = {}
+        self._ended: set[str] = set()
+        self._waiting = waits_for(step)
+        self._completed = False
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more is to come."""
+        return all(task.ended for task in self._measurements.values())
+
+    def unfinished_of(self, worker: int) -> list[str]:
+        return [name for name, task in self._measurements.items() if worker in task.workers - task.ends.keys()]
+
+    def give_up_on(self, worker: int, reason: str) -> None:
+        """Wait no longer for the tasks that a worker has not ended; their results say why."""
+        for name in self.unfinished_of(worker):
+            self._measurements[name].lose(worker)
+            self._missing.setdefault(name, reason)
+
+    def next_tasks(self) -> frozenset[str]:
+        """The tasks that are to begin now: each is told once."""
+        if self._completed:
+            return frozenset()
+        tasks = frozenset(name for name, others in self._waiting.items() if others <= self._ended)
+        for name in tasks:
+            del self._waiting[name]
+        return tasks
+
+    def just_completed(self) -> bool:
+        """Whether the tasks that complete the step have ended, said once."""
+        by = self._step.completed_by
+        if self._completed or not by or not self._ended:
+            return False
+        self._completed = by == (ANY_TASK,) or self._ended.issuperset(by)
+        return self._completed
+
+    def take(self, worker: int, tick: Tick) -> None:
+        """Merge a tick."""
+        self.watch.tick(worker, tick.usage, tick.loop_lag_ns)
+        for seconds in tick.tasks:
+            for second in self._measurements[seconds.task].add(worker, seconds):
+                self._observe(seconds.task, second)
+        for end in tick.ended:
+            measurements = self._measurements[end.task]
+            measurements.end(worker, end)
+            if measurements.ended:
+                self._ended.add(end.task)
+
+    def excess(self, max_error_ratio: float) -> RaceError | None:
+        """Of the first task in which too many requests have failed."""
+        found = (measurements.excess(max_error_ratio) for measurements in self._measurements.values())
+        return next((error for error in found if error is not None), None)
+
+    def results(self, health: WorkerHealth, checks: Sequence[Check]) -> tuple[TaskResult, ...]:
+        """The results of all tasks, with checks of the step. Of what a lost worker did, what it had told is in them."""
+        results = []
+        for name, measurements in self._measurements.items():
+            for second in measurements.flush():
+                self._observe(name, second)
+            result = measurements.result(health)
+            missing = [incomplete(self._missing[name])] if name in self._missing else []
+            results.append(replace(result, checks=(*missing, *result.checks, *checks)))
+        return tuple(results)

@@ -1,0 +1,114 @@
+"""A task's share in one worker: some of its clients, and the loop that they run once it begins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from esbench.load.client import Client
+from esbench.load.loops import ClosedLoop, Length, OpenLoop, TaskLoop
+from esbench.load.messages import Assignment, TaskEnd, TaskSeconds
+from esbench.load.recorder import Recorder
+from esbench.load.schedule import arrival_seed, arrivals, measured_period_s
+from esbench.load.transport import clock_ns
+from esbench.model import Task
+from esbench.operations.base import Program, Verdict
+
+NS = 1_000_000_000
+
+
+class TaskShare:
+    """Its compiled program, its connected clients and, once it begins, its loop.
+
+    It begins at most once: a share that ends before is one that never began.
+    """
+
+    def __init__(self, assignment: Assignment, program: Program, clients: list[Client]) -> None:
+        self.assignment = assignment
+        self.program = program
+        self.clients = clients
+        self.loop: TaskLoop
+        self.recorder: Recorder
+        self.start_ns = 0
+        self.begun = False
+        self.ended = False
+        self.reported_end = False
+
+    @property
+    def task(self) -> Task:
+        return self.assignment.task
+
+    def set_up(self, start_ns: int, seed: int, ended: Callable[[], None], failed: Callable[[Verdict], None]) -> None:
+        """Make the task's loop, which begins at `start_ns`; the clients are connected."""
+        task = self.task
+        self.start_ns = start_ns
+        length = self._length(start_ns)
+        window = (length.warmup_end_ns, length.end_ns or 1 << 62) if length.warmup_end_ns else None
+        within = tuple(sorted(round(limit * 1_000_000) for limit in task.within_ms))
+        self.recorder = Recorder(start_ns, is_open=task.schedule.is_open, window_ns=window, within_ns=within)
+        if task.schedule.is_open:
+            due = arrivals(
+                task.schedule,
+                seed=arrival_seed(seed, task.name),
+                clients=task.clients,
+                slots=self.assignment.slots,
+                per_request=self.assignment.per_request,
+            )
+            self.loop = OpenLoop(self.clients, self.recorder, length, ended=ended, failed=failed, arrivals=due)
+        else:
+            self.loop = ClosedLoop(
+                self.clients,
+                self.recorder,
+                length,
+                ended=ended,
+                failed=failed,
+                think_time_s=task.think_time_s,
+                stagger_s=task.schedule.ramp_up_s / task.clients,
+            )
+
+    def _length(self, start_ns: int) -> Length:
+        task = self.task
+        if task.is_time_based or task.schedule.stages:
+            warmup_s = task.warmup_time_s or 0.0
+            period_s = measured_period_s(task)
+            end_ns = None if period_s is None else start_ns + int((warmup_s + period_s) * NS)
+            return Length(warmup_end_ns=start_ns + int(warmup_s * NS), end_ns=end_ns)
+        warmup = (task.warmup_iterations or 0) * len(self.clients)
+        if task.requests is not None:
+            measured = _share(task.requests, self.assignment)
+        elif task.iterations is not None or task.warmup_iterations is not None or not self.program.finite:
+            measured = (task.iterations or 1) * len(self.clients)
+        else:
+            return Length()
+        return Length(requests=warmup + measured, warmup_requests=warmup)
+
+    def take_seconds(self, now_ns: int) -> TaskSeconds:
+        seconds = tuple(self.recorder.closed_seconds(now_ns))
+        for second in seconds:
+            second.tally.backlog = self.loop.backlog
+        return TaskSeconds(self.task.name, self.start_ns, seconds, closed_until=(now_ns - self.start_ns) // NS)
+
+    def take_end(self) -> TaskEnd:
+        self.reported_end = True
+        if not self.begun:
+            return TaskEnd(self.task.name, None, clock_ns(), 0, None, None)
+        return TaskEnd(
+            self.task.name,
+            self.start_ns,
+            self.loop.end_ns,
+            self.loop.unsent,
+            self.recorder.first_measured_sent_ns,
+            self.recorder.last_measured_received_ns,
+            self.program.feed_waits,
+        )
+
+    def close(self) -> None:
+        for client in self.clients:
+            client.close()
+        if hasattr(self, "loop"):
+            self.loop.close()
+
+
+def _share(requests: int, assignment: Assignment) -> int:
+    """This worker's part of a total, by its part of the client slots."""
+    clients = assignment.task.clients
+    return sum(len(range(slot, requests, clients)) for slot in assignment.slots)
