@@ -77,7 +77,8 @@ class Host:
 class ClientOptions:
     """Connection options, the same for every client of a race. Secrets stay out of its repr.
 
-    `timeout_s` is how long one request may take; `warnings` are sentences about given options without effect.
+    `timeout_s` is how long one request may take; `warnings` are sentences about given options without effect;
+    `other_secrets` are those of the race that a server may repeat, too.
     """
 
     timeout_s: float = 60.0
@@ -92,6 +93,7 @@ class ClientOptions:
     api_key: str | None = field(default=None, repr=False)
     http_compress: bool = False
     warnings: tuple[str, ...] = ()
+    other_secrets: tuple[str, ...] = field(default=(), repr=False)
 
     @classmethod
     def from_mapping(cls, options: Mapping[str, Any], where: str = WHERE) -> ClientOptions:
@@ -136,8 +138,8 @@ class ClientOptions:
         return ()
 
     def secrets(self) -> tuple[str, ...]:
-        """What of these options must never be shown, in every form that a server may repeat."""
-        found = [self.basic_auth_password, self.api_key]
+        """What must never be shown, in every form in which it was sent."""
+        found = [self.basic_auth_password, self.api_key, *self.other_secrets]
         found += [value.partition(" ")[2] for _, value in self.headers()]
         if self.api_key is not None:
             try:

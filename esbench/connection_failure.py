@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from esbench.client_options import ClientOptions
 from esbench.errors import ClusterError
+from esbench.redaction import Redactor
 from esbench.units import format_duration
 
 _LONGEST_REASON = 400
@@ -132,6 +133,7 @@ def speaks_tls(url: str, limit_s: float = 1.0) -> bool:
 def explain_http_error(request: str, status: int, reply: Any, options: ClientOptions) -> ClusterError:
     """A ClusterError for an HTTP error, with the reason from Elasticsearch's JSON `reply`."""
     kind, reason = _kind_and_reason(reply)
+    reason = _shortened(Redactor(options.secrets())(reason))
     if status == 401:
         return _wrong_credentials(request, options)
     if status == 403 and kind in ("", "security_exception"):
@@ -162,14 +164,14 @@ def _wrong_credentials(request: str, options: ClientOptions) -> ClusterError:
 def _kind_and_reason(reply: Any) -> tuple[str, str]:
     error = reply.get("error", reply.get("message", "")) if isinstance(reply, Mapping) else reply
     if not isinstance(error, Mapping):
-        return "", _shortened(str(error or ""))
+        return "", str(error or "")
     cause = error
     while isinstance(cause.get("caused_by"), Mapping):
         cause = cause["caused_by"]
     reason, innermost = str(error.get("reason", "")), str(cause.get("reason", ""))
     if innermost and innermost not in reason:
         reason = f"{reason}: {innermost}"
-    return str(error.get("type", "")), _shortened(reason)
+    return str(error.get("type", "")), reason
 
 
 def _shortened(text: str) -> str:

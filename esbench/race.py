@@ -33,7 +33,16 @@ from esbench.locks import RaceLock, end_other_races, other_races
 from esbench.model import Challenge, Track
 from esbench.news import CorpusNews, announcement, host_news, news
 from esbench.operations.base import OperationType
-from esbench.record import ClusterFacts, CorpusFacts, HostEvent, NodeFacts, RaceRecord, TrackFacts, secret_values
+from esbench.record import (
+    ClusterFacts,
+    CorpusFacts,
+    HostEvent,
+    NodeFacts,
+    RaceRecord,
+    TrackFacts,
+    redact,
+    secret_values,
+)
 from esbench.registry import Registry
 from esbench.store import RaceFolder, RaceStore
 from esbench.telemetry import statistics
@@ -78,6 +87,8 @@ def run(options: RaceOptions, operations: Registry[OperationType], progress: Pro
 
     Raises an EsbenchError when it could not begin. What was measured before a failure or Ctrl-C is in the record.
     """
+    secrets = tuple(secret_values(options.track_params))
+    options = replace(options, client_options=replace(options.client_options, other_secrets=secrets))
     with ExitStack() as stack:
         interrupts = stack.enter_context(Interrupts())
         folder = stack.enter_context(_race_folder(options))
@@ -198,7 +209,7 @@ class _SetUp:
             track=TrackFacts(track.name, str(track.path), track.digest),
             challenge=challenge.name,
             esbench=environment.esbench_facts(),
-            track_params=dict(options.track_params),
+            track_params=redact(options.track_params),
             user_tags=dict(options.user_tags),
             seed=options.seed,
             test_mode=options.test_mode,
@@ -234,12 +245,7 @@ class _SetUp:
         keeper.save()
         hosts, client_options = parse_hosts(self._endpoint.urls, self._options.client_options)
         major, minor = (*self._info.version_tuple, 0, 0)[:2]
-        target = Target(
-            hosts,
-            client_options,
-            Dialect(self._info.distribution, (major, minor)),
-            tuple(secret_values(self._options.track_params)),
-        )
+        target = Target(hosts, client_options, Dialect(self._info.distribution, (major, minor)))
         return target, statistics.take(self._cluster, [index.name for index in track.indices])
 
     def look_up_calibration(self, keeper: RecordKeeper, challenge: Challenge, stock: Stock) -> None:

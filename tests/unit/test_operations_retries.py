@@ -97,7 +97,7 @@ async def test_an_answer_that_is_no_json_object_is_a_failure(body: str) -> None:
 
 
 async def test_an_answer_that_lacks_what_was_asked_for_is_a_failure() -> None:
-    with pytest.raises(RequestFailed, match='bad response: no "count" in {"took": 3}'):
+    with pytest.raises(RequestFailed, match=r'bad response: no "count" in \{"took": 3\}'):
         await script("assert-count", {"expected": 5}).run(session(SHARDS, '{"took":3}'))
     with pytest.raises(RequestFailed, match="bad response: not a cluster's status: mauve"):
         await script("cluster-health").run(session('{"status":"mauve"}'))
