@@ -8,7 +8,7 @@ from itertools import islice, pairwise, takewhile
 import pytest
 
 from esbench.errors import UsageError
-from esbench.load.schedule import NS, arrivals, rate_segments, rates, stages_duration_s
+from esbench.load.schedule import NS, arrival_seed, arrivals, due_times, rate_segments, rates, stages_duration_s
 from esbench.model import Schedule, Stage
 from esbench.units import Rate
 
@@ -145,3 +145,20 @@ def test_an_unknown_schedule_is_an_error_with_a_guess() -> None:
 def test_stages_last_as_long_as_all_of_them() -> None:
     assert stages_duration_s(STAGES) == 6
     assert stages_duration_s(at(1)) == 0
+
+
+def test_arrivals_have_a_seed_for_each_race_seed_and_task() -> None:
+    seeds = {arrival_seed(race, task) for race in (1, 2) for task in ("a", "b", "c")}
+    assert len(seeds) == 6
+    assert arrival_seed(1, "a") == arrival_seed(1, "a")
+    assert max(seeds) < 1 << 63
+
+
+def test_stages_may_have_rates_in_several_units() -> None:
+    stages = Schedule(stages=(Stage(2, Rate(1, "MB")), Stage(2, Rate(300, "docs")), Stage(2, Rate(5, "ops"))))
+    segments = rate_segments(stages, {"ops": 1.0, "docs": 100.0, "MB": 0.5})
+    assert [segment.rate_start for segment in segments] == [2, 3, 5]
+
+
+def test_an_arrival_process_that_ends_ends_the_arrivals() -> None:
+    assert list(due_times(rate_segments(at(10)), iter([0.0, 1.5]))) == [0, 150_000_000]
