@@ -25,7 +25,6 @@ class Rally:
 
     def command(self, track: Path, host: str) -> list[str]:
         """What races a track against a running cluster."""
-        self._report.unlink(missing_ok=True)
         race = [str(self._program), "race", "--pipeline=benchmark-only", "--on-error=abort", "--offline"]
         return [
             *race,

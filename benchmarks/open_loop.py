@@ -1,0 +1,118 @@
+"""How punctual the driver is: open loops at 1,000/s over 8 clients and 10,000/s over 64, a null server.
+
+    python benchmarks/open_loop.py [--seconds 10] [--rounds 3] [--rally=FOLDER]
+
+nginx answers on CPU 1, esbench sends from CPU 0. Prints of each rate, medians of the rounds: what was achieved, driver
+lag, latency and service time in us, CPU per request of the load worker, and the bars. With --rally its
+target-throughput of 1,000/s over 8 clients, too. Needs nginx and openssl.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from null_nginx import NullNginx, null_nginx
+from peer_tracks import write_get_tracks
+from programs import ESBENCH, need, watch
+from rally import Rally, add_rally_option
+from tabulate import tabulate
+
+from esbench.store import RaceStore
+
+RATES = {1_000: 8, 10_000: 64}  # requests per second: clients
+ACHIEVED = "achieved/s"
+LAG_P50, LAG_P99, LATENCY_P50 = "driver lag p50 us", "driver lag p99 us", "latency p50 us"
+BARS: Mapping[tuple[int, str], tuple[float, float]] = {  # from, to
+    (1_000, LAG_P50): (0, 80),
+    (1_000, LAG_P99): (0, 400),
+    (1_000, LATENCY_P50): (0, 200),
+    (10_000, ACHIEVED): (9_990, 10_010),
+    (10_000, LAG_P50): (0, 80),
+    (10_000, LAG_P99): (0, 400),
+}
+
+Figures = Mapping[str, float]
+
+
+def write_tracks(folder: Path, rate: int, clients: int, seconds: int) -> tuple[Path, Path]:
+    """GETs at a rate: for esbench and for Rally."""
+    place = folder / str(rate)
+    place.mkdir()
+    task = {"clients": clients, "target-throughput": rate, "warmup-time-period": 2, "time-period": seconds}
+    return write_get_tracks(place, [str(number) for number in range(100_000)], task)
+
+
+def esbench(server: NullNginx, track: Path) -> Figures:
+    home = server.folder / "home"
+    command = [*ESBENCH, "race", f"--track-path={track}", f"--target-hosts=127.0.0.1:{server.port}", "--quiet"]
+    env = {**os.environ, "ESBENCH_HOME": str(home)}
+    subprocess.run(["taskset", "-c", "0", *command], check=True, stdout=subprocess.DEVNULL, env=env)
+    record = RaceStore(home).load("last")
+    (task,) = record.tasks
+    assert task.driver_lag_ms and task.latency_ms and task.service_time_ms
+    requests = task.requests + task.warmup.requests
+    return {
+        ACHIEVED: task.throughput.mean or 0.0,
+        LAG_P50: task.driver_lag_ms["p50"] * 1000,
+        LAG_P99: task.driver_lag_ms["p99"] * 1000,
+        LATENCY_P50: task.latency_ms["p50"] * 1000,
+        "latency p99 us": task.latency_ms["p99"] * 1000,
+        "service p50 us": task.service_time_ms["p50"] * 1000,
+        "CPU us/request": sum(driver.cpu_s for driver in record.drivers) / requests * 1e6,
+    }
+
+
+def rally_at(server: NullNginx, track: Path, rally: Rally) -> Figures:
+    """It reports no lag: its latency is due time to reply, as esbench's."""
+    watch(rally.command(track, f"127.0.0.1:{server.port}"), server.requests, cpus="0", env=rally.env)
+    report = rally.report()
+    return {
+        ACHIEVED: report["Mean Throughput", "get"],
+        LATENCY_P50: report["50th percentile latency", "get"] * 1000,
+        "latency p99 us": report["99th percentile latency", "get"] * 1000,
+        "service p50 us": report["50th percentile service time", "get"] * 1000,
+    }
+
+
+def medians(rounds: list[Figures]) -> Figures:
+    return {name: statistics.median(figures[name] for figures in rounds) for name in rounds[0]}
+
+
+def rows(program: str, rate: int, figures: Figures) -> list[list[str]]:
+    lines = []
+    for name, value in figures.items():
+        low, high = BARS.get((rate, name), (0.0, 0.0))
+        judged = program == "esbench" and high > 0
+        bar = (f"{low:g} to {high:g}" if low else f"at most {high:g}") if judged else ""
+        verdict = ("met" if low <= value <= high else "MISSED") if judged else ""
+        lines.append([f"{rate:,}/s", program, name, f"{value:,.1f}", bar, verdict])
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=3)
+    add_rally_option(parser)
+    arguments = parser.parse_args()
+    need("nginx", "openssl", "taskset")
+    lines = []
+    with tempfile.TemporaryDirectory() as name, null_nginx(Path(name)) as server:
+        for rate, clients in RATES.items():
+            ours, rallys = write_tracks(server.folder, rate, clients, arguments.seconds)
+            rounds = [esbench(server, ours) for _ in range(arguments.rounds)]
+            lines += rows("esbench", rate, medians(rounds))
+            if arguments.rally and rate == min(RATES):
+                rally = Rally(arguments.rally, server.folder)
+                lines += rows("Rally", rate, rally_at(server, rallys, rally))
+    print(tabulate(lines, ["rate", "", "", "median", "bar", ""], disable_numparse=True, stralign="right"))
+
+
+if __name__ == "__main__":
+    main()
