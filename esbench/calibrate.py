@@ -26,7 +26,7 @@ from esbench.load.messages import Stock, Target
 from esbench.locks import other_races
 from esbench.model import Index, Operation, Schedule, Step, Task, Variable
 from esbench.operations import builtin_operations
-from esbench.record import TaskResult
+from esbench.record import Check, TaskResult
 from esbench.units import Rate, format_number
 
 RATES_PER_S = (1_000, 5_000, 10_000, 20_000, 30_000, 40_000, 50_000, 60_000, 80_000, 100_000, 150_000, 200_000)
@@ -34,6 +34,7 @@ CLIENTS = 64
 _MOST_CLIENTS = 500  # more would take a worker more
 _WARMUP_RATIO = 0.25  # of the measurement
 _REACHED_RATIO = 0.99
+_OF_THE_HOST = ("run-delay", "steal")  # checks that tell of others on this host
 _GET = Operation("get", "get", {"id": "$[[n]]"}, (Variable("n", "range", {"from": 1, "to": 1_000_000}),))
 _DELAY = {"rules": [{"path": "/_doc/", "delay": {"type": "constant", "ms": CLUSTER_MS}}]}
 
@@ -81,17 +82,17 @@ def run(options: CalibrateOptions, progress: Progress) -> Calibration:
             seconds=options.seconds,
             closed=closed,
             open=tuple(paced),
-            warnings=tuple(_disturbances(options, servers, cores, driver.run_delay_ratio)),
+            warnings=tuple(_disturbances(options, servers, cores, driver.of_the_host)),
         )
     file.keep(calibration)
     return calibration
 
 
 class _Driver:
-    """The driver of a race, with null servers instead of a cluster; `run_delay_ratio` is the worst of its runs."""
+    """The driver of a race, with null servers instead of a cluster; `of_the_host` are the worst checks of its runs."""
 
     def __init__(self, options: CalibrateOptions, servers: int, stack: ExitStack) -> None:
-        self.run_delay_ratio = 0.0
+        self.of_the_host: dict[str, Check] = {}
         self._coordinator = stack.enter_context(
             Coordinator(
                 options.workers,
@@ -147,8 +148,10 @@ class _Driver:
         return sum(driver.cpu_s for driver in self._coordinator.drivers)
 
     def _notice(self, results: tuple[TaskResult, ...]) -> None:
-        delays = [check.value or 0.0 for result in results for check in result.checks if check.name == "run-delay"]
-        self.run_delay_ratio = max([self.run_delay_ratio, *delays])
+        for check in (check for result in results for check in result.checks if check.name in _OF_THE_HOST):
+            worst = self.of_the_host.get(check.name)
+            if worst is None or (check.value or 0.0) > (worst.value or 0.0):
+                self.of_the_host[check.name] = check
 
 
 def _closed(seconds: float, number: int = 0) -> Task:
@@ -181,11 +184,13 @@ def _news(run: Run) -> str:
     return f"{run.target_rate_per_s:,.0f} requests/s: {', '.join(figures)}"
 
 
-def _disturbances(options: CalibrateOptions, servers: int, cores: int, run_delay_ratio: float) -> Iterator[str]:
+def _disturbances(
+    options: CalibrateOptions, servers: int, cores: int, of_the_host: Mapping[str, Check]
+) -> Iterator[str]:
     """Why the driver may be better than what was measured."""
     for race in other_races(options.home):
         yield f"race {race.race_id} (pid {race.pid}) ran on this host, too"
     if options.workers + servers > cores:
         yield f"workers ({options.workers}) and null servers ({servers}) shared {cores} cores"
-    if run_delay_ratio:
-        yield f"a load worker waited for a CPU up to {run_delay_ratio:.0%} of the time: something else was running"
+    for check in of_the_host.values():
+        yield f"{check.message} at worst: calibrate while nothing else runs"

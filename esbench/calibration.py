@@ -18,7 +18,7 @@ SCHEMA = 1
 CLUSTER_MS = 1.0  # the cluster in whose latency the driver's share is measured
 SHARE_LIMIT_PERCENT = 10.0
 RANKS = ("p50", "p99")
-_SATURATED = 0.9  # a process that has so little idle time cannot have taken much more
+_SATURATED = 0.9  # of the time: little is left for more
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,14 @@ class Run:
     latency_ms: Mapping[str, float] = field(default_factory=dict)
 
     @property
-    def server_limited(self) -> bool:
-        """Whether the null servers had no time left: the driver can do at least this."""
-        return self.server_busy_ratio >= _SATURATED
+    def driver_busy_ratio(self) -> float:
+        """CPU time of a worker per second."""
+        return self.rate_per_s * self.cpu_us_per_request / 1e6 / self.workers
+
+    @property
+    def is_lower_bound(self) -> bool:
+        """Whether something else than the driver may have been the limit: null servers without time, a CPU not had."""
+        return self.server_busy_ratio >= _SATURATED or self.driver_busy_ratio < _SATURATED
 
     def share_percent(self, rank: str) -> float | None:
         """Driver lag over latency, both at the same percentile ("p50", "p99"); None where there is none."""
@@ -84,9 +89,9 @@ class Calibration:
 
     @property
     def is_lower_bound(self) -> bool:
-        """Whether it was for the null servers, or for want of a higher rate, that `highest_per_s` is not higher."""
+        """Whether the driver may well keep more than `highest_per_s`."""
         missed = [run for run in self.open if not run.reached]
-        return not missed or missed[0].server_limited
+        return not missed or missed[0].is_lower_bound
 
     def share_exceeded_from_per_s(self, rank: str) -> float | None:
         """The rate from which on the driver's share at that percentile was above the limit at every rate."""

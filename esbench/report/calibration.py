@@ -21,6 +21,7 @@ COLUMNS = (
     Column("Latency p99", "latency_p99_ms", numeric=True),
     Column("Share p50", "driver_share_p50_percent", numeric=True, percent=True),
     Column("Share p99", "driver_share_p99_percent", numeric=True, percent=True),
+    Column("Driver busy", "driver_busy_percent", numeric=True, percent=True),
     Column("Server busy", "server_busy_percent", numeric=True, percent=True),
 )
 
@@ -39,7 +40,7 @@ def _facts(calibration: Calibration) -> Iterator[tuple[Cell, ...]]:
     yield "esbench", f"{calibration.esbench.get('version', '')} on {calibration.loop}"
     yield "Workers", calibration.workers
     yield "Null servers", calibration.servers
-    closed_bound = _bound(closed.server_limited)
+    closed_bound = _bound(closed.is_lower_bound)
     yield "Closed loop", f"{closed_bound}{calibration.closed_per_worker_per_s:,.0f} requests/s per worker"
     yield "CPU", f"{closed.cpu_us_per_request:.1f} us per request"
     yield "Open loop", f"{_bound(calibration.is_lower_bound)}{calibration.highest_per_s:,.0f} requests/s"
@@ -69,14 +70,14 @@ def _row(loop: str, run: Run) -> tuple[Cell, ...]:
         *(run.driver_lag_ms.get(rank) for rank in RANKS),
         *(run.latency_ms.get(rank) for rank in RANKS),
         *(run.share_percent(rank) for rank in RANKS),
+        100 * run.driver_busy_ratio,
         100 * run.server_busy_ratio,
     )
 
 
 def _notices(calibration: Calibration) -> Iterator[Notice]:
-    runs = (calibration.closed, *(run for run in calibration.open if not run.reached))
-    if any(run.server_limited for run in runs):
-        yield Notice("the null server had no time left, so the driver can do at least what is said above")
+    if calibration.closed.is_lower_bound or calibration.is_lower_bound:
+        yield Notice('"at least": the driver had time left, or the null server had none, so the driver may do more')
     if not calibration.highest_per_s:
         yield Notice(f"not even {calibration.open[0].target_rate_per_s:,.0f} requests/s were reached", unusable=True)
     for text in calibration.warnings:
