@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import ssl
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
@@ -29,7 +30,9 @@ class Loop(Protocol):
     """What decides when a client sends, and hears what came of it."""
 
     recorder: Recorder
-    failed: Callable[[Verdict], None]  # told of each failed request, before the client is free
+
+    def failed(self, verdict: Verdict, /) -> None:
+        """A request has failed; `freed` follows."""
 
     def freed(self, client: Client) -> None: ...
 
@@ -70,7 +73,7 @@ class Client:
         try:
             self._connection = await connect(self, host, route.tls, min(CONNECT_TIMEOUT_S, route.timeout_s))
         except (OSError, TimeoutError) as error:
-            reason = str(error) or type(error).__name__
+            reason = _reason(error)
             route.hosts.lose(host, reason)
             raise RequestFailed("connection refused", f"{host.label}: {reason}") from error
 
@@ -129,6 +132,15 @@ class Client:
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         self._task = asyncio.get_running_loop().create_task(work)
         self._task.add_done_callback(_raise_unexpected)
+
+
+def _reason(error: Exception) -> str:
+    """Why there is no connection, in the same words from every event loop."""
+    if isinstance(error, ConnectionError) and error.errno:
+        return os.strerror(error.errno).lower()
+    if isinstance(error, TimeoutError):
+        return "no connection in time"
+    return str(error) or type(error).__name__
 
 
 def _raise_unexpected(task: asyncio.Task[None]) -> None:

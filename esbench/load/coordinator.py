@@ -222,7 +222,7 @@ class Coordinator:
             for worker, message in self._receive(workers):
                 if isinstance(message, Hello):
                     worker.loop, worker.usage = message.loop, message.usage
-                    if message.step == number:
+                    if message.lost or message.step == number:
                         self._losses.take(worker.number, message.lost)
                     if message.error is not None and message.step in (None, number):
                         raise message.error

@@ -128,7 +128,7 @@ class Worker:
             return self._hosts
         if self._hosts is not None:
             self._hosts.close()
-        self._hosts = Hosts(target.hosts, target.options, lost=self._tick_if_running, back=self._host_is_back)
+        self._hosts = Hosts(target.hosts, target.options, lost=self._report_hosts, back=self._host_is_back)
         return self._hosts
 
     def _lost(self) -> Mapping[str, Loss]:
@@ -139,7 +139,13 @@ class Worker:
             if not share.ended:
                 for client in share.clients:
                     client.return_home()
-        self._tick_if_running()
+        self._report_hosts()
+
+    def _report_hosts(self) -> None:
+        if self._running:
+            self._tick()
+        else:
+            self._hello()
 
     async def _connect(self, client: Client, hosts: Hosts, message: Prepare) -> None:
         """Connect a client to its host; where the race goes on after errors, to whatever host there is."""
@@ -291,10 +297,6 @@ class Worker:
             await asyncio.sleep((NS - into_second_ns) / NS + 0.002)
             if self._running:
                 self._tick()
-
-    def _tick_if_running(self) -> None:
-        if self._running:
-            self._tick()
 
     def _tick(self) -> None:
         now_ns = clock_ns()

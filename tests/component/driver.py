@@ -16,7 +16,7 @@ from esbench.load.messages import Stock, Target
 from esbench.load.recorder import Second
 from esbench.model import Corpus, Documents, Index, Operation, Schedule, Stage, Step, Task, Variable
 from esbench.operations import builtin_operations
-from esbench.record import TaskResult
+from esbench.record import HostEvent, TaskResult
 from esbench.track.corpus import prepare
 from esbench.track.prepared import PreparedDocuments
 from esbench.units import parse_rate
@@ -86,6 +86,7 @@ class Driver:
     ) -> None:
         self.log = folder / "worker.log"
         self.seconds: list[tuple[str, Second]] = []
+        self.events: list[HostEvent] = []
         self.coordinator = Coordinator(
             workers,
             builtin_operations(),
@@ -126,7 +127,7 @@ class Driver:
         self.seconds = []
         by = (completed_by,) if isinstance(completed_by, str) else completed_by
         step = Step(tasks, clients=clients, completed_by=by)
-        return self.coordinator.run(self._steps - 1, step, target, stock, observe or self._keep)
+        return self.coordinator.run(self._steps - 1, step, target, stock, observe or self._keep, self.events.append)
 
     def run(self, urls: str | Iterable[str], a_task: Task, **keys: Any) -> TaskResult:
         """Run one task."""
