@@ -21,7 +21,7 @@ from esbench.operations.base import (
 from esbench.operations.programs import Judge, Request, TemplateProgram, common_headers
 from esbench.operations.replies import judge_deleted, judge_found, judge_get, judge_indexed
 from esbench.track.prepared import PreparedDocuments, documents_of, mean_document_bytes
-from esbench.track.templates import Encoding, RequestTemplate, Slot, encode_rows, segment
+from esbench.track.templates import Encoding, RequestTemplate, Slot, encode_all, segment
 from esbench.track.variables import Places
 
 _INDEX = Parameter("the index; the track's only one by default")
@@ -143,11 +143,11 @@ class FreshDocuments:
 
     def _blocks(self, places: Places) -> Iterator[Iterator[tuple[bytes, ...]]]:
         """What the documents put into the places, some documents at a time."""
-        number = {"id": 0, "routing": 1, "body": 2}
-        wanted = [number[str(field)] for field, _ in places]
-        encodings = [encoding for _, encoding in places]
+        columns = ["id", "routing", "body"]
+        wanted = [(columns.index(str(field)), encoding) for field, encoding in places]
         while True:
-            yield encode_rows(([document[item] for item in wanted] for document in self._feed.take()), encodings)
+            values = list(zip(*self._feed.take(), strict=True))
+            yield zip(*(encode_all(values[column], encoding) for column, encoding in wanted), strict=True)
 
     def draw(self) -> Sequence[bytes]:
         self._last_index += self._step
