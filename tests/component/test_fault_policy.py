@@ -140,6 +140,16 @@ def test_a_race_may_be_aborted_by_its_first_request_of_all(server: NullServer, a
     assert result.errors == result.requests > 0
 
 
+def test_an_abort_ends_parallel_tasks_too(server: NullServer, aborting: Driver) -> None:
+    server.use({"rules": [{"path": "_search", "first": 10, "reply": {"status": 503}}]})
+    search = task("search", {"body": {"query": {"match_all": {}}}}, time_period_s=60, think_time_s=0.01)
+    begin = time.monotonic()
+    _, results = failed(aborting, server, get(rate=100, clients=4, time_period_s=60), search)  # on a worker each
+    assert time.monotonic() - begin < 3
+    assert [(result.name, result.errors) for result in results] == [("get", 0), ("search", 1)]
+    assert sum(result.requests for result in results) == server.counts().requests
+
+
 # --on-error=continue, and tasks whose failures are non-fatal
 
 

@@ -126,6 +126,8 @@ def test_a_rejection_is_counted_and_neither_waited_for_nor_repeated(
     assert result.error_rate_ratio == pytest.approx(0.2)
     assert result.duration_s < 5
     assert server.counts().requests == 100
+    assert "failed" in result.histograms
+    assert "errors" in [check.name for check in result.checks]
     assert failure.request.startswith("GET /orders/_doc/")
     assert failure.status == 429
     assert json.loads(failure.body)["error"]["type"] == "es_rejected_execution_exception"
