@@ -17,9 +17,11 @@ from esbench.track.loader import list_tracks
 from esbench.track.variables import builtin_variables
 
 ROOT = Path(__file__).parents[2]
+BENCHMARKS = {path.name: path.read_text() for path in (ROOT / "benchmarks").glob("*.py")}
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "tracks").rglob("*.md")])
-_OTHER_COMMANDS = {  # options of `python -m esbench.engine.null`
-    "null-server.md": {
+_OTHER_COMMANDS = {
+    "performance.md": {option for text in BENCHMARKS.values() for option in re.findall(r'"(--[a-z][a-z-]*)"', text)},
+    "null-server.md": {  # options of `python -m esbench.engine.null`
         "--host",
         "--port",
         "--script",
@@ -28,7 +30,7 @@ _OTHER_COMMANDS = {  # options of `python -m esbench.engine.null`
         "--tls-key",
         "--loop",
         "--until-stdin-closes",
-    }
+    },
 }
 
 
@@ -139,3 +141,8 @@ def test_the_table_of_distributions_is_the_catalog() -> None:
         assert java in {f"{needs.minimum} to {needs.maximum}", f"{needs.minimum}"}
         told = dict(zip(("percolator", "painless", "language-analyzers"), features, strict=True))
         assert {feature for feature, has in told.items() if has == "yes"} == set(catalog[name].features) & set(told)
+
+
+def test_benchmarks_that_pages_name_exist() -> None:
+    for page in PAGES:
+        assert set(re.findall(r"benchmarks/(\w+\.py)", page.read_text())) <= set(BENCHMARKS), page_id(page)
