@@ -26,7 +26,7 @@ GET = {"operation-type": "get", "index": "orders", "id": "$[[n]]"}
 TERM = {"operation-type": "search", "index": "orders", "body": {"query": {"term": {"user": "$[[n]]"}}, "size": 10}}
 INSERT = {"operation-type": "index", "index": "orders", "corpus": "orders"}
 ROWS = {"get": GET, "term": TERM, "insert": INSERT, "tls": GET, "gzip": GET, "gzip-term": TERM, "many": GET}
-# row: (what is divided by what, at most)
+# the most CPU per request, as a multiple of the GET's
 BARS = {"term": 1.15, "insert": 1.4, "tls": 1.6}
 
 

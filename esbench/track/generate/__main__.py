@@ -34,7 +34,7 @@ def write_feed(generator: Generator, job: dict[str, Any], out: BinaryIO) -> None
     while True:
         out.write(generator.keyed_lines(position, count, job["step"]))
         position += count * job["step"]
-        count = 2048
+        count = 4096  # so many are made fastest: their columns fit a cache
 
 
 def main() -> int:
