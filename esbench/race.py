@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from esbench import environment
+from esbench.addresses import addresses_by_name, resolve
 from esbench.calibration import Calibration, CalibrationFile
 from esbench.client_options import ClientOptions, Host, parse_hosts
 from esbench.cluster import Cluster, ClusterInfo
@@ -163,6 +164,7 @@ class _SetUp:
         self._stack = stack
         self._engine: EmbeddedEngine | ExternalEngine
         self._endpoint: Endpoint | None = None
+        self._hosts: tuple[Host, ...] = ()
         self._nodes: tuple[NodeFacts, ...] = ()
         if options.hosts:
             self._engine = ExternalEngine(options.hosts, options.client_options)
@@ -237,15 +239,16 @@ class _SetUp:
             self._stack.callback(self._engine.stop)
             self._endpoint = self._engine.start()
             self._info = self._connect(self._endpoint)
+        hosts, client_options = parse_hosts(self._endpoint.urls, self._options.client_options)
+        self._hosts = resolve(hosts)
         keeper.record = replace(
             keeper.record,
             clusters={"default": self._cluster_facts()},
             corpora=tuple(CorpusFacts(part.corpus, part.digest, part.document_count) for part in documents),
         )
         keeper.save()
-        hosts, client_options = parse_hosts(self._endpoint.urls, self._options.client_options)
         major, minor = (*self._info.version_tuple, 0, 0)[:2]
-        target = Target(hosts, client_options, Dialect(self._info.distribution, (major, minor)))
+        target = Target(self._hosts, client_options, Dialect(self._info.distribution, (major, minor)))
         return target, statistics.take(self._cluster, [index.name for index in track.indices])
 
     def look_up_calibration(self, keeper: RecordKeeper, challenge: Challenge, stock: Stock) -> None:
@@ -320,6 +323,7 @@ class _SetUp:
             name=self._info.name,
             nodes=self._nodes,
             settings=endpoint.settings if endpoint else {},
+            addresses=addresses_by_name(self._hosts),
         )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from esbench.addresses import Lookup, look_up, resolve
 from esbench.client_options import ClientOptions, parse_hosts
 from esbench.dialect import Dialect
 from esbench.engine.null import NullServer
@@ -118,10 +119,11 @@ class Driver:
         docs: PreparedDocuments | None = None,
         options: ClientOptions | None = None,
         observe: Observer | None = None,
+        lookup: Lookup = look_up,
     ) -> tuple[TaskResult, ...]:
         """Run the tasks in parallel; their results in order. Closed seconds are kept in `seconds`."""
         hosts, options = parse_hosts([urls] if isinstance(urls, str) else urls, options)
-        target = Target(hosts, options, Dialect("elasticsearch", (7, 17)))
+        target = Target(resolve(hosts, lookup), options, Dialect("elasticsearch", (7, 17)))
         stock = Stock((Index("orders"),), (), (docs,) if docs else (), ())
         self._steps += 1
         self.seconds = []

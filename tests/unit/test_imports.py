@@ -19,6 +19,7 @@ LAYERS: list[set[str]] = [
     {"esbench", "errors", "units", "model", "registry"},
     {"load.drift", "load.health", "load.histogram", "load.schedule", "stats"},
     {
+        "addresses",
         "alarm",
         "calibration",
         "client_options",

@@ -1,0 +1,82 @@
+"""The addresses behind the names of hosts, looked up once before a race: each of them is a host of its own."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+from esbench.client_options import Host
+from esbench.errors import ClusterError
+
+_CONNECT_TIMEOUT_S = 2.0
+Lookup = Callable[[str, int], Sequence[tuple[int, str]]]  # name, port -> (family, address) in order of preference
+
+
+def look_up(name: str, port: int) -> Sequence[tuple[int, str]]:
+    """The system's answer; OSError when there is none."""
+    found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys((family, str(address[0])) for family, _, _, _, address in found))
+
+
+def resolve(hosts: Iterable[Host], lookup: Lookup = look_up) -> tuple[Host, ...]:
+    """Each name as a host for each of its addresses; hosts that are addresses stay what they are.
+
+    A name that has addresses of both IP versions is one of machines that have both: those of the version that the
+    system prefers and that can be reached are used. Of these every one must be reached, else it is a ClusterError.
+    """
+    resolved: list[Host] = []
+    for host in hosts:
+        resolved += [host] if _is_address(host.host) else _addresses(host, lookup)
+    return tuple(dict.fromkeys(resolved))
+
+
+def addresses_by_name(hosts: Iterable[Host]) -> dict[str, tuple[str, ...]]:
+    """What the names among resolved hosts stand for."""
+    found: dict[str, tuple[str, ...]] = {}
+    for host in hosts:
+        if host.address:
+            found[str(host)] = (*found.get(str(host), ()), host.address)
+    return found
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _addresses(host: Host, lookup: Lookup) -> list[Host]:
+    try:
+        found = lookup(host.host, host.port)
+    except OSError as error:
+        raise ClusterError("this name cannot be resolved", where=str(host), hint="check --target-hosts") from error
+    families: dict[int, list[Host]] = {}
+    for family, address in found:
+        families.setdefault(family, []).append(replace(host, address=address))
+    failures: dict[Host, str] = {}
+    for hosts in families.values():
+        with ThreadPoolExecutor(len(hosts)) as pool:
+            reasons = dict(zip(hosts, pool.map(_why_unreachable, hosts), strict=True))
+        failures = {host: reason for host, reason in reasons.items() if reason}
+        if not failures:
+            return hosts
+        if len(failures) < len(hosts):
+            break
+    unreachable, reason = next(iter(failures.items()))
+    raise ClusterError(reason, where=unreachable.label, hint="every address of a name must answer")
+
+
+def _why_unreachable(host: Host) -> str:
+    """Empty when a connection to the host's address can be opened."""
+    try:
+        socket.create_connection((host.address, host.port), _CONNECT_TIMEOUT_S).close()
+    except TimeoutError:
+        return f"no connection within {_CONNECT_TIMEOUT_S:g} s"
+    except OSError as error:
+        return (error.strerror or str(error)).lower()
+    return ""
