@@ -71,7 +71,7 @@ class Client:
         self._drop_connection()
         self._host = host = route.hosts.choose(self.slot)
         try:
-            self._connection = await connect(self, host, route.tls, min(CONNECT_TIMEOUT_S, route.timeout_s))
+            self._connection = await connect(self, host, route.tls, CONNECT_TIMEOUT_S)
         except (OSError, TimeoutError) as error:
             reason = _reason(error)
             route.hosts.lose(host, reason)

@@ -51,6 +51,10 @@ class _Worker:
     usage: Usage = field(default_factory=Usage)
     last_heard_s: float = field(default_factory=time.monotonic)
 
+    @property
+    def silent_s(self) -> float:
+        return time.monotonic() - self.last_heard_s
+
 
 class Cancelled(Exception):  # noqa: N818 - not an error: the user said so
     """The race was cancelled; `results` are those of the step that was running."""
@@ -231,6 +235,9 @@ class Coordinator:
             for worker in workers:
                 if worker.process.poll() is not None and not self._cancel_requests:
                     raise self._death(worker, [task.name for task in step.tasks])
+                # to prepare may take long without a word, but not of a process that does not run
+                if worker.silent_s > _SILENT_S and _is_stopped(worker.process.pid):
+                    raise self._silence(worker, [task.name for task in step.tasks])
 
     def _follow(self, workers: Sequence[_Worker], number: int, running: RunningStep) -> EsbenchError | None:
         """Take ticks until every task has ended; the error that ended the step early, if any.
@@ -240,8 +247,6 @@ class Coordinator:
         error: EsbenchError | None = None
         left = list(workers)
         deadline = math.inf
-        for worker in workers:
-            worker.last_heard_s = time.monotonic()
         while not running.ended and time.monotonic() < deadline:
             for worker, message in self._receive(left):
                 heard = self._hear(worker, message, running)
@@ -283,13 +288,16 @@ class Coordinator:
         tasks = running.unfinished_of(worker.number)
         if worker.process.poll() is not None:
             return self._death(worker, tasks)
-        if time.monotonic() - worker.last_heard_s > _SILENT_S:
-            worker.process.kill()
-            worker.process.wait()
-            return RaceError(
-                f"load worker {worker.number} has said nothing for {_SILENT_S:.0f} s", where=_named("task", tasks)
-            )
+        if worker.silent_s > _SILENT_S:
+            return self._silence(worker, tasks)
         return None
+
+    def _silence(self, worker: _Worker, tasks: Sequence[str]) -> RaceError:
+        worker.process.kill()
+        worker.process.wait()
+        return RaceError(
+            f"load worker {worker.number} has said nothing for {_SILENT_S:.0f} s", where=_named("task", tasks)
+        )
 
     def _death(self, worker: _Worker, tasks: Sequence[str]) -> RaceError:
         return RaceError(
@@ -306,6 +314,7 @@ class Coordinator:
                 pass  # noticed as a dead worker
 
     def _send(self, worker: _Worker, message: Message) -> None:
+        worker.last_heard_s = time.monotonic()  # from now on it has something to say
         try:
             worker.pipe.send(message)
         except OSError as error:
@@ -332,6 +341,14 @@ class Coordinator:
 
 def _named(kind: str, names: Sequence[str]) -> str:
     return ", ".join(f'{kind} "{name}"' for name in names)
+
+
+def _is_stopped(pid: int) -> bool:
+    """Whether a process was stopped by a signal (proc(5): its state is T); False where that cannot be told."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+    except OSError:
+        return False
 
 
 def _exit_reason(code: int | None) -> str:

@@ -49,6 +49,15 @@ def workers_of(pid: int) -> list[psutil.Process]:
     return sorted(workers, key=lambda child: child.cmdline()[-1])
 
 
+@pytest.fixture
+def patient(tmp_path: Path, server: NullServer) -> Iterator[Driver]:
+    """For tests that wait for a silence, whatever the event loop."""
+    with Driver(tmp_path, workers=2) as driver:
+        driver.run(server.url, get(clients=600, iterations=1))
+        server.use({})
+        yield driver
+
+
 def names(result: TaskResult) -> list[str]:
     return [check.name for check in result.checks]
 
@@ -101,7 +110,7 @@ def test_a_task_that_no_tick_has_told_of_is_named_all_the_same(server: NullServe
     assert 20 < both.requests < server.counts().requests
 
 
-def test_a_worker_that_hangs_is_ended_and_what_it_told_is_kept(server: NullServer, driver: Driver) -> None:
+def test_a_worker_that_hangs_is_ended_and_what_it_told_is_kept(server: NullServer, patient: Driver) -> None:
     first, second = workers_of(os.getpid())
     stopped_at: list[float] = []
 
@@ -111,8 +120,8 @@ def test_a_worker_that_hangs_is_ended_and_what_it_told_is_kept(server: NullServe
 
     after(1.4, stop)
     with pytest.raises(StepFailed, match=r'task "a": load worker 0 has said nothing for \d+ s') as caught:
-        driver.step(server.url, get(name="a", rate=50, time_period_s=ENDLESS), get(name="b", rate=50, time_period_s=60))
-    driver.coordinator.__exit__()
+        patient.step(server.url, get(name="a", rate=50, time_period_s=60), get(name="b", rate=50, time_period_s=60))
+    patient.coordinator.__exit__()
     assert time.monotonic() - stopped_at[0] < 10
     assert not first.is_running()
     assert not second.is_running()
@@ -134,6 +143,16 @@ def test_a_worker_that_dies_while_it_prepares_is_named(server: NullServer, drive
     after(0.5, worker.kill)
     with pytest.raises(RaceError, match=r'task "get": load worker 0 ended unexpectedly \(killed by SIGKILL\)'):
         driver.run(server.url, get())
+
+
+def test_a_worker_that_is_stopped_while_it_prepares_is_ended(server: NullServer, patient: Driver) -> None:
+    worker = workers_of(os.getpid())[0]
+    worker.suspend()
+    begin = time.monotonic()
+    with pytest.raises(RaceError, match=r'task "get": load worker 0 has said nothing for \d+ s'):
+        patient.run(server.url, get())
+    assert time.monotonic() - begin < 10
+    assert not worker.is_running()
 
 
 def test_workers_end_with_the_driver(server: NullServer, tmp_path: Path) -> None:
