@@ -33,7 +33,7 @@ class Owner(Protocol):
     def on_idle_loss(self) -> None: ...
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.BaseProtocol):
     """A connection of one client. `sent_ns` is the first byte of the request, `deadline_ns` when it times out."""
 
     __slots__ = (
@@ -134,7 +134,7 @@ class Connection(asyncio.Protocol):
         if transport.get_extra_info("sslcontext") is None:
             self._fd = transport.get_extra_info("socket").fileno()
 
-    def data_received(self, data: bytes) -> None:
+    def data_received(self, data: bytes | memoryview) -> None:
         self._data_ns = clock_ns()
         try:
             self._parser.feed_data(data)
@@ -143,7 +143,7 @@ class Connection(asyncio.Protocol):
             if cause is not None and not isinstance(cause, httptools.HttpParserError):
                 raise cause from None  # raised by a callback: ours, not the server's
             if self.in_flight:
-                self.fail("bad response", f"not HTTP/1.1: {error}: {data[:_SHOWN]!r}")
+                self.fail("bad response", f"not HTTP/1.1: {error}: {bytes(data[:_SHOWN])!r}")
             else:
                 self.close()
                 self._owner.on_idle_loss()
@@ -211,12 +211,30 @@ class Connection(asyncio.Protocol):
         self._owner.on_reply(status, body, self._data_ns)
 
 
+class TlsConnection(Connection, asyncio.BufferedProtocol):
+    """A connection over TLS: decrypted into one buffer, where uvloop would map 256 KiB anew for each read (13 us).
+
+    It must be no asyncio.Protocol, or uvloop does not ask it for the buffer.
+    """
+
+    __slots__ = ()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return _DECRYPTED
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.data_received(_DECRYPTED[:nbytes])
+
+
+_DECRYPTED = memoryview(bytearray(1 << 16))  # of all connections: what is in it is taken before another one reads
+
+
 async def connect(owner: Owner, host: Host, tls: ssl.SSLContext | None, timeout_s: float) -> Connection:
     """An open connection to a host; OSError (TLS errors are among them) or TimeoutError when there is none."""
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(timeout_s):
         _, connection = await loop.create_connection(
-            lambda: Connection(owner),
+            lambda: TlsConnection(owner) if tls else Connection(owner),
             host.address or host.host,
             host.port,
             ssl=tls,
