@@ -114,7 +114,7 @@ def run(options: RaceOptions, operations: Registry[OperationType], progress: Pro
 
         def hear(event: HostEvent) -> None:
             keeper.hear(event)
-            progress.insist(host_news(event))
+            progress.say(host_news(event))
 
         try:
             documents = setup.prepare_corpora(track, challenge)

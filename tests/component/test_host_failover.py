@@ -72,9 +72,8 @@ def test_the_clients_of_a_host_that_dies_use_the_others_and_return_when_it_is_ba
     assert set(result.error_kinds) == {"connection lost", "connection refused"}
     assert 2 <= result.errors <= 8
     assert levels(result)["lost-hosts"] == "warning"
-    assert result.requests == result.errors + sum(server.counts().by_class[GETS] for server in pair) - (
-        result.error_kinds["connection lost"].count
-    )
+    answered = result.requests - result.errors
+    assert answered <= sum(server.counts().by_class[GETS] for server in pair) <= result.requests
     half = 0.5 * (result.due or result.requests)
     assert alive.counts().by_class[GETS] > 1.15 * half  # it had all of the load for a while
     assert dying.counts().by_class[GETS] > 0.3 * half  # and the other one had its half again
