@@ -15,19 +15,20 @@ from esbench.record import HIDDEN
 
 _LONG = 8  # a known secret of so many characters is hidden wherever it stands, a shorter one as a whole word
 
-_NAME = r"[\w.-]*(?:password|passwd|api[_-]?key|secret[_-]|authorization|x-[\w-]*token|cookie)[\w.-]*"
-_ASSIGNED = rf"{_NAME}\\*[\"']?\s*[:=]\s*"
+# Repetitions that may overlap are bounded: what a server writes must not take more than linear time.
+_NAME = r"(?:password|passwd|api[_-]?key|secret[_-]|authorization|x-[\w-]{0,30}token|cookie)[\w.-]{0,40}"
+_ASSIGNED = rf"{_NAME}\\*[\"']?\s{{0,4}}[:=]\s{{0,4}}"
 _SCHEME = r"(?:basic|bearer|apikey|negotiate)"
 _PATTERNS = (
     # https://user:password@host
     (re.compile(r"(://)[^\s/\"'<>]*@"), rf"\1{HIDDEN}@"),
     # "password": "...", also inside text that is itself JSON (\"password\": \"...\"); "api_key": {...}
-    (re.compile(rf"(?is)({_ASSIGNED}\[?\s*)(\\*[\"']).*?(?:(?<!\\)\2|$)"), rf"\1\2{HIDDEN}\2"),
+    (re.compile(rf"(?is)({_ASSIGNED}\[?\s{{0,4}})(\\*[\"']).*?(?:(?<!\\)\2|$)"), rf"\1\2{HIDDEN}\2"),
     (re.compile(rf"(?i)({_ASSIGNED})\{{[^}}]*\}}?"), rf"\1{HIDDEN}"),
     # Authorization: Basic dTpw, api_key=abc&..., [Authorization=[ApiKey abc]]
-    (re.compile(rf"(?i)({_ASSIGNED}\[?\s*)(?:{_SCHEME}\s+)?[^\s\"'\\,;&\[\]<>]+"), rf"\1{HIDDEN}"),
+    (re.compile(rf"(?i)({_ASSIGNED}\[?\s{{0,4}})(?:{_SCHEME}\s{{1,4}})?[^\s\"'\\,;&\[\]<>]+"), rf"\1{HIDDEN}"),
     # Basic dTpw wherever it stands; "Basic authentication" is no secret, so the word must not be all lower case
-    (re.compile(rf"(?i)\b({_SCHEME}\s+)(?-i:(?=[a-z]*[^a-z\s\"'\\,;.:)]))[\w+/=.~-]{{6,}}"), rf"\1{HIDDEN}"),
+    (re.compile(rf"(?i)\b({_SCHEME}\s{{1,4}})(?-i:(?=[a-z]*[^a-z\s\"'\\,;.:)]))[\w+/=.~-]{{6,}}"), rf"\1{HIDDEN}"),
 )
 
 

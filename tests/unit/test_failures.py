@@ -1,0 +1,74 @@
+"""What is kept of failed requests."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from esbench.load.failures import MOST_KINDS, OTHER, Failures, sentence
+from esbench.operations.base import Evidence, Verdict
+
+REQUEST = b"GET /orders/_doc/7?routing=u1 HTTP/1.1\r\nHost: h:9200\r\n\r\n"
+
+
+def test_a_failure_gets_its_request_and_reply() -> None:
+    told = Failures().explain(Verdict(3, "HTTP 429 x", "full"), lambda: REQUEST, 429, b'{"error":1}')
+    assert told == Verdict(
+        3, "HTTP 429 x", "full", evidence=Evidence("GET /orders/_doc/7?routing=u1", 429, '{"error":1}')
+    )
+
+
+def test_the_first_of_a_kind_stands_for_all_and_is_made_once() -> None:
+    failures = Failures()
+    for number in range(5):
+        request = iter([f"GET /{number} HTTP/1.1\r\n\r\n".encode()])
+        told = failures.explain(Verdict(number, "timeout", str(number)), request.__next__)
+        assert (told.units, told.error, told.example, told.evidence) == (number, "timeout", "0", Evidence("GET /0"))
+        assert len(list(request)) == (0 if number == 0 else 1)
+
+
+def test_further_kinds_are_counted_together() -> None:
+    failures = Failures()
+    kinds = [
+        failures.explain(Verdict(0, f"HTTP 500 e{n}", f"{n}"), lambda: REQUEST).error for n in range(MOST_KINDS + 9)
+    ]
+    assert kinds[:MOST_KINDS] == [f"HTTP 500 e{n}" for n in range(MOST_KINDS)]
+    assert set(kinds[MOST_KINDS:]) == {OTHER}
+    assert failures.explain(Verdict(0, "HTTP 500 e3"), lambda: REQUEST).error == "HTTP 500 e3"
+
+
+def test_everything_is_shortened_after_its_secrets_are_hidden() -> None:
+    body = b'{"x":"' + b"y" * 470 + b'","password":"hunter2"}' + b"z" * 9_000
+    request = b"GET /" + b"p" * 500 + b" HTTP/1.1\r\n\r\n"
+    told = Failures().explain(Verdict(0, "HTTP 500", "e" * 900), lambda: request, 500, body)
+    assert told.evidence is not None
+    assert [len(told.example), len(told.evidence.request), len(told.evidence.body)] == [300, 200, 500]
+    assert "hunter" not in told.evidence.body
+
+
+@pytest.mark.parametrize(
+    ("header", "secrets"),
+    [
+        ("Authorization: Basic " + base64.b64encode("joe:päss".encode()).decode(), ["päss"]),
+        ("authorization: ApiKey " + base64.b64encode(b"id:key-itself").decode(), ["key-itself"]),
+        ("X-Vault-Token: tok", ["tok"]),
+        ("Cookie: sid=abc", ["sid=abc"]),
+        ("Authorization: Basic not/base64!", ["not/base64!"]),
+    ],
+)
+def test_the_credentials_of_a_request_are_known(header: str, secrets: list[str]) -> None:
+    value = header.partition(": ")[2]
+    request = f"GET / HTTP/1.1\r\nHost: h\r\n{header}\r\n\r\n{{}}".encode("latin-1")
+    text = " and ".join([value, value.partition(" ")[2] or value, *secrets])
+    told = Failures().explain(Verdict(0, "HTTP 401", text), lambda: request)
+    assert told.example.replace("<hidden>", "").replace(" and ", "").strip() in ("", "Basic", "ApiKey")
+
+
+def test_a_failure_in_a_sentence() -> None:
+    assert sentence(Verdict(0, "timeout", "no\n reply")) == "timeout: no reply"
+    assert sentence(Verdict(0, "timeout", evidence=Evidence("GET /"))) == "timeout for GET /"
+    assert (
+        sentence(Verdict(0, "not found", "x", evidence=Evidence("GET /", 404))) == "not found for GET / (HTTP 404): x"
+    )
+    assert sentence(Verdict(0, "HTTP 429 full", "x", evidence=Evidence("GET /", 429))) == "HTTP 429 full for GET /: x"
