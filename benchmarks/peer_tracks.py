@@ -68,7 +68,7 @@ def write_bulk_track(track: Path, source: Documents, task: dict[str, Any]) -> Pa
     """Bulks of a document file into a new index, ids left to the server; Rally can race it, too. `task`: clients ..."""
     settings = {"index.number_of_shards": 5, "index.number_of_replicas": 0, "index.refresh_interval": "1s"}
     green = {"operation-type": "cluster-health", "request-params": {"wait_for_status": "green"}}
-    new_index = [
+    new_index: list[dict[str, Any]] = [
         {"operation": {"operation-type": "delete-index"}},
         {"operation": {"operation-type": "create-index"}},
         {"operation": {**green, "retry-until-success": True}},

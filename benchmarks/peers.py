@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from null_nginx import null_nginx
@@ -53,17 +53,18 @@ def main() -> None:
         host = f"127.0.0.1:{server.port}"
         url = f"http://{host}/orders/_doc/42"
         home = {"ESBENCH_HOME": str(server.folder / "home")}
-        commands: dict[str, Command] = {
-            "wrk": (["wrk", "-t1", f"-c{clients}", f"-d{seconds}", url], {}),
-            "esbench": ([*ESBENCH, "race", f"--track-path={ours}", f"--target-hosts={host}", "--quiet"], home),
+        commands: dict[str, Callable[[], Command]] = {
+            "wrk": lambda: (["wrk", "-t1", f"-c{clients}", f"-d{seconds}", url], {}),
+            "esbench": lambda: ([*ESBENCH, "race", f"--track-path={ours}", f"--target-hosts={host}", "--quiet"], home),
         }
         if arguments.hey:
-            commands["hey"] = ([arguments.hey, "-c", str(clients), "-z", f"{seconds}s", url], {})
+            commands["hey"] = lambda: ([arguments.hey, "-c", str(clients), "-z", f"{seconds}s", url], {})
         if arguments.rally:
             rally = Rally(arguments.rally, server.folder)
-            commands["Rally"] = (rally.command(rallys, host), rally.env)
+            commands["Rally"] = lambda: (rally.command(rallys, host), rally.env)
         for _ in range(arguments.rounds):
-            for program, (command, env) in commands.items():
+            for program, command_of in commands.items():
+                command, env = command_of()
                 costs.setdefault(program, []).append(measure(command, server, env))
     print(table(costs))
 

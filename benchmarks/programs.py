@@ -20,7 +20,6 @@ import psutil
 ESBENCH = [sys.executable, "-m", "esbench.cli.main"]
 BARE_CLIENT = [sys.executable, str(Path(__file__).with_name("bare_client.py"))]
 _TICK_S = 0.2
-_END_WITHIN_S = 30
 _MARK = "ESBENCH_BENCHMARK_RUN"  # in the environment of a program and so of all its children
 
 
@@ -95,17 +94,13 @@ def watch(
     assert process.stdout is not None
     output = process.stdout.read().decode()
     process.stdout.close()
-    deadline = time.monotonic() + _END_WITHIN_S
-    while _see(mark, cpu_s, strangers) and time.monotonic() < deadline:
-        time.sleep(_TICK_S)  # Rally's actors outlive it by some seconds, and it does not start beside them
     if process.returncode:
         sys.exit(f"{command[0]} failed:\n{output}")
     return samples, output
 
 
-def _see(mark: str, cpu_s: dict[int, float], strangers: set[int]) -> int:
-    """Note the CPU time of the processes that carry the mark, those that left their parent, too; how many there are."""
-    living = 0
+def _see(mark: str, cpu_s: dict[int, float], strangers: set[int]) -> None:
+    """Note the CPU time of the processes that carry the mark: those that left their parent, too."""
     for pid in psutil.pids():
         if pid in strangers:
             continue
@@ -119,8 +114,6 @@ def _see(mark: str, cpu_s: dict[int, float], strangers: set[int]) -> int:
         except psutil.Error:
             continue  # it has just ended; what it had used is known from the sample before
         cpu_s[pid] = times.user + times.system
-        living += 1
-    return living
 
 
 def median(costs: Sequence[Cost]) -> Cost:

@@ -8,9 +8,14 @@ from __future__ import annotations
 
 import csv
 import sys
+import time
 from argparse import ArgumentParser
 from collections.abc import Mapping
 from pathlib import Path
+
+import psutil
+
+_ENDED_WITHIN_S = 30
 
 
 class Rally:
@@ -24,7 +29,12 @@ class Rally:
         self.env = {"RALLY_HOME": str(folder)}
 
     def command(self, track: Path, host: str) -> list[str]:
-        """What races a track against a running cluster."""
+        """What races a track against a running cluster, when the processes of an earlier race have ended."""
+        deadline = time.monotonic() + _ENDED_WITHIN_S
+        while any(process.info["name"] == self._program.name for process in psutil.process_iter(["name"])):
+            if time.monotonic() > deadline:
+                sys.exit("another Rally is running, and it refuses to start beside it")
+            time.sleep(0.2)
         race = [str(self._program), "race", "--pipeline=benchmark-only", "--on-error=abort", "--offline"]
         return [
             *race,

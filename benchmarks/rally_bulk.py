@@ -60,7 +60,8 @@ def _at(samples: Sequence[Sample], count: float) -> Sample:
     for before, after in pairwise(samples):
         if before.requests < count <= after.requests:
             share = (count - before.requests) / (after.requests - before.requests)
-            return Sample(*(low + share * (high - low) for low, high in zip(before, after, strict=True)))
+            at_s = before.at_s + share * (after.at_s - before.at_s)
+            return Sample(at_s, round(count), before.cpu_s + share * (after.cpu_s - before.cpu_s))
     raise SystemExit(f"the node never had {count:,.0f} documents: {samples[-1].requests:,} at the end")
 
 

@@ -128,7 +128,8 @@ def draw_percentiles(axes: Axes, curves: dict[tuple[str, str], list[Point]]) -> 
 def percentile_curve(histogram: str) -> list[Point]:
     """(1 / (1 - rank), ms) of the durations from the median on."""
     counts = decode(histogram)
-    curve, below = [], 0
+    curve: list[Point] = []
+    below = 0
     for index, count in sorted(counts.buckets.items()):
         below += count
         ms = lowest_equivalent_ns(index) / 1e6
