@@ -37,11 +37,12 @@ class Failures:
         `request` gives the bytes of the request, at least its head.
         """
         kind = verdict.error or ""
-        first = self._first.get(kind)
-        if first is None:
+        if kind not in self._first:
             if len(self._first) >= MOST_KINDS:
                 kind = OTHER
-            first = self._first.setdefault(kind, self._told(verdict, request(), status, body))
+            if kind not in self._first:
+                self._first[kind] = self._told(verdict, request(), status, body)
+        first = self._first[kind]
         return Verdict(verdict.units, kind, first.example, evidence=first.evidence)
 
     def _told(self, verdict: Verdict, request: bytes, status: int | None, body: bytes) -> Verdict:

@@ -35,6 +35,8 @@ def test_further_kinds_are_counted_together() -> None:
     ]
     assert kinds[:MOST_KINDS] == [f"HTTP 500 e{n}" for n in range(MOST_KINDS)]
     assert set(kinds[MOST_KINDS:]) == {OTHER}
+    with_a_broken_request = failures.explain(Verdict(0, "HTTP 500 new"), iter([]).__next__)  # it is not asked for
+    assert (with_a_broken_request.error, with_a_broken_request.example) == (OTHER, str(MOST_KINDS))
     assert failures.explain(Verdict(0, "HTTP 500 e3"), lambda: REQUEST).error == "HTTP 500 e3"
 
 
