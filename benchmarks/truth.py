@@ -3,7 +3,7 @@
     python benchmarks/truth.py [--seconds 20] [--rate 1000] [--clients 4]
 
 The server delays by known distributions; requests carry an X-Opaque-Id. Printed, for an open loop (latency) and a
-closed one (service time) that run side by side in one event loop: the median over requests of |driver - server| beside
+closed one (service time), one after the other: the median over requests of |driver - server| beside
 what is allowed (100 us + 1 %); p99 and p99.9 by the driver's histogram and by the server's log, their difference beside
 what is allowed (1 % + the run's driver lag at that percentile). Exit status 1 when anything differs by more.
 """

@@ -19,7 +19,7 @@ from esbench.load.failures import Failures
 from esbench.load.hosts import CONNECT_TIMEOUT_S, Hosts
 from esbench.load.recorder import TIMEOUT, Recorder
 from esbench.load.transport import Connection, clock_ns, connect
-from esbench.operations.base import ClientProgram, Exhausted, Reply, RequestBytes, RequestFailed, Script, Verdict
+from esbench.operations.base import ClientProgram, Reply, RequestBytes, RequestFailed, Script, Verdict
 from esbench.track.compression import GZIP_HEADER, compressed, is_encoded
 
 NS = 1_000_000_000
@@ -59,6 +59,8 @@ class Client:
         self.slot = slot
         self.free_ns = 0
         self.loop: Loop
+        self.draw: Callable[[], Any]  # the next request; raises Exhausted when there is none left
+        self.drawn: Any = None
         self._route = route
         self._host = route.hosts.home(slot)
         self._timeout_ns = int(route.timeout_s * NS)
@@ -103,12 +105,8 @@ class Client:
         if hasattr(self, "_connection"):
             self._connection.close()
 
-    def draw(self) -> bool:
-        """Get the next request ready; False when there is none left."""
-        raise NotImplementedError
-
     def begin(self, due_ns: int, warmup: bool) -> None:
-        """Send what was drawn; the loop's `freed` is called when it is over."""
+        """Send what its loop has `drawn`; the loop's `freed` is called when it is over."""
         raise NotImplementedError
 
     def on_reply(self, status: int, body: bytes, received_ns: int) -> None:
@@ -156,8 +154,7 @@ class TemplateClient(Client):
         self._exchanges = program.exchanges
         self._exchange = program.exchanges[0]
         self._is_sequence = len(program.exchanges) > 1 or program.exchanges[0].name != ""
-        self._draw = program.draw
-        self._drawn: Any = None
+        self.draw = program.draw
         self._position = 0
         self._due_ns = 0
         self._sent_ns = 0
@@ -165,20 +162,13 @@ class TemplateClient(Client):
         self._pausing = False
         self._pause_s = _RECONNECT_PAUSE_S
 
-    def draw(self) -> bool:
-        try:
-            self._drawn = self._draw()
-        except Exhausted:
-            return False
-        return True
-
     def begin(self, due_ns: int, warmup: bool) -> None:
         self._due_ns = due_ns
         self._warmup = warmup
         if self._position:
             self._position, self._exchange = 0, self._exchanges[0]
         connection = self._connection
-        if connection.usable and connection.send(self._exchange.render(self._drawn), self._timeout_ns):
+        if connection.usable and connection.send(self._exchange.render(self.drawn), self._timeout_ns):
             self._sent_ns = connection.sent_ns
         else:
             self._sent_ns = clock_ns()  # to connect first is the host's doing: service time, not driver lag
@@ -194,7 +184,7 @@ class TemplateClient(Client):
             self._free()
 
     def on_reply(self, status: int, body: bytes, received_ns: int) -> None:
-        verdict = self._exchange.judge(status, body, self._drawn)
+        verdict = self._exchange.judge(status, body, self.drawn)
         if verdict.error is not None:
             self._connection.drop_if_unsent()
             self._fail(received_ns, verdict, status, body)
@@ -224,7 +214,7 @@ class TemplateClient(Client):
             return False
         self._exchange = self._exchanges[self._position]
         connection = self._connection
-        if not (connection.usable and connection.send(self._exchange.render(self._drawn), self._timeout_ns)):
+        if not (connection.usable and connection.send(self._exchange.render(self.drawn), self._timeout_ns)):
             self._spawn(self._reconnect_and_send())
         return True
 
@@ -238,7 +228,7 @@ class TemplateClient(Client):
 
     def _request(self) -> bytes:
         """The head of the request, made once more: values that tell the time may be a moment later in it."""
-        return bytes(self._exchange.render(self._drawn)[0])
+        return bytes(self._exchange.render(self.drawn)[0])
 
     def _free(self) -> None:
         self._pausing = False
@@ -247,7 +237,7 @@ class TemplateClient(Client):
 
     async def _reconnect_and_send(self) -> None:
         try:
-            await self._send_anew(lambda: self._exchange.render(self._drawn), self._timeout_ns)
+            await self._send_anew(lambda: self._exchange.render(self.drawn), self._timeout_ns)
         except RequestFailed as failure:
             self._record_failure(clock_ns(), Verdict(0, failure.kind, failure.detail))
             if self._route.hosts.none_left:
@@ -264,6 +254,7 @@ class ScriptClient(Client):
 
     def __init__(self, slot: int, route: Route, script: Script) -> None:
         super().__init__(slot, route)
+        self.draw = lambda: None  # a script decides while it runs
         self._script = script
         self._reply: asyncio.Future[Reply] | None = None
         self._request = b""
@@ -271,9 +262,6 @@ class ScriptClient(Client):
         self._warmup = False
         self._first_sent_ns = 0
         self._last_received_ns = 0
-
-    def draw(self) -> bool:
-        return True
 
     def begin(self, due_ns: int, warmup: bool) -> None:
         self._spawn(self._run(due_ns, warmup))

@@ -15,7 +15,7 @@ from esbench.alarm import Alarm
 from esbench.load.client import Client
 from esbench.load.recorder import Recorder
 from esbench.load.transport import clock_ns
-from esbench.operations.base import Verdict
+from esbench.operations.base import Exhausted, Verdict
 
 NS = 1_000_000_000
 _NEVER = 1 << 62
@@ -152,7 +152,7 @@ class ClosedLoop(TaskLoop):
                 self._next(client, start_ns)
 
     def freed(self, client: Client) -> None:
-        self._busy -= 1  # as the base does: a call less
+        self._busy -= 1
         if self._think_time_s and not self._stopping:
             self._later(client, self._think_time_s)
         else:
@@ -183,7 +183,9 @@ class ClosedLoop(TaskLoop):
         if self._stopping:
             self._end_if_idle()
             return
-        if not client.draw():
+        try:
+            client.drawn = client.draw()
+        except Exhausted:
             self._exhausted += 1
             if self._exhausted == len(self.clients):
                 self._stopping = True
@@ -298,11 +300,14 @@ class OpenLoop(TaskLoop):
             self._end_if_served()
 
     def _set_free(self, client: Client) -> None:
-        if client.draw():
+        try:
+            client.drawn = client.draw()
+        except Exhausted:
+            if not self._busy and not self._free:
+                self._line.clear()  # every client's corpus is exhausted: nothing is left that could be missed
+                self.stop()
+        else:
             self._free.append(client)
-        elif not self._busy and not self._free:
-            self._line.clear()  # every client's corpus is exhausted: nothing is left that could be missed
-            self.stop()
 
     def _end_if_served(self) -> None:
         """A loop that ends by numbers is over when all arrivals were served; one with an end waits for it."""

@@ -148,14 +148,18 @@ class Recorder:
         self._within_ns = within_ns
         self._tallies: dict[tuple[int, bool], Tally] = {}
         self._closed_until = 0
-        self._current = Tally()
-        self._current_from_ns = 0
-        self._current_until_ns = 0
-        self._current_warmup = False
+        # What is counted now: a second and phase, and which part of the second lies in the window or outside of it.
+        self._tally = Tally()
+        self._from_ns = 0
+        self._until_ns = 0
+        self._is_warmup = False
+        self._is_in_window = False
 
     def arrived(self, due_ns: int, warmup: bool, waits: bool) -> None:
         """Count an arrival of an open loop; `waits` when it found no free client."""
-        tally = self._tally(due_ns, warmup)
+        if not (self._from_ns <= due_ns < self._until_ns and warmup is self._is_warmup):
+            self._turn_to(due_ns, warmup)
+        tally = self._tally
         tally.due += 1
         if waits:
             tally.waited += 1
@@ -164,22 +168,20 @@ class Recorder:
         """Count a request at its first byte."""
         if self.first_measured_sent_ns is None and not warmup:
             self.first_measured_sent_ns = sent_ns
-        if self._current_from_ns <= sent_ns < self._current_until_ns and warmup is self._current_warmup:
-            self._current.sent += 1
-        else:
-            self._tally(sent_ns, warmup).sent += 1
+        if not (self._from_ns <= sent_ns < self._until_ns and warmup is self._is_warmup):
+            self._turn_to(sent_ns, warmup)
+        self._tally.sent += 1
 
     def completed(
         self, due_ns: int, free_ns: int, sent_ns: int, received_ns: int, warmup: bool, verdict: Verdict
     ) -> None:
         """Count a request at its last byte, or at its failure. `due_ns` and `free_ns` matter to open loops only."""
-        if self._current_from_ns <= received_ns < self._current_until_ns and warmup is self._current_warmup:
-            tally = self._current
-        else:
-            tally = self._tally(received_ns, warmup)
+        if not (self._from_ns <= received_ns < self._until_ns and warmup is self._is_warmup):
+            self._turn_to(received_ns, warmup)
+        tally = self._tally
         tally.requests += 1
         tally.units += verdict.units
-        if self._window_start_ns <= received_ns < self._window_end_ns and (self._has_window or not warmup):
+        if self._is_in_window:
             tally.in_window += 1
             tally.in_window_units += verdict.units
         if not warmup:
@@ -210,7 +212,8 @@ class Recorder:
 
     def part(self, name: str, sent_ns: int, received_ns: int, warmup: bool, error: str | None = None) -> None:
         """Count one request of a sequence under its own name; `error` is the kind of its failure."""
-        part = self._tally(received_ns, warmup).part(name)
+        self._turn_to(received_ns, warmup)
+        part = self._tally.part(name)
         part.requests += 1
         if error is None:
             part.service_time.add(received_ns - sent_ns)
@@ -226,7 +229,7 @@ class Recorder:
         self._closed_until = max(self._closed_until, (now_ns - self.start_ns) // NS)
         for second, warmup in sorted(key for key in self._tallies if key[0] < self._closed_until):
             yield Second(second, warmup, self._tallies.pop((second, warmup)))
-        self._current_until_ns = 0  # the next request looks its tally up again
+        self._until_ns = 0  # the next request looks its tally up again
 
     def _count_within(self, tally: Tally, ns: int) -> None:
         if not tally.within:
@@ -235,15 +238,22 @@ class Recorder:
         if position < len(tally.within):
             tally.within[position] += 1
 
-    def _tally(self, at_ns: int, warmup: bool) -> Tally:
-        if self._current_from_ns <= at_ns < self._current_until_ns and warmup is self._current_warmup:
-            return self._current
+    def _turn_to(self, at_ns: int, warmup: bool) -> None:
+        """Count what happened at `at_ns` from now on: set the tally, and the time for which it is the right one."""
         second = max(self._closed_until, (at_ns - self.start_ns) // NS)
         key = (second, warmup)
         if key not in self._tallies:
             self._tallies[key] = Tally()
-        self._current = self._tallies[key]
-        self._current_from_ns = self.start_ns + second * NS
-        self._current_until_ns = self._current_from_ns + NS
-        self._current_warmup = warmup
-        return self._current
+        self._tally = self._tallies[key]
+        self._is_warmup = warmup
+        self._from_ns = self.start_ns + second * NS
+        self._until_ns = self._from_ns + NS
+        if not self._has_window:
+            self._is_in_window = not warmup
+            return
+        self._is_in_window = self._window_start_ns <= at_ns < self._window_end_ns
+        for edge_ns in (self._window_start_ns, self._window_end_ns):
+            if edge_ns <= at_ns:
+                self._from_ns = max(self._from_ns, edge_ns)
+            else:
+                self._until_ns = min(self._until_ns, edge_ns)

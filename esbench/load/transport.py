@@ -19,7 +19,7 @@ import httptools
 
 from esbench.client_options import ClientOptions, Host
 
-_GZIP_MAGIC = b"\x1f\x8b"
+_GZIP = 0x1F  # the first byte of gzip data
 _NOT_GZIP = (OSError, EOFError, zlib.error)
 _SHOWN = 1_000  # bytes of what is not understood
 clock_ns = time.perf_counter_ns  # CLOCK_MONOTONIC on Linux: one clock for all processes of a host
@@ -179,7 +179,7 @@ class Connection(asyncio.BaseProtocol):
             return None
         body = b"".join(self._body)
         try:
-            body = gzip.decompress(body) if body.startswith(_GZIP_MAGIC) else body
+            body = gzip.decompress(body) if body[0] == _GZIP else body
             json.loads(body)
         except (*_NOT_GZIP, ValueError, RecursionError):
             return None
@@ -198,8 +198,8 @@ class Connection(asyncio.BaseProtocol):
             self.close()  # nobody has asked: the next request must not take what follows for its reply
             self._owner.on_idle_loss()
             return
-        # Told by its first bytes, which no JSON has: to look at headers costs a call for each of them.
-        if body.startswith(_GZIP_MAGIC):
+        # Told by its first byte, which no JSON has: to look at headers costs a call for each of them.
+        if body and body[0] == _GZIP:
             try:
                 body = gzip.decompress(body)
             except _NOT_GZIP as error:

@@ -11,6 +11,7 @@ import gc
 import math
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from pathlib import Path
 from statistics import median
@@ -22,7 +23,7 @@ from esbench.engine.null.log import LogLine
 from esbench.load.client import Route, TemplateClient
 from esbench.load.histogram import percentiles_ns, supported
 from esbench.load.hosts import Hosts
-from esbench.load.loops import ClosedLoop, Length, OpenLoop
+from esbench.load.loops import ClosedLoop, Length, OpenLoop, TaskLoop
 from esbench.load.recorder import Recorder, Tally
 from esbench.load.schedule import arrivals
 from esbench.load.transport import clock_ns, header_lines
@@ -144,16 +145,24 @@ class Matched:
 def match(
     server: NullServer, rules: Sequence[Mapping[str, Any]], *, rate_per_s: int, clients: int, seconds: float
 ) -> tuple[Matched, Matched, float]:
-    """Run an open and a closed loop side by side, as one worker would, and match both with the server's log.
+    """Run an open loop and then a closed one of `clients`, and match both with the server's log.
 
-    The driver lag of the run is the open loop's, since only an open loop has one. With them comes the share of the time
-    in which this process waited for a CPU.
+    The driver lag is the open loop's, since only an open loop has one. With them comes the share of the time in which
+    this process waited for a CPU.
     """
-    server.use({"rules": rules})
+    numbers = count()
+    log: dict[str, LogLine] = {}
     waited_before_ns = _run_delay_ns()
-    opened, closed = _without_collector(lambda: _run(_drive(server.url, rate_per_s, clients, seconds)))
-    run_delay_ratio = (_run_delay_ns() - waited_before_ns) / NS / seconds
-    log = {line.opaque_id: line for line in server.log()}
+    recorders = []
+    for is_open in (True, False):
+        server.use({"rules": rules})
+        rate = rate_per_s if is_open else None
+        count_of_clients = 3 * rate_per_s * MEAN_MS // 1000 if is_open else clients
+        drive = _drive(server.url, numbers, rate, count_of_clients, seconds)
+        recorders.append(_without_collector(partial(_run, drive)))
+        log |= {line.opaque_id: line for line in server.log()}
+    opened, closed = recorders
+    run_delay_ratio = (_run_delay_ns() - waited_before_ns) / NS / seconds / 2
     assert log.keys() == opened.times.keys() | closed.times.keys()
     lags_ms = [(each.sent_ns - max(each.due_ns, each.free_ns)) / MS for each in opened.times.values()]
     found_open = _matched(opened, log, lags_ms, is_open=True)
@@ -197,35 +206,30 @@ def nearest_rank(values: Sequence[float], rank: float) -> float:
 
 
 async def _drive(
-    url: str, rate_per_s: int, closed_clients: int, seconds: float
-) -> tuple[KeepingRecorder, KeepingRecorder]:
+    url: str, numbers: Iterator[int], rate_per_s: int | None, clients: int, seconds: float
+) -> KeepingRecorder:
+    """One task's loop, as a worker would run it: open at a rate, closed without."""
     hosts, options = parse_hosts([url], ClientOptions())
     headers = header_lines(hosts[0], options)
     route = Route(Hosts(hosts, options, lost=_nothing, back=_nothing), None, headers, options.timeout_s)
-    numbers = count()
-    open_clients = 3 * rate_per_s * MEAN_MS // 1000
-    clients = [
-        TemplateClient(slot, route, NumberedGets(numbers, headers)) for slot in range(open_clients + closed_clients)
-    ]
-    await asyncio.gather(*(client.connect() for client in clients))
-    open_ended, closed_ended = asyncio.Event(), asyncio.Event()
+    all_clients = [TemplateClient(slot, route, NumberedGets(numbers, headers)) for slot in range(clients)]
+    await asyncio.gather(*(client.connect() for client in all_clients))
+    ended = asyncio.Event()
     start_ns = clock_ns()
     length = Length(end_ns=start_ns + round(seconds * NS))
-    opened, closed = KeepingRecorder(start_ns, is_open=True), KeepingRecorder(start_ns, is_open=False)
-    schedule = Schedule(rate=Rate(rate_per_s, "ops"))
-    due = arrivals(schedule, seed=1, clients=open_clients, slots=tuple(range(open_clients)))
-    loops = (
-        OpenLoop(clients[:open_clients], opened, length, ended=open_ended.set, failed=_fail, arrivals=due),
-        ClosedLoop(clients[open_clients:], closed, length, ended=closed_ended.set, failed=_fail),
-    )
-    for loop in loops:
-        loop.start(start_ns)
-    await open_ended.wait()
-    await closed_ended.wait()
-    for loop in loops:
-        loop.close()
-        assert loop.unsent == 0
-    return opened, closed
+    recorder = KeepingRecorder(start_ns, is_open=rate_per_s is not None)
+    loop: TaskLoop
+    if rate_per_s is None:
+        loop = ClosedLoop(all_clients, recorder, length, ended=ended.set, failed=_fail)
+    else:
+        schedule = Schedule(rate=Rate(rate_per_s, "ops"))
+        due = arrivals(schedule, seed=1, clients=clients, slots=tuple(range(clients)))
+        loop = OpenLoop(all_clients, recorder, length, ended=ended.set, failed=_fail, arrivals=due)
+    loop.start(start_ns)
+    await ended.wait()
+    loop.close()
+    assert loop.unsent == 0
+    return recorder
 
 
 def _nothing() -> None: ...
