@@ -1,6 +1,6 @@
 """Does the driver measure what happened? Every request is matched with the null server's own log.
 
-    python benchmarks/truth.py [--seconds 20] [--rate 1000] [--clients 4]
+    python benchmarks/truth.py [--seconds 20] [--rate 1000] [--clients 6]
 
 The server delays by known distributions; requests carry an X-Opaque-Id. Printed, for an open loop (latency) and a
 closed one (service time), one after the other: the median over requests of |driver - server| beside
@@ -37,7 +37,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--rate", type=int, default=1000, help="of the open loop, requests/s")
-    parser.add_argument("--clients", type=int, default=4, help="of the closed loop")
+    parser.add_argument("--clients", type=int, default=6, help="of the closed loop")
     options = parser.parse_args()
     differ = 0
     with NullServer(log=True) as server:

@@ -37,19 +37,19 @@ T = TypeVar("T")
 
 
 def _rule(**keys: Any) -> dict[str, Any]:
-    return {"path": "/_doc/", **keys}
+    return {"path": "/orders/_doc/", **keys}
 
 
 DISTRIBUTIONS: Mapping[str, list[dict[str, Any]]] = {
-    "constant": [_rule(delay={"type": "constant", "ms": 20})],
+    "constant": [_rule(delay={"type": "constant", "ms": 40})],
     "bimodal": [_rule(delay={"type": "bimodal", "low_ms": 10, "high_ms": 50, "high_ratio": 0.25})],
     "stall": [
-        _rule(delay={"type": "constant", "ms": 20}),
+        _rule(delay={"type": "constant", "ms": 40}),
         _rule(since="first-match", stall={"at_s": 1, "for_s": 0.5}),
     ],
-    "1 % slow": [_rule(delay={"type": "bimodal", "low_ms": 19, "high_ms": 100, "high_ratio": 0.01})],
+    "1 % slow": [_rule(delay={"type": "bimodal", "low_ms": 38, "high_ms": 100, "high_ratio": 0.01})],
 }
-MEAN_MS = 20  # of all of them, about
+MEAN_MS = 30  # of all of them, about
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,9 @@ class KeepingRecorder(Recorder):
 class NumberedGets:
     """The program of one client: GETs whose numbers, shared with the other clients, are their ids."""
 
-    def __init__(self, numbers: Iterator[int], headers: bytes) -> None:
+    def __init__(self, index: bytes, numbers: Iterator[int], headers: bytes) -> None:
         self.exchanges = [Exchange("", self._render, self._judge)]
+        self._index = index
         self._numbers = numbers
         self._headers = headers
 
@@ -89,7 +90,8 @@ class NumberedGets:
         return next(self._numbers)
 
     def _render(self, number: int) -> list[bytes]:
-        return [b"GET /orders/_doc/%d HTTP/1.1\r\n%sX-Opaque-Id: %d\r\n\r\n" % (number, self._headers, number)]
+        head = b"GET /%s/_doc/%d HTTP/1.1\r\n%sX-Opaque-Id: %d\r\n\r\n"
+        return [head % (self._index, number, self._headers, number)]
 
     def _judge(self, status: int, body: bytes, number: int) -> Verdict:
         return Verdict(label=str(number)) if status == 200 else Verdict(0, f"status {status}", body.decode())
@@ -147,27 +149,21 @@ def match(
 ) -> tuple[Matched, Matched, float]:
     """Run an open loop and then a closed one of `clients`, and match both with the server's log.
 
-    The driver lag is the open loop's, since only an open loop has one. With them comes the share of the time in which
-    this process waited for a CPU.
+    With them comes the share of the time in which this process waited for a CPU. Beside the closed loop an open one
+    asks what is answered at once: it tells the driver lag of that run, which a closed loop has none of.
     """
-    numbers = count()
-    log: dict[str, LogLine] = {}
     waited_before_ns = _run_delay_ns()
-    recorders = []
+    found = []
     for is_open in (True, False):
         server.use({"rules": rules})
-        rate = rate_per_s if is_open else None
-        count_of_clients = 3 * rate_per_s * MEAN_MS // 1000 if is_open else clients
-        drive = _drive(server.url, numbers, rate, count_of_clients, seconds)
-        recorders.append(_without_collector(partial(_run, drive)))
-        log |= {line.opaque_id: line for line in server.log()}
-    opened, closed = recorders
-    run_delay_ratio = (_run_delay_ns() - waited_before_ns) / NS / seconds / 2
-    assert log.keys() == opened.times.keys() | closed.times.keys()
-    lags_ms = [(each.sent_ns - max(each.due_ns, each.free_ns)) / MS for each in opened.times.values()]
-    found_open = _matched(opened, log, lags_ms, is_open=True)
-    found_closed = _matched(closed, log, lags_ms, is_open=False)
-    return found_open, found_closed, run_delay_ratio
+        opened, closed = _without_collector(
+            partial(_run, _drive(server.url, rate_per_s, clients, seconds, is_open=is_open))
+        )
+        log = {line.opaque_id: line for line in server.log()}
+        lags_ms = [(each.sent_ns - max(each.due_ns, each.free_ns)) / MS for each in opened.times.values()]
+        assert log.keys() == opened.times.keys() | closed.times.keys()
+        found.append(_matched(opened if is_open else closed, log, lags_ms, is_open=is_open))
+    return found[0], found[1], (_run_delay_ns() - waited_before_ns) / NS / seconds / 2
 
 
 def _matched(
@@ -206,30 +202,38 @@ def nearest_rank(values: Sequence[float], rank: float) -> float:
 
 
 async def _drive(
-    url: str, numbers: Iterator[int], rate_per_s: int | None, clients: int, seconds: float
-) -> KeepingRecorder:
-    """One task's loop, as a worker would run it: open at a rate, closed without."""
+    url: str, rate_per_s: int, closed_clients: int, seconds: float, *, is_open: bool
+) -> tuple[KeepingRecorder, KeepingRecorder]:
+    """An open loop alone; or a closed one, beside an open one of which the server's rules know nothing."""
     hosts, options = parse_hosts([url], ClientOptions())
     headers = header_lines(hosts[0], options)
     route = Route(Hosts(hosts, options, lost=_nothing, back=_nothing), None, headers, options.timeout_s)
-    all_clients = [TemplateClient(slot, route, NumberedGets(numbers, headers)) for slot in range(clients)]
-    await asyncio.gather(*(client.connect() for client in all_clients))
-    ended = asyncio.Event()
+    numbers = count()
+
+    def clients_of(index: bytes, how_many: int) -> list[TemplateClient]:
+        return [TemplateClient(slot, route, NumberedGets(index, numbers, headers)) for slot in range(how_many)]
+
+    in_open = clients_of(b"orders", 3 * rate_per_s * MEAN_MS // 1000) if is_open else clients_of(b"beside", 8)
+    in_closed = [] if is_open else clients_of(b"orders", closed_clients)
+    await asyncio.gather(*(client.connect() for client in (*in_open, *in_closed)))
     start_ns = clock_ns()
     length = Length(end_ns=start_ns + round(seconds * NS))
-    recorder = KeepingRecorder(start_ns, is_open=rate_per_s is not None)
-    loop: TaskLoop
-    if rate_per_s is None:
-        loop = ClosedLoop(all_clients, recorder, length, ended=ended.set, failed=_fail)
-    else:
-        schedule = Schedule(rate=Rate(rate_per_s, "ops"))
-        due = arrivals(schedule, seed=1, clients=clients, slots=tuple(range(clients)))
-        loop = OpenLoop(all_clients, recorder, length, ended=ended.set, failed=_fail, arrivals=due)
-    loop.start(start_ns)
-    await ended.wait()
-    loop.close()
-    assert loop.unsent == 0
-    return recorder
+    opened, closed = KeepingRecorder(start_ns, is_open=True), KeepingRecorder(start_ns, is_open=False)
+    schedule = Schedule(rate=Rate(rate_per_s, "ops"))
+    due = arrivals(schedule, seed=1, clients=len(in_open), slots=tuple(range(len(in_open))))
+    open_ended, closed_ended = asyncio.Event(), asyncio.Event()
+    loops: list[TaskLoop] = [
+        OpenLoop(in_open, opened, length, ended=open_ended.set, failed=_fail, arrivals=due),
+        ClosedLoop(in_closed, closed, length, ended=closed_ended.set, failed=_fail),
+    ]
+    for loop in loops:
+        loop.start(start_ns)
+    await open_ended.wait()
+    await closed_ended.wait()
+    for loop in loops:
+        loop.close()
+        assert loop.unsent == 0
+    return opened, closed
 
 
 def _nothing() -> None: ...
