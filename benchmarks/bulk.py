@@ -18,7 +18,7 @@ from pathlib import Path
 
 import yaml
 from null_nginx import NullNginx, null_nginx
-from programs import BARE_CLIENT, ESBENCH, Cost, measure, median, need
+from programs import Cost, bare_client_command, measure, median, need, race_command, wrk_command
 from tabulate import tabulate
 
 BULK_SIZE = 1000
@@ -97,20 +97,16 @@ class Programs:
 
     def wrk(self) -> Cost:
         url = f"http://127.0.0.1:{self._server.port}/orders/_bulk"
-        return measure(
-            ["wrk", "-t1", f"-c{self._clients}", f"-d{self._seconds}", "-s", str(self._script), url], self._server
-        )
+        return measure(wrk_command(url, self._clients, self._seconds, "-s", str(self._script)), self._server)
 
     def bare_python(self) -> Cost:
-        arguments = [str(value) for value in (self._server.port, self._clients, self._seconds, self._body)]
-        return measure([*BARE_CLIENT, *arguments], self._server)
+        return measure(bare_client_command(self._server.port, self._clients, self._seconds, self._body), self._server)
 
     def esbench(self, compress: bool = False) -> Cost:
         track = write_track(self._server.folder, self._corpus, self._clients, self._seconds)
-        command = [*ESBENCH, "race", f"--track-path={track}", f"--target-hosts=127.0.0.1:{self._server.port}"]
-        if compress:
-            command.append("--client-options=http_compress:true")
-        return measure([*command, "--quiet"], self._server, {"ESBENCH_HOME": str(self._server.folder / "home")})
+        options = ["--client-options=http_compress:true"] if compress else []
+        command = race_command(track, f"127.0.0.1:{self._server.port}", *options)
+        return measure(command, self._server, {"ESBENCH_HOME": str(self._server.folder / "home")})
 
 
 def table(costs: Mapping[str, list[Cost]]) -> str:

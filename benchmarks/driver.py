@@ -19,7 +19,7 @@ from typing import Any
 
 import yaml
 from null_nginx import NullNginx, null_nginx
-from programs import BARE_CLIENT, ESBENCH, Cost, measure, median, need
+from programs import Cost, bare_client_command, measure, median, need, race_command, wrk_command
 from tabulate import tabulate
 
 MANY = 2000
@@ -67,11 +67,10 @@ class Programs:
 
     def wrk(self) -> Cost:
         url = f"http://127.0.0.1:{self._server.port}/orders/_doc/42"
-        return measure(["wrk", "-t1", f"-c{self._clients}", f"-d{self._seconds}", url], self._server)
+        return measure(wrk_command(url, self._clients, self._seconds), self._server)
 
     def bare_python(self) -> Cost:
-        arguments = [str(value) for value in (self._server.port, self._clients, self._seconds)]
-        return measure([*BARE_CLIENT, *arguments], self._server)
+        return measure(bare_client_command(self._server.port, self._clients, self._seconds), self._server)
 
     def esbench(self, row: str) -> Cost:
         server, clients = self._server, MANY if row == "many" else self._clients
@@ -83,8 +82,7 @@ class Programs:
         elif row == "many":
             host = f"http://127.0.0.1:{server.logged_port}"
         track = write_track(server.folder, ROWS[row], clients, self._seconds)
-        command = [*ESBENCH, "race", f"--track-path={track}", "--quiet", f"--target-hosts={host}", *options]
-        return measure(command, server, {"ESBENCH_HOME": str(server.folder / "home")})
+        return measure(race_command(track, host, *options), server, {"ESBENCH_HOME": str(server.folder / "home")})
 
 
 def table(costs: Mapping[str, list[Cost]]) -> str:

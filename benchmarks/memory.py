@@ -21,7 +21,7 @@ from pathlib import Path
 import psutil
 import yaml
 from null_nginx import null_nginx
-from programs import ESBENCH, need
+from programs import need, race_command
 from tabulate import tabulate
 
 from esbench.store import RaceStore
@@ -72,7 +72,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name, null_nginx(Path(name)) as server:
         home = server.folder / "home"
         track = write_track(server.folder, arguments.requests, arguments.clients, arguments.rate)
-        command = [*ESBENCH, "race", f"--track-path={track}", f"--target-hosts=127.0.0.1:{server.port}", "--quiet"]
+        command = race_command(track, f"127.0.0.1:{server.port}")
         environment = {**os.environ, "ESBENCH_HOME": str(home)}
         race = subprocess.Popen(["taskset", "-c", "0", *command], env=environment, stdout=subprocess.DEVNULL)
         memory = worker_memory(race)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from null_nginx import NullNginx, null_nginx
 from peer_tracks import write_get_tracks
-from programs import ESBENCH, need, watch
+from programs import need, race_command, watch
 from rally import Rally, add_rally_option
 from tabulate import tabulate
 
@@ -50,7 +50,7 @@ def write_tracks(folder: Path, rate: int, clients: int, seconds: int) -> tuple[P
 
 def esbench(server: NullNginx, track: Path) -> Figures:
     home = server.folder / "home"
-    command = [*ESBENCH, "race", f"--track-path={track}", f"--target-hosts=127.0.0.1:{server.port}", "--quiet"]
+    command = race_command(track, f"127.0.0.1:{server.port}")
     env = {**os.environ, "ESBENCH_HOME": str(home)}
     subprocess.run(["taskset", "-c", "0", *command], check=True, stdout=subprocess.DEVNULL, env=env)
     record = RaceStore(home).load("last")

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from null_nginx import null_nginx
 from peer_tracks import write_get_tracks
-from programs import ESBENCH, Cost, measure, median, need
+from programs import Cost, measure, median, need, race_command, wrk_command
 from rally import Rally, add_rally_option
 from tabulate import tabulate
 
@@ -54,8 +54,8 @@ def main() -> None:
         url = f"http://{host}/orders/_doc/42"
         home = {"ESBENCH_HOME": str(server.folder / "home")}
         commands: dict[str, Callable[[], Command]] = {
-            "wrk": lambda: (["wrk", "-t1", f"-c{clients}", f"-d{seconds}", url], {}),
-            "esbench": lambda: ([*ESBENCH, "race", f"--track-path={ours}", f"--target-hosts={host}", "--quiet"], home),
+            "wrk": lambda: (wrk_command(url, clients, seconds), {}),
+            "esbench": lambda: (race_command(ours, host), home),
         }
         if arguments.hey:
             commands["hey"] = lambda: ([arguments.hey, "-c", str(clients), "-z", f"{seconds}s", url], {})

@@ -18,7 +18,6 @@ from typing import NamedTuple, Protocol
 import psutil
 
 ESBENCH = [sys.executable, "-m", "esbench.cli.main"]
-BARE_CLIENT = [sys.executable, str(Path(__file__).with_name("bare_client.py"))]
 _TICK_S = 0.2
 _MARK = "ESBENCH_BENCHMARK_RUN"  # in the environment of a program and so of all its children
 
@@ -50,6 +49,21 @@ def need(*tools: str) -> None:
     for tool in tools:
         if shutil.which(tool) is None:
             sys.exit(f"{tool} is missing (Debian: wrk, nginx-light, openssl, util-linux)")
+
+
+def race_command(track: Path, host: str, *options: str) -> list[str]:
+    """The command of a race on a running cluster that prints nothing but its table."""
+    return [*ESBENCH, "race", f"--track-path={track}", f"--target-hosts={host}", "--quiet", *options]
+
+
+def wrk_command(url: str, clients: int, seconds: int, *options: str) -> list[str]:
+    """The command of wrk on one thread."""
+    return ["wrk", "-t1", f"-c{clients}", f"-d{seconds}", *options, url]
+
+
+def bare_client_command(port: int, clients: int, seconds: int, *body: Path) -> list[str]:
+    """The command of the bare client, which sends GETs, or bulks of one body."""
+    return [sys.executable, str(Path(__file__).with_name("bare_client.py")), *map(str, (port, clients, seconds, *body))]
 
 
 def measure(command: Sequence[str], server: CountsRequests, env: Mapping[str, str] | None = None) -> Cost:

@@ -20,7 +20,7 @@ from pathlib import Path
 from node import RealNode, home_in, real_node
 from null_nginx import null_nginx
 from peer_tracks import BULK_SIZE, write_bulk_track, write_endless_bulk_tracks, write_orders
-from programs import ESBENCH, Sample, measure, need, watch
+from programs import Sample, measure, need, race_command, watch
 from rally import Rally, add_rally_option
 from tabulate import tabulate
 
@@ -44,7 +44,7 @@ class Programs:
         """The command of a program, and its environment."""
         if program == "Rally":
             return self.rally.command(track, url), self.rally.env
-        command = [*ESBENCH, "race", f"--track-path={track}", f"--target-hosts={url}", "--quiet"]
+        command = race_command(track, url)
         return command, {"ESBENCH_HOME": str(self.home)}
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from node import RealNode, home_in, real_node
 from peer_tracks import order_ids, write_get_tracks
-from programs import ESBENCH, Cost, measure, need
+from programs import ESBENCH, Cost, measure, need, race_command, wrk_command
 from rally import Rally, add_rally_option
 
 DOCUMENTS = 200_000
@@ -68,11 +68,11 @@ def main() -> None:
             load(node, home)
 
             def wrk(seconds: int = arguments.seconds) -> Cost:
-                command = ["wrk", "-t1", f"-c{arguments.clients}", f"-d{seconds}", "-s", str(script), node.url]
+                command = wrk_command(node.url, arguments.clients, seconds, "-s", str(script))
                 return measure(command, node)
 
             def esbench() -> Cost:
-                command = [*ESBENCH, "race", f"--track-path={ours}", f"--target-hosts={node.url}", "--quiet"]
+                command = race_command(ours, node.url)
                 return measure(command, node, env_of(home))
 
             wrk(WARM_UP_S)  # Java compiles what it needs

@@ -22,7 +22,7 @@ from pathlib import Path
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
-from programs import ESBENCH
+from programs import race_command
 
 from esbench.engine.null import NullServer
 from esbench.engine.null.log import LogLine
@@ -69,7 +69,7 @@ def track() -> dict[str, object]:
 
 def race(server: NullServer, folder: Path) -> dict[str, TaskResult]:
     (folder / "track.json").write_text(json.dumps(track()))
-    command = [*ESBENCH, "race", f"--track-path={folder / 'track.json'}", f"--target-hosts={server.url}", "--quiet"]
+    command = race_command(folder / "track.json", server.url)
     home = folder / "home"
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env={**os.environ, "ESBENCH_HOME": str(home)})
     return {task.name: task for task in RaceStore(home).load("last").tasks}

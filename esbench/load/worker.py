@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from multiprocessing.connection import Connection as Pipe
-from pathlib import Path
 from typing import Any
 
 from esbench.alarm import Alarm
@@ -48,6 +47,7 @@ from esbench.operations.base import Ledger, OperationType, RequestFailed, Script
 from esbench.operations.indices import ASSERTION_FAILED
 from esbench.redaction import Redactor
 from esbench.registry import Registry
+from esbench.run_delay import run_delay_ns
 from esbench.units import format_duration, parse_duration
 
 NS = 1_000_000_000
@@ -378,12 +378,8 @@ def _internal(error: object, doing: str) -> EsbenchError:
 
 
 def _usage() -> Usage:
-    """What this process has used; how long it was runnable but not running Linux tells (/proc/self/schedstat)."""
-    try:
-        run_delay_ns = int(Path("/proc/self/schedstat").read_text().split()[1])
-    except (OSError, IndexError, ValueError):
-        run_delay_ns = 0
-    return Usage(time.process_time_ns(), run_delay_ns)
+    """What this process has used of its CPUs so far."""
+    return Usage(time.process_time_ns(), run_delay_ns())
 
 
 def main() -> None:

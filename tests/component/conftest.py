@@ -50,6 +50,19 @@ def null_servers() -> Iterator[NullServerFactory]:
         yield start
 
 
+@pytest.fixture(scope="module")
+def servers(null_servers: NullServerFactory) -> NullServer:
+    """The module's null server, as `server` has it; a module that reads its log makes one with a log instead."""
+    return null_servers()
+
+
+@pytest.fixture
+def server(servers: NullServer) -> NullServer:
+    """The module's null server, without a script and with nothing counted."""
+    servers.use({})
+    return servers
+
+
 @pytest.fixture
 def unused_url() -> Iterator[str]:
     """The address of a port at which nobody listens, and nobody else will."""

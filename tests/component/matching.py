@@ -13,7 +13,6 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from pathlib import Path
 from statistics import median
 from typing import Any, TypeVar
 
@@ -29,6 +28,7 @@ from esbench.load.schedule import arrivals
 from esbench.load.transport import clock_ns, header_lines
 from esbench.model import Schedule
 from esbench.operations.base import GOOD, Exchange, Verdict
+from esbench.run_delay import run_delay_ns
 from esbench.units import Rate
 
 NS = 1_000_000_000
@@ -156,7 +156,7 @@ def match(
     With them comes the share of the time in which this process waited for a CPU. Beside the closed loop an open one
     asks what is answered at once: it tells the driver lag of that run, which a closed loop has none of.
     """
-    waited_before_ns = _run_delay_ns()
+    waited_before_ns = run_delay_ns()
     found = []
     for is_open in (True, False):
         server.use({"rules": rules})
@@ -167,7 +167,7 @@ def match(
         lags_ms = [(each.sent_ns - max(each.due_ns, each.free_ns)) / MS for each in opened.times.values()]
         assert log.keys() == opened.times.keys() | closed.times.keys()
         found.append(_matched(opened if is_open else closed, log, lags_ms, is_open=is_open))
-    return found[0], found[1], (_run_delay_ns() - waited_before_ns) / NS / seconds / 2
+    return found[0], found[1], (run_delay_ns() - waited_before_ns) / NS / seconds / 2
 
 
 def _matched(
@@ -194,10 +194,6 @@ def _matched(
             for rank in ranks
         },
     )
-
-
-def _run_delay_ns() -> int:
-    return int(Path("/proc/self/schedstat").read_text().split()[1])
 
 
 def nearest_rank(values: Sequence[float], rank: float) -> float:

@@ -28,17 +28,6 @@ from esbench.record import TaskResult
 
 
 @pytest.fixture(scope="module")
-def servers(null_servers: NullServerFactory) -> NullServer:
-    return null_servers()
-
-
-@pytest.fixture
-def server(servers: NullServer) -> NullServer:
-    servers.use({})
-    return servers
-
-
-@pytest.fixture(scope="module")
 def driver(tmp_path_factory: pytest.TempPathFactory, event_loop_name: str) -> Iterator[Driver]:
     with Driver(tmp_path_factory.mktemp("driver")) as driver:
         yield driver

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from driver import Driver, NullServerFactory, bulk, documents, generated_documents, get, task
+from driver import Driver, bulk, documents, generated_documents, get, task
 
 from esbench.engine.null import NullServer
 from esbench.errors import RaceError
@@ -22,17 +22,6 @@ from esbench.record import TaskResult
 
 ENDLESS = 60.0
 SOON_S = 5.0  # well below any timeout, and enough for a busy machine
-
-
-@pytest.fixture(scope="module")
-def servers(null_servers: NullServerFactory) -> NullServer:
-    return null_servers()
-
-
-@pytest.fixture
-def server(servers: NullServer) -> NullServer:
-    servers.use({})
-    return servers
 
 
 @pytest.fixture

@@ -25,12 +25,6 @@ def servers(null_servers: NullServerFactory) -> NullServer:
     return null_servers(log=True)
 
 
-@pytest.fixture
-def server(servers: NullServer) -> NullServer:
-    servers.use({})
-    return servers
-
-
 @pytest.fixture(scope="module")
 def aborting(tmp_path_factory: pytest.TempPathFactory, event_loop_name: str) -> Iterator[Driver]:
     with Driver(tmp_path_factory.mktemp("driver"), workers=2, on_error="abort") as driver:

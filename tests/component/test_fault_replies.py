@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from driver import Driver, NullServerFactory, bulk, documents, get, task
+from driver import Driver, bulk, documents, get, task
 from raw_server import CLOSE, RESET, SILENCE, Action, Request, raw_server, reply
 
 from esbench.client_options import ClientOptions
@@ -28,17 +28,6 @@ PACKED = gzip.compress(FOUND)
 def driver(tmp_path_factory: pytest.TempPathFactory, event_loop_name: str) -> Iterator[Driver]:
     with Driver(tmp_path_factory.mktemp("driver")) as driver:
         yield driver
-
-
-@pytest.fixture(scope="module")
-def servers(null_servers: NullServerFactory) -> NullServer:
-    return null_servers()
-
-
-@pytest.fixture
-def server(servers: NullServer) -> NullServer:
-    servers.use({})
-    return servers
 
 
 def the_kind(result: TaskResult, kind: str) -> ErrorKind:

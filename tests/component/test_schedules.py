@@ -23,12 +23,6 @@ def servers(null_servers: NullServerFactory) -> NullServer:
     return null_servers(log=True)
 
 
-@pytest.fixture
-def server(servers: NullServer) -> NullServer:
-    servers.use({})
-    return servers
-
-
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
     with Driver(tmp_path_factory.mktemp("driver"), workers=2) as driver:

@@ -34,6 +34,7 @@ LAYERS: list[set[str]] = [
         "operations",
         "record",
         "redaction",
+        "run_delay",
         "store",
         "track",
     },

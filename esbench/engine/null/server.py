@@ -21,6 +21,7 @@ from esbench.engine.null.timer import Timer
 from esbench.engine.null.versions import parse_version
 from esbench.engine.null.wire import Head, Wire, scripted
 from esbench.errors import UsageError
+from esbench.run_delay import run_delay_ns
 
 _CONTROL = "/__null/"
 _S = 1_000_000_000
@@ -188,16 +189,8 @@ class Server:
             malformed=self.malformed,
             by_class=dict(self._by_class),
             per_second=[self._per_second[second] for second in seconds],
-            busy_s=time.process_time() + _run_delay_s(),
+            busy_s=time.process_time() + run_delay_ns() / _S,
         )
-
-
-def _run_delay_s() -> float:
-    """How long this process was runnable but not running (Linux: /proc/self/schedstat); 0 elsewhere."""
-    try:
-        return int(Path("/proc/self/schedstat").read_text().split()[1]) / _S
-    except (OSError, IndexError, ValueError):
-        return 0.0
 
 
 def _refusal(status: int, reason: str) -> Answer:
