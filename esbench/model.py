@@ -31,6 +31,32 @@ class Index:
 
 
 @dataclass(frozen=True)
+class DataStream:
+    """A data stream that the track creates; a composable template says what its indices are like."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Template:
+    """A legacy, composable or component template; `index_pattern`: the indices to delete with it, if any."""
+
+    name: str
+    body: Mapping[str, Any]
+    index_pattern: str | None = None
+    delete_matching_indices: bool = True
+
+
+@dataclass(frozen=True)
+class Templates:
+    """The templates of a track by kind."""
+
+    legacy: tuple[Template, ...] = ()
+    composable: tuple[Template, ...] = ()
+    component: tuple[Template, ...] = ()
+
+
+@dataclass(frozen=True)
 class Documents:
     """One document file of a corpus: a `source_file`, or `generate` (the generator's keys) instead of it.
 
@@ -163,4 +189,7 @@ class Track:
     variables: tuple[Variable, ...] = ()
     params: Mapping[str, Any] = field(default_factory=dict)  # as given by the user
     requires: tuple[str, ...] = ()  # node features: percolator, painless, language-analyzers
+    data_streams: tuple[DataStream, ...] = ()
+    templates: Templates = field(default_factory=Templates)
+    dependencies: tuple[str, ...] = ()  # Python packages that its track.py needs, as pip names them
     meta: Mapping[str, Any] = field(default_factory=dict)
