@@ -15,6 +15,7 @@ from esbench.model import Challenge, Corpus, Documents, Index, Track
 from esbench.registry import Registry
 from esbench.track import features, schema, testmode
 from esbench.track.document import Node, parse
+from esbench.track.faults import Faults
 from esbench.track.params import refuse_unknown
 from esbench.track.rendering import RenderContext, TrackRenderer
 from esbench.track.source import JSON_SUFFIXES, YAML_SUFFIXES
@@ -62,7 +63,7 @@ def list_tracks() -> tuple[TrackSummary, ...]:
     summaries = []
     for name, path in sorted(_bundled().items()):
         node = parse(TrackRenderer(path.parent, context).render(path.name))
-        schema.validate(node)
+        schema.validate(node, Faults())
         challenges = sorted(_challenge_nodes(node), key=lambda found: not found.get("default", False))
         names = tuple(challenge.get("name", "default") for challenge in challenges)
         summaries.append(TrackSummary(name, node.get("description", ""), names))
@@ -75,36 +76,44 @@ def load_track(
     operation_types: Registry[OperationType],
     *,
     test_mode: bool = False,
+    faults: Faults | None = None,
 ) -> Track:
     """Render, check and build the track of a file (or of the folder that holds it).
 
     Raises a TrackError with file:line for whatever is wrong in it, a UsageError for an unknown track parameter.
+    Where `faults` are gathered, it raises only what hides all the rest, and the track lacks what could not be built.
     """
+    faults = faults or Faults()
     path = _track_file(path, "the track")
     name = path.parent.resolve().name if path.stem == "track" else path.stem
     if (path.parent / "track.py").is_file():
         raise TrackError("esbench cannot run the Python part of a track yet", where=str(path.parent / "track.py"))
     renderer = TrackRenderer(path.parent, context)
     node = parse(renderer.render(path.name))
-    schema.validate(node)
-    refuse_typos(node, "track")
+    schema.validate(node, faults)
+    faults.need_shape(node, below=tuple(node.value) if isinstance(node.value, Mapping) else ())
+    refuse_typos(node, "track", faults)
     for key in _NOT_YET:
         if node.get(key):
-            node[key].fail(f'esbench cannot use "{key}" yet')
-    indices = tuple(_index(index, renderer) for index in node.find("indices") or ())
-    refuse_unknown(context.params, renderer.parameters(), name)
+            with faults.apart():
+                node[key].fail(f'esbench cannot use "{key}" yet')
+    indices = faults.each(lambda index: _index(index, renderer), node.find("indices") or ())
+    with faults.apart():
+        refuse_unknown(context.params, renderer.parameters(), name)
 
     builder = TaskBuilder(
-        operations=_by_name(node, "operations", "operation"),
+        operations=_by_name(node, "operations", "operation", faults),
         operation_types=operation_types,
-        variables=build_variables(node),
+        variables=build_variables(node, faults),
         meta=node.get("meta", {}),
+        faults=faults,
     )
-    for operation in builder.operations.values():
-        builder.operation(operation)
+    faults.each(builder.operation, builder.operations.values())
     challenges = _challenges(node, builder)
     builder.refuse_unknown_types()
-    corpora = tuple(_corpus(corpus, indices) for corpus in _by_name(node, "corpora", "corpus").values())
+    corpora = faults.each(
+        lambda corpus: _corpus(corpus, indices, faults), _by_name(node, "corpora", "corpus", faults).values()
+    )
     if test_mode:
         corpora = tuple(testmode.shrink_corpus(corpus) for corpus in corpora)
         challenges = tuple(
@@ -166,31 +175,36 @@ def _challenge_nodes(track: Node) -> list[Node]:
 
 
 def _challenges(track: Node, builder: TaskBuilder) -> tuple[Challenge, ...]:
+    faults = builder.faults
     nodes = _challenge_nodes(track)
     if nodes[0] is track:
         unnamed = Node({"name": "default", "schedule": track.value["schedule"]}, (), track.rendered)
         return (replace(builder.challenge(unnamed), default=True),)
-    challenges = tuple(builder.challenge(node) for node in nodes)
-    names = [challenge.name for challenge in challenges]
-    for position, name in enumerate(names):
-        if name in names[:position]:
-            nodes[position].fail(f'two challenges are named "{name}"')
-    if len(challenges) == 1:
-        return (replace(challenges[0], default=True),)
-    defaults = [node for node, challenge in zip(nodes, challenges, strict=True) if challenge.default]
+    names: list[str] = []
+    for node in nodes:
+        with faults.apart():
+            if (name := node.get("name")) in names:
+                node.fail(f'two challenges are named "{name}"')
+            names.append(name)
+    challenges = faults.each(builder.challenge, nodes, below=("schedule",))
+    if len(nodes) == 1:
+        return tuple(replace(challenge, default=True) for challenge in challenges)
+    defaults = [node for node in nodes if node.get("default")]
     if len(defaults) != 1:
-        what = "more than one challenge is the default" if defaults else "no challenge is the default"
-        (defaults or nodes)[-1].fail(what, f'write "default": true in one of {", ".join(names)}')
+        with faults.apart():
+            what = "more than one challenge is the default" if defaults else "no challenge is the default"
+            (defaults or nodes)[-1].fail(what, f'write "default": true in one of {", ".join(names)}')
     return challenges
 
 
-def _by_name(track: Node, key: str, what: str) -> dict[str, Node]:
+def _by_name(track: Node, key: str, what: str, faults: Faults) -> dict[str, Node]:
     found: dict[str, Node] = {}
     for node in track.find(key) or ():
-        name = node.value["name"]
-        if name in found:
-            node.fail(f'the {what} "{name}" is defined twice')
-        found[name] = node
+        name = node.get("name")
+        with faults.apart():
+            if name in found:
+                node.fail(f'the {what} "{name}" is defined twice')
+            found[name] = node
     return found
 
 
@@ -207,14 +221,14 @@ def _index(node: Node, renderer: TrackRenderer) -> Index:
     return Index(node.value["name"], body.value)
 
 
-def _corpus(node: Node, indices: tuple[Index, ...]) -> Corpus:
-    refuse_typos(node, "corpus")
-    parts = tuple(_documents(part, node, indices) for part in node["documents"])
+def _corpus(node: Node, indices: tuple[Index, ...], faults: Faults) -> Corpus:
+    refuse_typos(node, "corpus", faults)
+    parts = faults.every(lambda part: _documents(part, node, indices, faults), node["documents"])
     return Corpus(node.value["name"], parts, node.get("meta", {}))
 
 
-def _documents(node: Node, corpus: Node, indices: tuple[Index, ...]) -> Documents:
-    refuse_typos(node, "documents")
+def _documents(node: Node, corpus: Node, indices: tuple[Index, ...], faults: Faults) -> Documents:
+    refuse_typos(node, "documents", faults)
 
     def key(name: str) -> Any:
         return node.get(name, corpus.get(name))
