@@ -193,3 +193,8 @@ class Track:
     templates: Templates = field(default_factory=Templates)
     dependencies: tuple[str, ...] = ()  # Python packages that its track.py needs, as pip names them
     meta: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The names of its indices and data streams."""
+        return tuple(target.name for target in (*self.indices, *self.data_streams))

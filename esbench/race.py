@@ -119,8 +119,11 @@ def run(options: RaceOptions, operations: Registry[OperationType], progress: Pro
         try:
             documents = setup.prepare_corpora(track, challenge)
             target, before = setup.start_cluster(keeper, track, documents)
+            _refuse_missing_features(target.dialect, challenge, operations)
             _count_what_is_there(setup.cluster, track, challenge, coordinator)
-            stock = Stock(track.indices, track.corpora, documents, track.variables)
+            stock = Stock(
+                track.indices, track.corpora, documents, track.variables, track.data_streams, track.templates
+            )
             setup.look_up_calibration(keeper, challenge, stock)
             interrupts.call_instead(coordinator.cancel)
             for number, step in enumerate(challenge.steps):
@@ -249,7 +252,7 @@ class _SetUp:
         keeper.save()
         major, minor = (*self._info.version_tuple, 0, 0)[:2]
         target = Target(self._hosts, client_options, Dialect(self._info.distribution, (major, minor)))
-        return target, statistics.take(self._cluster, [index.name for index in track.indices])
+        return target, statistics.take(self._cluster, track.targets)
 
     def look_up_calibration(self, keeper: RecordKeeper, challenge: Challenge, stock: Stock) -> None:
         """Warn of target rates that this host's driver is not known to carry, if it was calibrated."""
@@ -266,7 +269,7 @@ class _SetUp:
 
     def finish_cluster(self, keeper: RecordKeeper, track: Track, before: statistics.Snapshot) -> None:
         """Put what the race did to the cluster into the record."""
-        names = [index.name for index in track.indices]
+        names = track.targets
         after = statistics.take(self._cluster, names)
         facts = self._cluster_facts()
         warnings = (*before.warnings, *after.warnings)
@@ -358,6 +361,13 @@ def _objections(
             amounts = per_request(task, operations.get(task.operation.type), stock)
             if objection := calibration.objection(highest_rate_per_s(task, amounts)):
                 yield f"{task.name}: {objection}"
+
+
+def _refuse_missing_features(dialect: Dialect, challenge: Challenge, operations: Registry[OperationType]) -> None:
+    """Say before anything runs what this cluster cannot do."""
+    for task in challenge.tasks:
+        if feature := operations.get(task.operation.type).feature:
+            dialect.require(feature, f'task "{task.name}"')
 
 
 def _count_what_is_there(cluster: Cluster, track: Track, challenge: Challenge, coordinator: Coordinator) -> None:

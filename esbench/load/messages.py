@@ -13,7 +13,7 @@ from esbench.dialect import Dialect
 from esbench.errors import EsbenchError
 from esbench.load.health import Usage
 from esbench.load.recorder import Second
-from esbench.model import Corpus, Index, Task, Variable
+from esbench.model import Corpus, DataStream, Index, Task, Templates, Variable
 from esbench.operations.base import Ledger
 from esbench.track.prepared import PreparedDocuments
 
@@ -55,12 +55,14 @@ class Target:
 
 @dataclass(frozen=True)
 class Stock:
-    """What the race has to work with: indices, corpora, prepared documents, variables."""
+    """What the race has to work with: what its track declares, and its documents, prepared."""
 
     indices: tuple[Index, ...]
     corpora: tuple[Corpus, ...]
     documents: tuple[PreparedDocuments, ...]
     variables: tuple[Variable, ...]
+    data_streams: tuple[DataStream, ...] = ()
+    templates: Templates = field(default_factory=Templates)
 
 
 @dataclass(frozen=True)

@@ -197,6 +197,8 @@ class Worker:
             before=message.ledger,
             ledger=self._ledger,
             compress=target.options.http_compress,
+            data_streams=stock.data_streams,
+            templates=stock.templates,
         )
         kind = self._operations.get(task.operation.type)
         program = kind.compile(context)

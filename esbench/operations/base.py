@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
-from esbench.dialect import Dialect
+from esbench.dialect import Dialect, Feature
 from esbench.errors import TrackError, UsageError, closest, did_you_mean
-from esbench.model import Corpus, Index, Task, Variable
+from esbench.model import Corpus, DataStream, Index, Task, Templates, Variable
 from esbench.units import Rate, parse_duration
 
 if TYPE_CHECKING:
@@ -216,6 +216,8 @@ class TaskContext:
     before: Ledger
     ledger: Ledger
     compress: bool = False  # request bodies, by gzip
+    data_streams: tuple[DataStream, ...] = ()
+    templates: Templates = field(default_factory=Templates)
 
     @property
     def params(self) -> Mapping[str, Any]:
@@ -226,12 +228,12 @@ class TaskContext:
         return f'task "{self.task.name}"'
 
     def default_index(self) -> str:
-        """The `index` parameter, or the track's only index."""
-        return default_index(self.params, self.indices, self.where)
+        """The `index` parameter, or the track's only index or data stream."""
+        return default_index(self.params, self.indices or self.data_streams, self.where)
 
 
-def default_index(params: Mapping[str, Any], indices: Sequence[Index], where: str) -> str:
-    """The `index` parameter, or the track's only index."""
+def default_index(params: Mapping[str, Any], indices: Sequence[Index | DataStream], where: str) -> str:
+    """The `index` parameter, or the only one of the indices."""
     if index := params.get("index"):
         return str(index)
     if len(indices) == 1:
@@ -313,6 +315,7 @@ class OperationType:
     doc: str
     unit = "ops"
     admin = False  # hidden from the summary unless it failed
+    feature: ClassVar[Feature | None] = None  # what a server must be able to do for it
     parameters: ClassVar[Mapping[str, Parameter]] = {}
 
     def check(self, params: Mapping[str, Any], where: str) -> None:
