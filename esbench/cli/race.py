@@ -17,6 +17,7 @@ DEFAULT_HEAP = "512m"
 @click.command(cls=EsbenchCommand)
 @click.option("--track", help="A track that esbench ships (esbench list tracks).")
 @click.option("--track-path", type=click.Path(path_type=Path), help="A folder or file of a track.")
+@click.option("--track-repository", type=click.Path(path_type=Path), help="The folder that --track is looked for in.")
 @click.option("--track-params", default="", metavar="PARAMS", help="k:v,k2:v2, inline JSON or a .json file.")
 @click.option("--challenge", help="The challenge to race; the track's default one otherwise.")
 @click.option("--include-tasks", default="", metavar="LIST", help="Only these: names, type:TYPE, tag:TAG.")
@@ -84,11 +85,9 @@ def _options(flags: dict[str, Any]) -> Any:
     from esbench.load.coordinator import default_workers
     from esbench.race import RaceOptions
     from esbench.store import check_race_id, new_race_id
-    from esbench.track.loader import find_track
+    from esbench.track.library import find_track
     from esbench.units import parse_ratio, parse_size
 
-    if flags["track"] and flags["track_path"]:
-        raise UsageError("--track and --track-path exclude each other")
     if flags["include_tasks"] and flags["exclude_tasks"]:
         raise UsageError("--include-tasks and --exclude-tasks exclude each other")
     max_error_ratio = None
@@ -97,7 +96,7 @@ def _options(flags: dict[str, Any]) -> Any:
             raise UsageError("--max-error-rate races on below it, and --on-error=abort does not: give one of them")
         max_error_ratio = parse_ratio(flags["max_error_rate"], "--max-error-rate")
     _check_pipeline(flags)
-    path = find_track(flags["track"], flags["track_path"])
+    path = find_track(flags["track"], flags["track_path"], flags["track_repository"])
     client_options = ClientOptions.from_mapping(parse_mapping(flags["client_options"], "--client-options"))
     hosts: tuple[Host, ...] = ()
     if flags["target_hosts"]:

@@ -1,4 +1,4 @@
-"""Finds a track and loads it: Jinja -> YAML or JSON -> structure -> model.
+"""Loads a track: Jinja -> YAML or JSON -> structure -> model.
 
 Reads files of the track's folder only; corpora are made ready elsewhere.
 """
@@ -6,7 +6,7 @@ Reads files of the track's folder only; corpora are made ready elsewhere.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,42 +34,6 @@ _NOT_YET = (
 )
 
 
-@dataclass(frozen=True)
-class TrackSummary:
-    """A bundled track, as `list tracks` shows it; the default challenge comes first."""
-
-    name: str
-    description: str
-    challenges: tuple[str, ...]
-
-
-def find_track(name: str | None, path: Path | None) -> Path:
-    """The track file of a bundled track by name, or of a folder or file; a UsageError says what there is."""
-    if path is not None:
-        return _track_file(path, "--track-path")
-    if name is None:
-        raise UsageError("no track was named", hint="say --track=NAME or --track-path=FOLDER")
-    bundled = _bundled()
-    if name in bundled:
-        return bundled[name]
-    if Path(name).exists():
-        raise UsageError(f'"{name}" is a file or folder', where="--track", hint=f"say --track-path={name}")
-    raise UsageError(f'unknown track "{name}"', where="--track", hint=did_you_mean(name, bundled))
-
-
-def list_tracks() -> tuple[TrackSummary, ...]:
-    """The bundled tracks by name, with their parameters' defaults."""
-    context = RenderContext(params={}, distribution="elasticsearch", version="8.0.0", now=0.0)
-    summaries = []
-    for name, path in sorted(_bundled().items()):
-        node = parse(TrackRenderer(path.parent, context).render(path.name))
-        schema.validate(node, Faults())
-        challenges = sorted(_challenge_nodes(node), key=lambda found: not found.get("default", False))
-        names = tuple(challenge.get("name", "default") for challenge in challenges)
-        summaries.append(TrackSummary(name, node.get("description", ""), names))
-    return tuple(summaries)
-
-
 def load_track(
     path: Path,
     context: RenderContext,
@@ -84,7 +48,7 @@ def load_track(
     Where `faults` are gathered, it raises only what hides all the rest, and the track lacks what could not be built.
     """
     faults = faults or Faults()
-    path = _track_file(path, "the track")
+    path = track_file(path, "the track")
     name = path.parent.resolve().name if path.stem == "track" else path.stem
     if (path.parent / "track.py").is_file():
         raise TrackError("esbench cannot run the Python part of a track yet", where=str(path.parent / "track.py"))
@@ -135,24 +99,16 @@ def load_track(
     )
 
 
-def _bundled() -> dict[str, Path]:
-    """Track name -> track file, of the wheel's tracks or of the source tree's."""
-    package = Path(__file__).resolve().parent.parent
-    root = next((folder for folder in (package / "tracks", package.parent / "tracks") if folder.is_dir()), None)
-    if root is None:
-        return {}
-    files = {folder.name: _file_in(folder) for folder in root.iterdir() if folder.is_dir()}
-    return {name: file for name, file in files.items() if file is not None}
-
-
-def _file_in(folder: Path) -> Path | None:
+def file_in(folder: Path) -> Path | None:
+    """The track file of a folder, if it holds one."""
     return next((folder / name for name in _FILES if (folder / name).is_file()), None)
 
 
-def _track_file(path: Path, where: str) -> Path:
+def track_file(path: Path, where: str) -> Path:
+    """The track file that a path names: itself, or the one in a folder. A UsageError says what is expected."""
     path = path.expanduser()
     if path.is_dir():
-        found = _file_in(path)
+        found = file_in(path)
         if found is None:
             raise UsageError(f'the folder "{path}" holds no track', where=where, hint=f"looked for {', '.join(_FILES)}")
         return found
@@ -163,7 +119,7 @@ def _track_file(path: Path, where: str) -> Path:
     return path
 
 
-def _challenge_nodes(track: Node) -> list[Node]:
+def challenge_nodes(track: Node) -> list[Node]:
     """The challenges of a track; one that is only a `schedule` is the one challenge itself."""
     given = [key for key in ("challenges", "challenge", "schedule") if key in track]
     if len(given) != 1:
@@ -176,7 +132,7 @@ def _challenge_nodes(track: Node) -> list[Node]:
 
 def _challenges(track: Node, builder: TaskBuilder) -> tuple[Challenge, ...]:
     faults = builder.faults
-    nodes = _challenge_nodes(track)
+    nodes = challenge_nodes(track)
     if nodes[0] is track:
         unnamed = Node({"name": "default", "schedule": track.value["schedule"]}, (), track.rendered)
         return (replace(builder.challenge(unnamed), default=True),)
@@ -262,6 +218,7 @@ def _documents(node: Node, corpus: Node, indices: tuple[Index, ...], faults: Fau
         target_index=target_index,
         target_data_stream=target_data_stream,
         meta={**corpus.get("meta", {}), **node.get("meta", {})},
+        synthetic=generate is not None and node.get("synthetic", False),
     )
 
 

@@ -11,7 +11,7 @@ from track_files import load, write_track
 from esbench.errors import UsageError
 from esbench.model import Schedule, Stage, Variable
 from esbench.track.features import features_needed
-from esbench.track.loader import find_track
+from esbench.track.library import find_track
 from esbench.units import Rate
 
 
