@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from esbench.errors import did_you_mean
 from esbench.model import Index, Template, Templates
 from esbench.track.document import Node, parse
+from esbench.track.faults import Faults
 from esbench.track.rendering import TrackRenderer
 
 
@@ -17,35 +17,31 @@ def build_index(node: Node, renderer: TrackRenderer) -> Index:
     return Index(node.value["name"], {} if body is None else _content(body, renderer, "an index body").value)
 
 
-def build_templates(track: Node, renderer: TrackRenderer) -> Templates:
+def build_templates(track: Node, renderer: TrackRenderer, faults: Faults) -> Templates:
     """The track's templates of all three kinds. Two of one kind and name are a TrackError."""
-    kinds = ("templates", "composable-templates", "component-templates")
-    return Templates(*(tuple(_templates(track.find(key) or (), renderer)) for key in kinds))
+
+    def built(key: str) -> tuple[Template, ...]:
+        nodes = list(track.find(key) or ())
+        for position, node in enumerate(nodes):
+            with faults.apart():
+                if (name := node.get("name")) in [other.get("name") for other in nodes[:position]]:
+                    node.fail(f'the template "{name}" is defined twice')
+        return faults.each(lambda node: _template(node, renderer), nodes)
+
+    return Templates(built("templates"), built("composable-templates"), built("component-templates"))
 
 
-def bodies_of(templates: Templates) -> Iterator[Mapping[str, Any]]:
-    """What the templates say of indices: their settings, mappings and aliases."""
-    yield from (template.body for template in templates.legacy)
-    for template in (*templates.composable, *templates.component):
-        yield template.body.get("template") or {}
-
-
-def _templates(nodes: Node | tuple[()], renderer: TrackRenderer) -> Iterator[Template]:
-    names: set[str] = set()
-    for node in nodes:
-        name = node.value["name"]
-        if name in names:
-            node.fail(f'the template "{name}" is defined twice')
-        names.add(name)
-        body = _content(node["template"], renderer, "a template")
-        path = node.find("template-path")
-        for key in str(path.value).split(".") if path else ():
+def _template(node: Node, renderer: TrackRenderer) -> Template:
+    body = _content(node["template"], renderer, "a template")
+    path = node.find("template-path")
+    if path is not None:
+        for key in str(path.value).split("."):
             if not isinstance(body.value.get(key), Mapping):
-                where = f' of "{node.value["template"]}"' if isinstance(node.value["template"], str) else ""
-                assert path is not None
-                path.fail(f'"{path.value}" leads to no mapping{where}', did_you_mean(key, body.value))
+                path.fail(f'"{path.value}" leads to no mapping of the template', did_you_mean(key, body.value))
             body = body[key]
-        yield Template(name, body.value, node.get("index-pattern"), node.get("delete-matching-indices", True))
+    return Template(
+        node.value["name"], body.value, node.get("index-pattern"), node.get("delete-matching-indices", True)
+    )
 
 
 def _content(node: Node, renderer: TrackRenderer, what: str) -> Node:

@@ -5,15 +5,16 @@ Reads files of the track's folder only; corpora are made ready elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from esbench.errors import TrackError, UsageError, did_you_mean
-from esbench.model import Challenge, Corpus, Documents, Index, Track
+from esbench.model import Challenge, Corpus, DataStream, Documents, Index, Track
 from esbench.registry import Registry
 from esbench.track import features, schema, testmode
+from esbench.track.bodies import build_index, build_templates
 from esbench.track.document import Node, parse
 from esbench.track.faults import Faults
 from esbench.track.params import refuse_unknown
@@ -25,13 +26,6 @@ if TYPE_CHECKING:
     from esbench.operations.base import OperationType
 
 _FILES = ("track.yml", "track.yaml", "track.json")
-_NOT_YET = (
-    "data-streams",
-    "templates",
-    "composable-templates",
-    "component-templates",
-    "dependencies",
-)
 
 
 def load_track(
@@ -57,11 +51,13 @@ def load_track(
     schema.validate(node, faults)
     faults.need_shape(node, below=tuple(node.value) if isinstance(node.value, Mapping) else ())
     refuse_typos(node, "track", faults)
-    for key in _NOT_YET:
-        if node.get(key):
-            with faults.apart():
-                node[key].fail(f'esbench cannot use "{key}" yet')
-    indices = faults.each(lambda index: _index(index, renderer), node.find("indices") or ())
+    indices = faults.each(lambda index: build_index(index, renderer), node.find("indices") or ())
+    streams = _by_name(node, "data-streams", "data stream", faults).values()
+    data_streams = faults.each(lambda stream: DataStream(stream.value["name"]), streams)
+    with faults.apart():
+        if indices and data_streams:
+            node["data-streams"].fail('a track cannot have both "indices" and "data-streams"', "keep one of them")
+    templates = build_templates(node, renderer, faults)
     with faults.apart():
         refuse_unknown(context.params, renderer.parameters(), name)
 
@@ -76,7 +72,7 @@ def load_track(
     challenges = _challenges(node, builder)
     builder.refuse_unknown_types()
     corpora = faults.each(
-        lambda corpus: _corpus(corpus, indices, faults), _by_name(node, "corpora", "corpus", faults).values()
+        lambda corpus: _corpus(corpus, indices or data_streams, faults), _by_name(node, "corpora", "corpus", faults).values()
     )
     if test_mode:
         corpora = tuple(testmode.shrink_corpus(corpus) for corpus in corpora)
@@ -94,7 +90,10 @@ def load_track(
         corpora=corpora,
         variables=builder.variables,
         params=dict(context.params),
-        requires=_requires(node, indices),
+        requires=_requires(node, (*(index.body for index in indices), *features.bodies_of(templates))),
+        data_streams=data_streams,
+        templates=templates,
+        dependencies=tuple(node.get("dependencies", ())),
         meta=builder.meta,
     )
 
@@ -164,26 +163,16 @@ def _by_name(track: Node, key: str, what: str, faults: Faults) -> dict[str, Node
     return found
 
 
-def _index(node: Node, renderer: TrackRenderer) -> Index:
-    body = node.find("body")
-    if body is None:
-        return Index(node.value["name"])
-    if isinstance(body.value, str):
-        if not (renderer.files.root / body.value).is_file():
-            body.fail(f'there is no file "{body.value}" beside the track')
-        body = parse(renderer.render(body.value))
-        if not isinstance(body.value, Mapping):
-            body.fail("an index body must be a mapping")
-    return Index(node.value["name"], body.value)
+_Targets = tuple[Index, ...] | tuple[DataStream, ...]
 
 
-def _corpus(node: Node, indices: tuple[Index, ...], faults: Faults) -> Corpus:
+def _corpus(node: Node, targets: _Targets, faults: Faults) -> Corpus:
     refuse_typos(node, "corpus", faults)
-    parts = faults.every(lambda part: _documents(part, node, indices, faults), node["documents"])
+    parts = faults.every(lambda part: _documents(part, node, targets, faults), node["documents"])
     return Corpus(node.value["name"], parts, node.get("meta", {}))
 
 
-def _documents(node: Node, corpus: Node, indices: tuple[Index, ...], faults: Faults) -> Documents:
+def _documents(node: Node, corpus: Node, targets: _Targets, faults: Faults) -> Documents:
     refuse_typos(node, "documents", faults)
 
     def key(name: str) -> Any:
@@ -203,10 +192,12 @@ def _documents(node: Node, corpus: Node, indices: tuple[Index, ...], faults: Fau
     has_action_lines = bool(key("includes-action-and-meta-data"))
     target_index, target_data_stream = key("target-index"), key("target-data-stream")
     if target_index is None and target_data_stream is None and not has_action_lines:
-        if len(indices) != 1:
-            names = ", ".join(index.name for index in indices)
-            node.fail(f'{node.label} needs "target-index"', f"the track's indices: {names or 'none'}")
-        target_index = indices[0].name
+        are_streams = any(isinstance(target, DataStream) for target in targets)
+        if len(targets) != 1:
+            names = ", ".join(target.name for target in targets)
+            what, kind = ("target-data-stream", "data streams") if are_streams else ("target-index", "indices")
+            node.fail(f'{node.label} needs "{what}"', f"the track's {kind}: {names or 'none'}")
+        target_index, target_data_stream = (None, targets[0].name) if are_streams else (targets[0].name, None)
     return Documents(
         document_count=int(node.value["document-count"]),
         source_file=node.get("source-file"),
@@ -222,15 +213,15 @@ def _documents(node: Node, corpus: Node, indices: tuple[Index, ...], faults: Fau
     )
 
 
-def _requires(track: Node, indices: tuple[Index, ...]) -> tuple[str, ...]:
-    """The features that the track declares, and those that its index bodies need."""
+def _requires(track: Node, bodies: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The features that the track declares, and those that the bodies of its indices and templates need."""
     declared = track.find("requires")
     for feature in declared or ():
         if feature.value not in features.FEATURES:
             feature.fail(f'unknown feature "{feature.value}"', did_you_mean(feature.value, features.FEATURES))
     found = set(declared.value if declared else ())
-    for index in indices:
-        found |= features.of_index_body(index.body)
+    for body in bodies:
+        found |= features.of_index_body(body)
     return tuple(sorted(found))
 
 

@@ -235,7 +235,11 @@ def test_error_in_an_index_body_names_its_file(tmp_path: Path) -> None:
             'there is no file "gone.json" beside the track',
         ),
         ("requires: [percolater]\nschedule: [{operation: refresh}]\n", 1, 'did you mean "percolator"?'),
-        ("data-streams: [{name: a}]\nschedule: [{operation: refresh}]\n", 1, 'esbench cannot use "data-streams" yet'),
+        (
+            "indices: [{name: i}]\ndata-streams: [{name: a}]\nschedule: [{operation: refresh}]\n",
+            2,
+            'a track cannot have both "indices" and "data-streams" (keep one of them)',
+        ),
         ("version: 3\nschedule: [{operation: refresh}]\n", 1, "version cannot be 3 (allowed: 2)"),
     ],
 )
