@@ -73,6 +73,7 @@ class Documents:
     target_index: str | None = None
     target_data_stream: str | None = None
     meta: Mapping[str, Any] = field(default_factory=dict)
+    synthetic: bool = False
 
 
 @dataclass(frozen=True)
