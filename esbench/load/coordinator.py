@@ -172,7 +172,7 @@ class Coordinator:
             task.name: TaskMeasurements(
                 task,
                 number,
-                unit=(kind := self._operations.get(task.operation.type)).unit,
+                unit=(kind := self._operations.get(task.operation.type)).unit_of(task.operation.params),
                 admin=kind.admin,
                 per_request=next(a.per_request for shares in dealt.values() for a in shares if a.task is task),
                 workers=frozenset(n for n, shares in dealt.items() if any(a.task is task for a in shares)),

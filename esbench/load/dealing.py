@@ -43,7 +43,7 @@ def deal(
 def per_request(task: Task, kind: OperationType, stock: Stock) -> Mapping[str, float]:
     """How much of each unit that a task's target rates may have one of its requests stands for."""
     params, where = task.operation.params, f'task "{task.name}"'
-    amounts = {kind.unit: kind.units_per_request(params), "ops": 1.0}
+    amounts = {kind.unit_of(params): kind.units_per_request(params), "ops": 1.0}
     for rate in rates(task.schedule):
         kind.check_rate(rate, params, where)
         if rate.unit == "MB":

@@ -23,7 +23,7 @@ from typing import Any
 
 from esbench.alarm import Alarm
 from esbench.errors import ClusterError, EsbenchError, RaceError, TrackError
-from esbench.load.client import Client, Route, ScriptClient, TemplateClient
+from esbench.load.client import Client, Route, TemplateClient
 from esbench.load.failures import Failures, sentence
 from esbench.load.health import Usage
 from esbench.load.hosts import Hosts
@@ -40,6 +40,7 @@ from esbench.load.messages import (
     Tick,
 )
 from esbench.load.schedule import measured_period_s
+from esbench.load.script_client import ScriptClient
 from esbench.load.share import TaskShare
 from esbench.load.transport import clock_ns, header_lines
 from esbench.model import Task

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
@@ -117,7 +118,28 @@ class Reply:
 
 
 class Session(Protocol):
-    """A client of administrative operations: one connection, one request at a time."""
+    """What a script asks with: one connection, one request at a time. `answer` is the last reply.
+
+    `notes` is what the scripts of one turn tell one another, empty at its beginning; `lanes` are the sessions that
+    can be used at the same time, this one first.
+    """
+
+    @property
+    def notes(self) -> dict[str, str]: ...
+
+    @property
+    def answer(self) -> Reply | None: ...
+
+    @property
+    def lanes(self) -> Sequence[Session]: ...
+
+    def part(self, name: str) -> AbstractContextManager[None]:
+        """Count what is asked inside as one row under `task/name`; it failed when a RequestFailed leaves it."""
+        ...
+
+    async def send(self, request: RequestBytes, timeout_s: float | None = None) -> Reply:
+        """Send a rendered request and wait for its reply, whatever its status; RequestFailed when there is none."""
+        ...
 
     async def request(
         self,
@@ -136,6 +158,13 @@ class Script(Protocol):
     """An operation that decides from replies what to do next; run once per iteration."""
 
     async def run(self, session: Session) -> Verdict: ...
+
+
+@runtime_checkable
+class Concurrent(Protocol):
+    """A script that needs so many connections at the same time: the lanes of its session."""
+
+    connections: int
 
 
 class Program(Protocol):
@@ -336,6 +365,10 @@ class OperationType:
         """How many units one request stands for, for target rates in the operation's own unit."""
         return 1.0
 
+    def unit_of(self, params: Mapping[str, Any]) -> str:
+        """What the operation counts with these parameters."""
+        return self.unit
+
     def check_rate(self, rate: Rate, params: Mapping[str, Any], where: str) -> None:
         """Refuse a target rate in a unit that the operation does not count (TrackError)."""
         if rate.unit == "MB":
@@ -343,11 +376,11 @@ class OperationType:
                 raise TrackError(
                     f'the target rate is in bytes, and how large the requests of "{self.name}" are is not known before',
                     where=where,
-                    hint=f"say {self.unit}/s",
+                    hint=f"say {self.unit_of(params)}/s",
                 )
-        elif rate.unit not in ("ops", self.unit):
-            units = "ops/s" if self.unit == "ops" else f"{self.unit}/s, or ops/s for requests"
-            what = f"the target rate is in {rate.unit}/s, the operation counts {self.unit}"
+        elif rate.unit not in ("ops", unit := self.unit_of(params)):
+            units = "ops/s" if unit == "ops" else f"{unit}/s, or ops/s for requests"
+            what = f"the target rate is in {rate.unit}/s, the operation counts {unit}"
             raise TrackError(what, where=where, hint=f"say {units}")
 
     def has_known_bytes(self, params: Mapping[str, Any]) -> bool:

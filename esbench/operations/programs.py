@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -158,6 +159,24 @@ class _WithHeaders:
 class _HeaderSession:
     session: Session
     headers: Mapping[str, str]
+
+    @property
+    def notes(self) -> dict[str, str]:
+        return self.session.notes
+
+    @property
+    def answer(self) -> Reply | None:
+        return self.session.answer
+
+    @property
+    def lanes(self) -> Sequence[Session]:
+        return tuple(_HeaderSession(lane, self.headers) for lane in self.session.lanes)
+
+    def part(self, name: str) -> AbstractContextManager[None]:
+        return self.session.part(name)
+
+    async def send(self, request: RequestBytes, timeout_s: float | None = None) -> Reply:
+        return await self.session.send(request, timeout_s)
 
     async def request(self, method: str, path: str, **keys: Any) -> Reply:
         headers = {**self.headers, **(keys.pop("headers", None) or {})}

@@ -47,6 +47,7 @@ LAYERS: list[set[str]] = [
         "load.losses",
         "load.measurements",
         "load.running",
+        "load.script_client",
         "load.share",
     },
     {"load.worker"},
