@@ -40,15 +40,13 @@ RALLY_OPTIONS: Mapping[str, str] = {
     "--team-revision": "the node is described by --distribution, --heap and --nodes",
     "--telemetry": _LEAVE_OUT + "the cluster's own statistics are in every record",
     "--telemetry-params": _LEAVE_OUT + "the cluster's own statistics are in every record",
-    "--track-repository": "use --track-path=FOLDER of a track in a checked-out repository",
-    "--track-revision": "use --track-path=FOLDER of a track in a checked-out repository",
+    "--track-revision": "check it out and use --track-repository=FOLDER",
     "--user-tag": "use --user-tags",
 }
 RALLY_COMMANDS: Mapping[str, str] = {
     "build": "use esbench race --distribution=ARCHIVE of a build",
     "delete": "delete the race's folder, $ESBENCH_HOME/races/RACE-ID",
     "download": "esbench race downloads what it needs, once",
-    "info": "use esbench list tracks",
     "install": "esbench race brings up its own node",
     "start": "use esbench race --keep-node",
     "stop": "end the process whose pid esbench race --keep-node printed",

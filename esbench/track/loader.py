@@ -43,7 +43,7 @@ def load_track(
     """
     faults = faults or Faults()
     path = track_file(path, "the track")
-    name = path.parent.resolve().name if path.stem == "track" else path.stem
+    name = track_name(path)
     if (path.parent / "track.py").is_file():
         raise TrackError("esbench cannot run the Python part of a track yet", where=str(path.parent / "track.py"))
     renderer = TrackRenderer(path.parent, context)
@@ -72,7 +72,8 @@ def load_track(
     challenges = _challenges(node, builder)
     builder.refuse_unknown_types()
     corpora = faults.each(
-        lambda corpus: _corpus(corpus, indices or data_streams, faults), _by_name(node, "corpora", "corpus", faults).values()
+        lambda corpus: _corpus(corpus, indices or data_streams, faults),
+        _by_name(node, "corpora", "corpus", faults).values(),
     )
     if test_mode:
         corpora = tuple(testmode.shrink_corpus(corpus) for corpus in corpora)
@@ -101,6 +102,11 @@ def load_track(
 def file_in(folder: Path) -> Path | None:
     """The track file of a folder, if it holds one."""
     return next((folder / name for name in _FILES if (folder / name).is_file()), None)
+
+
+def track_name(file: Path) -> str:
+    """What a track is called: as its folder, or as its file where that is not called track."""
+    return file.parent.resolve().name if file.stem == "track" else file.stem
 
 
 def track_file(path: Path, where: str) -> Path:

@@ -1,0 +1,56 @@
+"""Everything that is wrong with a track and can be seen in its files. Nothing is downloaded, installed or started."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from esbench.errors import CorpusError, EsbenchError
+from esbench.model import Track
+from esbench.registry import Registry
+from esbench.track.faults import Faults
+from esbench.track.loader import load_track
+from esbench.track.rendering import RenderContext
+from esbench.track.supply import Origin, Supply
+
+if TYPE_CHECKING:
+    from esbench.operations.base import OperationType
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What is wrong with a track, and what is not on this machine; `track` lacks what is wrong, None: all of it."""
+
+    problems: tuple[EsbenchError, ...]
+    warnings: tuple[EsbenchError, ...]
+    track: Track | None
+
+
+def check_track(
+    track: Path, context: RenderContext, operation_types: Registry[OperationType], *, corpora: Path
+) -> Findings:
+    """Everything that is wrong with a track and can be seen in its files; `corpora` is the cache of document files."""
+    faults = Faults(gather=True)
+    loaded: Track | None = None
+    warnings: tuple[EsbenchError, ...] = ()
+    with faults.apart():
+        loaded = load_track(track, context, operation_types, faults=faults)
+        warnings = tuple(_missing_documents(loaded, corpora))
+    return Findings(tuple(faults.found), warnings, loaded)
+
+
+def _missing_documents(track: Track, cache: Path) -> Iterator[EsbenchError]:
+    """The document files of a track that are neither beside it nor in the cache."""
+    for corpus in track.corpora:
+        supply = Supply(track.path.parent, cache / corpus.name, Origin(offline=True), f'corpus "{corpus.name}"')
+        for part in corpus.documents:
+            if part.generate is not None:
+                continue
+            try:
+                supply.obtain(part)
+            except CorpusError as error:
+                can_be_had = part.base_url is not None or part.source_url is not None
+                hint = "a race downloads it" if can_be_had else f"put it into {track.path.parent}"
+                yield CorpusError(error.what, where=error.where, hint=hint)
