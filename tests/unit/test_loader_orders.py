@@ -168,5 +168,5 @@ def test_digest_is_of_the_sources_whatever_the_parameters() -> None:
 
 def test_it_is_listed() -> None:
     assert [(track.name, track.challenges) for track in list_tracks().tracks if track.name == "orders"] == [
-        ("orders", ("default",))
+        ("orders", ("default", "get-sweep", "insert-sweep", "read-after-write"))
     ]
