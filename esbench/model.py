@@ -60,19 +60,23 @@ class Templates:
 class Documents:
     """One document file of a corpus: a `source_file`, or `generate` (the generator's keys) instead of it.
 
-    `document_count` is the number of documents that the race uses, after --test-mode.
+    `document_count` is None where the track does not say it: then the file does. `sample`: in test mode, how many
+    documents of the file are enough. `synthetic`: generated in place of a file.
     """
 
-    document_count: int
+    document_count: int | None
     source_file: str | None = None
     generate: Mapping[str, Any] | None = None
     base_url: str | None = None
+    source_url: str | None = None
+    sha256: str | None = None
     compressed_bytes: int | None = None
     uncompressed_bytes: int | None = None
     includes_action_and_meta_data: bool = False
     target_index: str | None = None
     target_data_stream: str | None = None
     meta: Mapping[str, Any] = field(default_factory=dict)
+    sample: int | None = None
     synthetic: bool = False
 
 
@@ -84,7 +88,8 @@ class Corpus:
 
     @property
     def document_count(self) -> int:
-        return sum(part.document_count for part in self.documents)
+        """Of the files whose number of documents the track says."""
+        return sum(part.document_count or 0 for part in self.documents)
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,8 @@ from esbench.track.prepared import PreparedDocuments
 from esbench.track.rendering import RenderContext
 from esbench.track.selection import choose_challenge, corpora_needed, select_tasks
 
+from esbench.track.supply import Origin
+from esbench.track.synthetic import synthetic_corpora
 
 @dataclass(frozen=True)
 class RaceOptions:
@@ -82,6 +84,8 @@ class RaceOptions:
     node_user: int | None = None
     kill_running_processes: bool = False
 
+    origin: Origin = field(default_factory=Origin)  # of document files
+    synthetic_documents: int | None = None  # of each corpus, generated in place of its files
 
 def run(options: RaceOptions, operations: Registry[OperationType], progress: Progress) -> RaceRecord:
     """Run a race and return its record; its `status` says whether it is complete.
@@ -227,10 +231,16 @@ class _SetUp:
     def prepare_corpora(self, track: Track, challenge: Challenge) -> tuple[PreparedDocuments, ...]:
         """Every document file that the challenge needs, before any clock starts."""
         return prepare(
-            corpora_needed(track, challenge),
+        corpora = corpora_needed(track, challenge)
+        if self._options.synthetic_documents is not None:
+            corpora = synthetic_corpora(track, challenge, corpora, self._options.synthetic_documents)
+        news_of_corpora = CorpusNews(self._progress)
+            corpora,
             cache=self._options.home / "cache" / "corpora",
             track_dir=track.path.parent,
-            progress=CorpusNews(self._progress),
+            origin=self._options.origin,
+            progress=news_of_corpora,
+            downloading=news_of_corpora.download,
         )
 
     def start_cluster(
@@ -247,7 +257,9 @@ class _SetUp:
         keeper.record = replace(
             keeper.record,
             clusters={"default": self._cluster_facts()},
-            corpora=tuple(CorpusFacts(part.corpus, part.digest, part.document_count) for part in documents),
+            corpora=tuple(
+                CorpusFacts(part.corpus, part.digest, part.document_count, part.synthetic) for part in documents
+            ),
         )
         keeper.save()
         major, minor = (*self._info.version_tuple, 0, 0)[:2]
@@ -303,6 +315,7 @@ class _SetUp:
                 keep_node=options.keep_node,
                 node_user=options.node_user,
             ),
+                offline=options.origin.offline,
             self._progress,
         )
 

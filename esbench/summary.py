@@ -74,6 +74,9 @@ def notices(record: RaceRecord) -> tuple[Notice, ...]:
         found.append(Notice(f"the race is not complete ({record.status}): figures are those of its finished tasks"))
     if record.test_mode:
         found.append(Notice("test mode: the race was too small and too short for its figures to mean anything"))
+    if synthetic := [f"{corpus.name} ({corpus.documents:,})" for corpus in record.corpora if corpus.synthetic]:
+        text = f"synthetic documents, not the track's own: {', '.join(synthetic)}"
+        found.append(Notice(f"{text}: the figures cannot be compared with published ones"))
     found.extend(Notice(text) for text in record.warnings)
     found.extend(_host_notices(record))
     for task in reported_tasks(record):

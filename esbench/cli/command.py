@@ -26,7 +26,6 @@ RALLY_OPTIONS: Mapping[str, str] = {
     "--load-driver-hosts": "use --workers=N for more worker processes on this host",
     "--multi-cluster": "race one cluster at a time",
     "--no-quiet": _LEAVE_OUT + "progress is shown unless --quiet is given",
-    "--offline": _LEAVE_OUT + "what was downloaded once is used without the network",
     "--plugin-params": "use --distribution=FOLDER of a node that has the plugins, or --target-hosts",
     "--preserve-install": "use --keep-node",
     "--report-numbers-align": _LEAVE_OUT + "numbers are aligned to the right",

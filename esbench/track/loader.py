@@ -18,6 +18,7 @@ from esbench.track.bodies import build_index, build_templates
 from esbench.track.document import Node, parse
 from esbench.track.faults import Faults
 from esbench.track.params import refuse_unknown
+from esbench.track.plugins import has_plugins, load_plugins, python_files
 from esbench.track.rendering import RenderContext, TrackRenderer
 from esbench.track.source import JSON_SUFFIXES, YAML_SUFFIXES
 from esbench.track.tasks import TaskBuilder, build_variables, refuse_typos
@@ -44,8 +45,7 @@ def load_track(
     faults = faults or Faults()
     path = track_file(path, "the track")
     name = track_name(path)
-    if (path.parent / "track.py").is_file():
-        raise TrackError("esbench cannot run the Python part of a track yet", where=str(path.parent / "track.py"))
+    plugins = load_plugins(path.parent) if has_plugins(path.parent) else None
     renderer = TrackRenderer(path.parent, context)
     node = parse(renderer.render(path.name))
     schema.validate(node, faults)
@@ -67,6 +67,7 @@ def load_track(
         variables=build_variables(node, faults),
         meta=node.get("meta", {}),
         faults=faults,
+        plugins=plugins,
     )
     faults.each(builder.operation, builder.operations.values())
     challenges = _challenges(node, builder)
@@ -85,7 +86,7 @@ def load_track(
         name=name,
         path=path,
         description=node.get("description", ""),
-        digest=renderer.digest(),
+        digest=renderer.digest(python_files(path.parent)),
         challenges=challenges,
         indices=indices,
         corpora=corpora,
@@ -184,7 +185,7 @@ def _documents(node: Node, corpus: Node, targets: _Targets, faults: Faults) -> D
     def key(name: str) -> Any:
         return node.get(name, corpus.get(name))
 
-    if ("source-file" in node) == ("generate" in node):
+    if ("source-file" in node or "source-url" in node) == ("generate" in node):
         node.fail(f'{node.label} needs either "source-file" or "generate"')
     generate = node.find("generate")
     if generate is not None:
@@ -195,6 +196,9 @@ def _documents(node: Node, corpus: Node, targets: _Targets, faults: Faults) -> D
                     f'"{role}" names no field of the documents: "{name}"',
                     did_you_mean(name, generate.value["fields"]),
                 )
+    count = node.find("document-count")
+    if generate is not None and count is None:
+        node.fail(f'{node.label} needs "document-count"', "how many documents to generate")
     has_action_lines = bool(key("includes-action-and-meta-data"))
     target_index, target_data_stream = key("target-index"), key("target-data-stream")
     if target_index is None and target_data_stream is None and not has_action_lines:
@@ -205,10 +209,12 @@ def _documents(node: Node, corpus: Node, targets: _Targets, faults: Faults) -> D
             node.fail(f'{node.label} needs "{what}"', f"the track's {kind}: {names or 'none'}")
         target_index, target_data_stream = (None, targets[0].name) if are_streams else (targets[0].name, None)
     return Documents(
-        document_count=int(node.value["document-count"]),
+        document_count=None if count is None else int(count.value),
         source_file=node.get("source-file"),
         generate=None if generate is None else generate.value,
         base_url=key("base-url"),
+        source_url=node.get("source-url"),
+        sha256=node.get("sha256"),
         compressed_bytes=node.get("compressed-bytes"),
         uncompressed_bytes=node.get("uncompressed-bytes"),
         includes_action_and_meta_data=has_action_lines,

@@ -24,7 +24,9 @@ class PreparedDocuments:
 
     path holds `document_count` times an action line and a document, each ended by a line feed; offsets_path
     one u64 of the machine's byte order for each GROUP documents, and the file's length. has_ids: whether
-    action lines carry `_id`. digest: sha256 (hex) of the source file or of the generator's spec.
+    action lines carry `_id`. digest: sha256 (hex) of the source file or of the generator's spec. has_own_actions:
+    the action lines came with the source file.
+    synthetic: made from the mapping, in place of a document file.
     """
 
     corpus: str
@@ -37,6 +39,8 @@ class PreparedDocuments:
     generate: Mapping[str, Any] | None = None
     target_index: str | None = None
     target_data_stream: str | None = None
+    has_own_actions: bool = False
+    synthetic: bool = False
 
     @property
     def id_field(self) -> str | None:

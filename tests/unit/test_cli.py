@@ -105,7 +105,7 @@ def test_listing_races_imports_nothing_heavy(races: Path) -> None:
             ["compare", "--report-numbers-align=left"],
             'unknown option "--report-numbers-align" of esbench compare (leave it out:',
         ),
-        (["--offline", "list"], 'unknown option "--offline" of esbench (leave it out:'),
+        (["--cluster-name", "list"], 'unknown option "--cluster-name" of esbench (leave it out:'),
         (["info"], "no track was named (say --track=NAME or --track-path=FOLDER)"),
         (["show", "last"], "there are no races in"),
         (["compare", "--baseline=a", "--contender=b"], 'there is no race "a"'),

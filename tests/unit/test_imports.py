@@ -94,9 +94,10 @@ DOORS = {
     "rich": {"cli", "engine.progress"},
     "scipy": {"stats"},
     "tabulate": {"report.text"},
-    "urllib3": {"cluster"},
+    "urllib3": {"cluster", "track.download"},
     "uvloop": {"load.worker", "engine.null"},
     "yaml": {"engine", "track.document"},
+    "zstandard": {"track.archives"},
 }
 
 
