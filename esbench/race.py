@@ -53,9 +53,9 @@ from esbench.track.loader import load_track
 from esbench.track.prepared import PreparedDocuments
 from esbench.track.rendering import RenderContext
 from esbench.track.selection import choose_challenge, corpora_needed, select_tasks
-
 from esbench.track.supply import Origin
 from esbench.track.synthetic import synthetic_corpora
+
 
 @dataclass(frozen=True)
 class RaceOptions:
@@ -83,9 +83,9 @@ class RaceOptions:
     keep_node: bool = False
     node_user: int | None = None
     kill_running_processes: bool = False
-
     origin: Origin = field(default_factory=Origin)  # of document files
     synthetic_documents: int | None = None  # of each corpus, generated in place of its files
+
 
 def run(options: RaceOptions, operations: Registry[OperationType], progress: Progress) -> RaceRecord:
     """Run a race and return its record; its `status` says whether it is complete.
@@ -230,11 +230,11 @@ class _SetUp:
 
     def prepare_corpora(self, track: Track, challenge: Challenge) -> tuple[PreparedDocuments, ...]:
         """Every document file that the challenge needs, before any clock starts."""
-        return prepare(
         corpora = corpora_needed(track, challenge)
         if self._options.synthetic_documents is not None:
             corpora = synthetic_corpora(track, challenge, corpora, self._options.synthetic_documents)
         news_of_corpora = CorpusNews(self._progress)
+        return prepare(
             corpora,
             cache=self._options.home / "cache" / "corpora",
             track_dir=track.path.parent,
@@ -314,8 +314,8 @@ class _SetUp:
                 java_home=options.java_home,
                 keep_node=options.keep_node,
                 node_user=options.node_user,
-            ),
                 offline=options.origin.offline,
+            ),
             self._progress,
         )
 

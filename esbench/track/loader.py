@@ -18,7 +18,7 @@ from esbench.track.bodies import build_index, build_templates
 from esbench.track.document import Node, parse
 from esbench.track.faults import Faults
 from esbench.track.params import refuse_unknown
-from esbench.track.plugins import has_plugins, load_plugins, python_files
+from esbench.track.plugins import Plugins, has_plugins, load_plugins, python_files
 from esbench.track.rendering import RenderContext, TrackRenderer
 from esbench.track.source import JSON_SUFFIXES, YAML_SUFFIXES
 from esbench.track.tasks import TaskBuilder, build_variables, refuse_typos
@@ -36,16 +36,18 @@ def load_track(
     *,
     test_mode: bool = False,
     faults: Faults | None = None,
+    plugins: Plugins | None = None,
 ) -> Track:
     """Render, check and build the track of a file (or of the folder that holds it).
 
     Raises a TrackError with file:line for whatever is wrong in it, a UsageError for an unknown track parameter.
-    Where `faults` are gathered, it raises only what hides all the rest, and the track lacks what could not be built.
+    `plugins` is its Python part where that was loaded before. Where `faults` are gathered, it raises only what hides all the rest, and the track lacks what could not be built.
     """
     faults = faults or Faults()
     path = track_file(path, "the track")
     name = track_name(path)
-    plugins = load_plugins(path.parent) if has_plugins(path.parent) else None
+    if plugins is None:
+        plugins = plugins_of(path)
     renderer = TrackRenderer(path.parent, context)
     node = parse(renderer.render(path.name))
     schema.validate(node, faults)
@@ -98,6 +100,11 @@ def load_track(
         dependencies=tuple(node.get("dependencies", ())),
         meta=builder.meta,
     )
+
+
+def plugins_of(track: Path) -> Plugins | None:
+    """The Python part of a track, loaded; None where it has none."""
+    return load_plugins(track.parent) if has_plugins(track.parent) else None
 
 
 def file_in(folder: Path) -> Path | None:
