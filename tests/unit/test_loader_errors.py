@@ -24,17 +24,20 @@ def failure(tmp_path: Path, text: str, suffix: str = ".yml", params: Any = None,
     [
         (
             "schedule:\n  - operation: refresh\n    iterations 5\n",
-            "track.yml:3: not valid YAML: could not find expected ':' while scanning a simple key\n"
+            "track.yml:3: not valid YAML: could not find expected ':' while scanning a simple key (write key: value)\n"
             "    3 |     iterations 5\n"
             "        ^",
         ),
         (
             "schedule:\n  - operation: refresh\n    name: a\n    name: b\n",
-            'track.yml:4: not valid YAML: the key "name" stands here a second time\n    4 |     name: b\n            ^',
+            'track.yml:4: not valid YAML: the key "name" stands here a second time (keep one of them)\n'
+            "    4 |     name: b\n"
+            "            ^",
         ),
         (
             "schedule:\n\t- operation: refresh\n",
-            "track.yml:2: not valid YAML: a tab indents this line, where YAML wants spaces\n"
+            "track.yml:2: not valid YAML: a tab indents this line, where YAML wants spaces "
+            "(replace the tab by spaces)\n"
             "    2 |  - operation: refresh\n"
             "        ^",
         ),
@@ -46,7 +49,8 @@ def failure(tmp_path: Path, text: str, suffix: str = ".yml", params: Any = None,
         ),
         (
             "schedule:\n{% for i in range(3) }\n  - operation: refresh\n{% endfor %}\n",
-            "track.yml:2: the template fails: unexpected '}'\n    2 | {% for i in range(3) }\n        ^",
+            "track.yml:2: the template fails: unexpected '}' (each {% if %} and {% for %} has its {% end... %}, tags "
+            "end in %} and expressions in }})\n    2 | {% for i in range(3) }\n        ^",
         ),
         (
             "schedule:\n  - operation: refresh\n    clients: {{ 3 | many }}\n",
@@ -56,13 +60,14 @@ def failure(tmp_path: Path, text: str, suffix: str = ".yml", params: Any = None,
         ),
         (
             "schedule:\n  - operation: refresh\n    clients: {{ clients }}\n",
-            "track.yml:3: the template fails: 'clients' is undefined\n"
+            "track.yml:3: the template fails: 'clients' is undefined (give it a default: | default(...))\n"
             "    3 |     clients: {{ clients }}\n"
             "                     ^",
         ),
         (
             "{% include 'gone.yml' %}\nschedule: [{operation: refresh}]\n",
-            'track.yml:1: the template fails: there is no file "gone.yml"\n'
+            'track.yml:1: the template fails: there is no file "gone.yml" '
+            "(paths are relative to the track's folder)\n"
             "    1 | {% include 'gone.yml' %}\n"
             "        ^",
         ),
@@ -74,7 +79,7 @@ def test_syntax_error_shows_its_line_and_a_caret(tmp_path: Path, text: str, expe
 
 def test_trailing_comma_of_json_is_pointed_at(tmp_path: Path) -> None:
     assert failure(tmp_path, '{"schedule": [\n  {"operation": "refresh"},\n]}', ".json") == (
-        "track.json:2: not valid JSON: nothing follows this comma\n"
+        "track.json:2: not valid JSON: nothing follows this comma (remove it)\n"
         '    2 |   {"operation": "refresh"},\n'
         "                                  ^"
     )
@@ -89,7 +94,7 @@ def test_error_in_a_collected_part_names_the_part_and_shows_what_was_rendered(tm
         tasks_in_b__json='{\n  "operation": "refresh"\n  "clients": {{ clients | default(2) }}\n}',
     )
     assert message == (
-        "tasks/b.json:3: not valid JSON: Expecting ',' delimiter\n"
+        "tasks/b.json:3: not valid JSON: Expecting ',' delimiter (write a comma between two values)\n"
         '    3 |   "clients": {{ clients | default(2) }}\n'
         'rendered:   "clients": 2\n'
         "            ^"
@@ -100,6 +105,41 @@ def test_lines_are_found_behind_loops_that_rendered_more_of_them(tmp_path: Path)
     loop = "{% for i in range(9) %}\n  - {operation: refresh, name: r{{ i }}}\n{% endfor %}\n"
     text = f"schedule:\n{loop}  - operation: refesh\n"
     assert failure(tmp_path, text).startswith('track.yml:5: unknown operation or operation type "refesh"')
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{'schedule': []}", "track.json:1: not valid JSON: text stands in single quotes (write "),
+        ('{"a": 1 "b": 2}', "track.json:1: not valid JSON: Expecting ',' delimiter (write a comma between two values)"),
+        ('{"a": {{ missing }}}', "track.json:1: not valid JSON: Expecting value (a value is missing, or a template"),
+        ("{}\n{}", "track.json:2: not valid JSON: Extra data (the document ends before this)"),
+        ("", "track.json:1: not valid JSON: the file is empty (or its template rendered to nothing"),
+        ('{"a": "x}', 'track.json:1: not valid JSON: Unterminated string starting at (close it with ")'),
+        ('{"a": "x\ny"}', "track.json:1: not valid JSON: Invalid control character at (write \\n for a line break"),
+        (
+            '{% import "rally.helpers" as rally %}{"a": {{ 1 | lenght }}}',
+            "track.json:1: the template fails: No filter named 'lenght' (did you mean \"length\"?)",
+        ),
+        ('{"a": 1}{% endfro %}', "track.json:1: the template fails: Encountered unknown tag 'endfro'"),
+        ('{{ rally.collect(parts="task/*.json") }}', 'there is no folder "task/" (did you mean "tasks"?)'),
+        (
+            '{{ rally.collect(parts="tasks/on.json") }}',
+            'there is no file "tasks/on.json" (did you mean "tasks/one.json"?)',
+        ),
+        ('{% include "tasks/on.json" %}', 'there is no file "tasks/on.json" (did you mean "tasks/one.json"?)'),
+    ],
+)
+def test_first_line_of_a_syntax_error_says_how_to_mend_it(tmp_path: Path, text: str, expected: str) -> None:
+    first = failure(tmp_path, text, ".json", tasks_in_one__json="{}").partition("\n")[0]
+    assert expected in first
+    assert first.startswith("track.json:")
+
+
+def test_parts_may_be_none_in_a_folder_that_is_there(tmp_path: Path) -> None:
+    text = '{"operations": [{{ rally.collect(parts="tasks/*.json") }}], "schedule": [{"operation": "refresh"}]}'
+    root = write_track(tmp_path, text, ".json", tasks_in_note__txt="")
+    assert [task.name for task in load(root).challenges[0].tasks] == ["refresh"]
 
 
 def test_error_in_an_index_body_names_its_file(tmp_path: Path) -> None:
@@ -159,9 +199,9 @@ def test_error_in_an_index_body_names_its_file(tmp_path: Path) -> None:
             'challenge "default" has two tasks named "refresh"',
         ),
         (
-            "schedule:\n  - operation: {operation-type: serach}\n  - operation: {operation-type: esql}\n",
+            "schedule:\n  - operation: {operation-type: serach}\n  - operation: {operation-type: frobnicate}\n",
             2,
-            'unknown operation types "serach", "esql" (did you mean "search"?',
+            'unknown operation types "serach", "frobnicate" (did you mean "search"?',
         ),
         ("schedule:\n  - operation: {operation-type: bulk}\n", 2, 'operation type "bulk" needs "bulk-size"'),
         (

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from track_files import load, write_track
 
+from esbench.errors import UsageError
 from esbench.track.features import features_needed
 from esbench.track.selection import choose_challenge
 
@@ -33,12 +34,24 @@ def json_task(keys: str) -> str:
         ('"{{ distribution }} {{ build_flavor }}"', "elasticsearch default"),
         ("{{ serverless_operator | tojson }}", False),
         ("{{ '22-12-2024' | days_ago(now) }}", 10),
+        ("{{ '2024/12/22' | days_ago('2024/12/25', '%Y/%m/%d') }}", 3),
+        ('"{{ now | get_start_date }}"', "2025-01-01"),
+        ('"{{ now | get_end_date(3) }}"', "2025-01-04"),
+        ("\"{{ '2024-12-31' | get_end_date }}\"", "2025-01-01"),
+        ("\"{{ now | get_start_date('%d.%m.%Y') }}\"", "01.01.2025"),
         ("{{ missing | default([1, 2]) | tojson }}", [1, 2]),
         ('"{{ missing }}"', ""),
     ],
 )
 def test_globals_and_filters(tmp_path: Path, expression: str, expected: object) -> None:
     assert extras(tmp_path, json_task(f'"x": {expression}')) == {"x": expected}
+
+
+def test_track_parameter_cannot_take_the_place_of_a_given_name(tmp_path: Path) -> None:
+    root = write_track(tmp_path, json_task('"x": "{{ build_flavor }} {{ flavor }}"'), ".json")
+    assert dict(load(root, flavor="mine").challenges[0].tasks[0].params) == {"x": "default mine"}
+    with pytest.raises(UsageError, match='has no parameter "build_flavor"'):
+        load(root, build_flavor="serverless")
 
 
 def test_version_without_a_minor_number_has_minor_zero(tmp_path: Path) -> None:
