@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from esbench.errors import UsageError, did_you_mean
+from esbench.errors import TrackError, UsageError, did_you_mean
 from esbench.model import Challenge, Corpus, DataStream, Documents, Index, Track
 from esbench.registry import Registry
 from esbench.track import features, schema, testmode
