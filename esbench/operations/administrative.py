@@ -129,11 +129,26 @@ class Condition:
         return cls(str(given["path"]), given["expected-value"])
 
     def verdict(self, value: Any) -> Verdict:
-        for key in self.path.split("."):
-            value = value.get(key) if isinstance(value, dict) else None
+        value = at(value, *self.path.split("."))
         if str(value) == str(self.expected):
             return GOOD
         return Verdict(0, "condition not met", f"{self.path} is {value}, not {self.expected}")
+
+
+def at(value: Any, *path: str | int) -> Any:
+    """What a decoded reply holds at a path; None when there is nothing, whatever it is instead."""
+    for key in path:
+        if isinstance(key, str):
+            value = value.get(key) if isinstance(value, dict) else None
+        else:
+            value = value[key] if isinstance(value, list) and key < len(value) else None
+    return value
+
+
+def count_at(value: Any, *path: str | int) -> int:
+    """A number that a decoded reply holds at a path; 0 when there is none."""
+    found = at(value, *path)
+    return found if isinstance(found, int) else 0
 
 
 def segment(name: object) -> str:

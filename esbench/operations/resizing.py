@@ -14,7 +14,9 @@ from esbench.operations.administrative import (
     AdministrativeType,
     Call,
     RequestType,
+    at,
     concrete_indices,
+    count_at,
     finished_task,
     query_of,
     seconds,
@@ -34,7 +36,6 @@ from esbench.operations.scripts import ask
 DOWNSAMPLING = Feature("downsampling", (8, 5))
 _SOURCE = Parameter("the index that is there", required=True)
 _TARGET = Parameter("the index to make", required=True)
-_POLL_S = 0.5
 
 
 class ShrinkIndex(AdministrativeType):
@@ -49,15 +50,18 @@ class ShrinkIndex(AdministrativeType):
 
     def script(self, context: TaskContext) -> Script:
         params = context.params
-        return _Shrink(params["source-index"], params["target-index"], params["target-body"], params.get("shrink-node"))
+        return Shrink(params["source-index"], params["target-index"], params["target-body"], params.get("shrink-node"))
 
 
 @dataclass(frozen=True)
-class _Shrink:
+class Shrink:
+    """Shrinks one index, or each index of a pattern, one after the other."""
+
     source: str
     target: str
     body: Mapping[str, Any]
     node: str | None
+    poll_s: float = 0.5
 
     async def run(self, session: Session) -> Verdict:
         node = self.node or await _first_data_node(session)
@@ -73,30 +77,32 @@ class _Shrink:
         moved = {"index.routing.allocation.require._name": node, "index.blocks.write": True}
         await ask(session, "PUT", f"/{segment(source)}/_settings", body={"settings": moved})
         while not await _is_on(session, source, node):
-            await asyncio.sleep(_POLL_S)
+            await asyncio.sleep(self.poll_s)
         settings = {**dict.fromkeys(moved), **(self.body.get("settings") or {})}  # the new index is free of both
         path = f"/{segment(source)}/_shrink/{segment(target)}"
         await ask(session, "POST", path, body={**self.body, "settings": settings})
         while not await _is_allocated(session, target):
-            await asyncio.sleep(_POLL_S)
+            await asyncio.sleep(self.poll_s)
 
 
 async def _first_data_node(session: Session) -> str:
-    nodes = (await ask(session, "GET", "/_nodes")).json()["nodes"].values()
-    names = sorted(node["name"] for node in nodes if any(role.startswith("data") for role in node.get("roles", ())))
+    nodes = (await ask(session, "GET", "/_nodes")).json().get("nodes")
+    found = nodes.values() if isinstance(nodes, dict) else ()
+    names = [str(at(node, "name")) for node in found if "data" in str(at(node, "roles"))]
     if not names:
         raise RequestFailed("no data node", "the cluster has no node that could hold the index")
-    return str(names[0])
+    return min(names)
 
 
 async def _is_on(session: Session, index: str, node: str) -> bool:
     """Whether a copy of each shard is on the node, and none is on its way."""
     reply = (await ask(session, "GET", f"/{segment(index)}/_search_shards")).json()
-    ids = {number for number, facts in reply["nodes"].items() if facts.get("name") == node}
-    return all(
-        any(copy["state"] == "STARTED" and copy["node"] in ids for copy in copies)
-        and not any(copy.get("relocating_node") for copy in copies)
-        for copies in reply["shards"]
+    nodes, shards = reply["nodes"], reply["shards"]
+    return isinstance(shards, list) and all(
+        isinstance(copies, list)
+        and any(at(copy, "state") == "STARTED" and at(nodes, str(at(copy, "node")), "name") == node for copy in copies)
+        and not any(at(copy, "relocating_node") for copy in copies)
+        for copies in shards
     )
 
 
@@ -157,7 +163,7 @@ class _Reindex:
         reply: dict[str, Any] = (await ask(session, "POST", "/_reindex", params=self.query, body=self.body)).json()
         if "task" in reply:
             reply = await finished_task(session, reply["task"], self.poll_s, "reindex")
-        written = int(reply.get("created", 0)) + int(reply.get("updated", 0))
-        if failures := reply.get("failures"):
-            return Verdict(written, "reindex failed", f"{len(failures)} failures, the first: {failures[0]}")
+        written = count_at(reply, "created") + count_at(reply, "updated")
+        if (first := at(reply, "failures", 0)) is not None:
+            return Verdict(written, "reindex failed", f"{len(reply['failures'])} failures, the first: {first}")
         return Verdict(written)

@@ -14,6 +14,8 @@ from esbench.operations.administrative import (
     AdministrativeType,
     Call,
     RequestType,
+    at,
+    count_at,
     query_of,
     seconds,
     segment,
@@ -102,12 +104,10 @@ class _Snapshot:
     async def run(self, session: Session) -> Verdict:
         call = self.call
         reply = (await ask(session, call.method, call.path, params=call.query, body=call.body)).json()
-        snapshot = reply.get("snapshot")
-        if not isinstance(snapshot, dict):
-            return GOOD
-        if snapshot.get("state") not in (None, "SUCCESS", *_UNDER_WAY):
-            return Verdict(0, "snapshot failed", f"the snapshot is {snapshot['state']}: {snapshot.get('failures')}")
-        return judge_shards({"_shards": snapshot.get("shards")})
+        state = at(reply, "snapshot", "state")
+        if state not in (None, "SUCCESS", *_UNDER_WAY):
+            return Verdict(0, "snapshot failed", f"the snapshot is {state}: {at(reply, 'snapshot', 'failures')}")
+        return judge_shards({"_shards": at(reply, "snapshot", "shards")})
 
 
 class WaitForSnapshotCreate(AdministrativeType):
@@ -131,18 +131,14 @@ class _SnapshotTaken:
     async def run(self, session: Session) -> Verdict:
         while True:
             reply = (await ask(session, "GET", self.path, params={"ignore_unavailable": "true"})).json()
-            snapshots = reply["snapshots"]
-            state = snapshots[0].get("state") if snapshots else None  # not yet known to the repository
-            if state == "SUCCESS":
-                return Verdict(_bytes_of(snapshots[0].get("stats") or {}))
+            snapshot = at(reply["snapshots"], 0)  # nothing, as long as the repository does not know it
+            state = at(snapshot, "state")
+            if state == "SUCCESS":  # `total` is there from 6.4 on
+                size = count_at(snapshot, "stats", "total", "size_in_bytes")
+                return Verdict(size or count_at(snapshot, "stats", "total_size_in_bytes"))
             if state is not None and state not in _UNDER_WAY:
                 return Verdict(0, "snapshot failed", f"the snapshot is {state}")
             await asyncio.sleep(self.between_s)
-
-
-def _bytes_of(stats: Mapping[str, Any]) -> int:
-    """What a snapshot holds: in `total` from 6.4 on."""
-    return int((stats.get("total") or {}).get("size_in_bytes", stats.get("total_size_in_bytes", 0)))
 
 
 class WaitForCurrentSnapshotsCreate(AdministrativeType):
@@ -189,18 +185,14 @@ class _Recovered:
     async def run(self, session: Session) -> Verdict:
         while True:
             shards = list(_shards((await ask(session, "GET", self.path)).json()))
-            if shards and all(shard.get("stage") == "DONE" for shard in shards):
-                return Verdict(sum(_recovered_bytes(shard) for shard in shards))
+            if shards and all(at(shard, "stage") == "DONE" for shard in shards):
+                return Verdict(sum(count_at(shard, "index", "size", "recovered_in_bytes") for shard in shards))
             await asyncio.sleep(self.between_s)
 
 
-def _shards(recovery: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _shards(recovery: Mapping[str, Any]) -> Iterator[Any]:
     for index, facts in recovery.items():
-        if not isinstance(facts, dict) or not isinstance(facts.get("shards"), list):
+        shards = at(facts, "shards")
+        if not isinstance(shards, list):
             raise RequestFailed("bad response", f'no shards of "{index}" in its recovery')
-        yield from facts["shards"]
-
-
-def _recovered_bytes(shard: Mapping[str, Any]) -> int:
-    size = (shard.get("index") or {}).get("size") or {}
-    return int(size.get("recovered_in_bytes", 0))
+        yield from shards

@@ -18,6 +18,8 @@ from esbench.operations.administrative import (
     Call,
     Condition,
     RequestType,
+    at,
+    count_at,
     query_of,
     seconds,
     segment,
@@ -147,10 +149,10 @@ class _Stats:
 
 async def _stats_of(session: Session, path: str) -> dict[str, Any]:
     """The statistics of the one transform of a path."""
-    found = (await ask(session, "GET", path)).json()["transforms"]
-    if not found or not isinstance(found[0], dict):
+    found = at((await ask(session, "GET", path)).json(), "transforms", 0)
+    if not isinstance(found, dict):
         raise RequestFailed("bad response", f"no transform in the reply to GET {path}")
-    return dict(found[0])
+    return found
 
 
 class WaitForTransform(AdministrativeType):
@@ -199,11 +201,11 @@ class Finished:
         await ask(session, "POST", f"{self.path}/_stop", params=self.query)
         while True:
             stats = await _stats_of(session, f"{self.path}/_stats")
-            state = stats.get("state") or (stats.get("task_state") or stats.get("indexer_state"))
+            state = at(stats, "state", "task_state") or stats.get("state")  # a mapping up to 7.4
             if state == "failed":
                 return Verdict(0, "transform failed", str(stats.get("reason") or "it does not say why"))
             if state == "stopped" or not self.wait:
-                return Verdict(int((stats.get("stats") or {}).get("documents_processed", 0)))
+                return Verdict(count_at(stats, "stats", "documents_processed"))
             if self.clock() - begun_s >= self.timeout_s:
                 return Verdict(0, "transform not finished", f"it is {state} after {self.timeout_s:g} s")
             await asyncio.sleep(self.poll_s)
