@@ -102,6 +102,7 @@ class Operation:
     variables: tuple[Variable, ...] = ()
     include_in_reporting: bool | None = None  # None: as its type says
     meta: Mapping[str, Any] = field(default_factory=dict)
+    python: str = ""  # "runner" or "source": what the track's own Python part runs or draws of it
 
 
 @dataclass(frozen=True)
@@ -121,10 +122,11 @@ class Schedule:
     ramp_up_s: float = 0.0
     stages: tuple[Stage, ...] = ()
     params: Mapping[str, Any] = field(default_factory=dict)
+    custom: bool = False  # `kind` is a scheduler of the track's own
 
     @property
     def is_open(self) -> bool:
-        return self.rate is not None or bool(self.stages)
+        return self.rate is not None or bool(self.stages) or self.custom
 
 
 @dataclass(frozen=True)
@@ -175,6 +177,7 @@ class Challenge:
     description: str = ""
     default: bool = False
     meta: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[str, Any] = field(default_factory=dict)  # its `parameters`, for the track's own code
 
     @property
     def tasks(self) -> tuple[Task, ...]:

@@ -34,6 +34,7 @@ from esbench.locks import RaceLock, end_other_races, other_races
 from esbench.model import Challenge, Track
 from esbench.news import CorpusNews, announcement, host_news, news
 from esbench.operations.base import OperationType
+from esbench.operations.python import operation_type
 from esbench.record import (
     ClusterFacts,
     CorpusFacts,
@@ -47,9 +48,11 @@ from esbench.record import (
 from esbench.registry import Registry
 from esbench.store import RaceFolder, RaceStore
 from esbench.telemetry import statistics
+from esbench.track import plugins_view, processing
 from esbench.track.corpus import prepare
 from esbench.track.features import features_needed, nodes_needed
-from esbench.track.loader import load_track
+from esbench.track.loader import load_track, plugins_of, track_file
+from esbench.track.plugins import Plugins
 from esbench.track.prepared import PreparedDocuments
 from esbench.track.rendering import RenderContext
 from esbench.track.selection import choose_challenge, corpora_needed, select_tasks
@@ -126,7 +129,13 @@ def run(options: RaceOptions, operations: Registry[OperationType], progress: Pro
             _refuse_missing_features(target.dialect, challenge, operations)
             _count_what_is_there(setup.cluster, track, challenge, coordinator)
             stock = Stock(
-                track.indices, track.corpora, documents, track.variables, track.data_streams, track.templates
+                track.indices,
+                track.corpora,
+                documents,
+                track.variables,
+                track.data_streams,
+                track.templates,
+                setup.view(documents, challenge),
             )
             setup.look_up_calibration(keeper, challenge, stock)
             interrupts.call_instead(coordinator.cancel)
@@ -173,6 +182,8 @@ class _SetUp:
         self._endpoint: Endpoint | None = None
         self._hosts: tuple[Host, ...] = ()
         self._nodes: tuple[NodeFacts, ...] = ()
+        self._plugins: Plugins | None = None
+        self._view: plugins_view.Track | None = None
         if options.hosts:
             self._engine = ExternalEngine(options.hosts, options.client_options)
             self._endpoint = self._engine.start()
@@ -196,8 +207,15 @@ class _SetUp:
             build_flavor=self._info.build_flavor or "default",
             now=time.time(),
         )
-        track = load_track(options.track_path, context, self._operations, test_mode=options.test_mode)
+        self._plugins = plugins = plugins_of(track_file(options.track_path, "the track"))
+        track = load_track(
+            options.track_path, context, self._operations, test_mode=options.test_mode, plugins=plugins
+        )
         challenge = choose_challenge(track, options.challenge)
+        if plugins is not None:
+            track, self._view = processing.after_load(track, plugins, challenge.name)
+            processing.validate(self._view, plugins, challenge.name)
+            challenge = choose_challenge(track, options.challenge)
         challenge = select_tasks(challenge, options.include_tasks, options.exclude_tasks)
         if isinstance(self._engine, EmbeddedEngine):
             self._engine.require(features_needed(track, challenge))
@@ -230,6 +248,9 @@ class _SetUp:
 
     def prepare_corpora(self, track: Track, challenge: Challenge) -> tuple[PreparedDocuments, ...]:
         """Every document file that the challenge needs, before any clock starts."""
+        if self._plugins is not None and self._view is not None:
+            root = self._options.home / "cache" / "corpora"
+            track = processing.prepare(track, self._view, self._plugins, root)
         corpora = corpora_needed(track, challenge)
         if self._options.synthetic_documents is not None:
             corpora = synthetic_corpora(track, challenge, corpora, self._options.synthetic_documents)
@@ -242,6 +263,10 @@ class _SetUp:
             progress=news_of_corpora,
             downloading=news_of_corpora.download,
         )
+
+    def view(self, documents: tuple[PreparedDocuments, ...], challenge: Challenge) -> plugins_view.Track | None:
+        """The track for its own code in the workers; None where it has none."""
+        return None if self._view is None else plugins_view.with_documents(self._view, documents, challenge.name)
 
     def start_cluster(
         self, keeper: RecordKeeper, track: Track, documents: tuple[PreparedDocuments, ...]
@@ -371,7 +396,7 @@ def _objections(
 ) -> Iterator[str]:
     for task in challenge.tasks:
         if task.schedule.is_open:
-            amounts = per_request(task, operations.get(task.operation.type), stock)
+            amounts = per_request(task, operation_type(task.operation, operations), stock)
             if objection := calibration.objection(highest_rate_per_s(task, amounts)):
                 yield f"{task.name}: {objection}"
 
@@ -379,7 +404,7 @@ def _objections(
 def _refuse_missing_features(dialect: Dialect, challenge: Challenge, operations: Registry[OperationType]) -> None:
     """Say before anything runs what this cluster cannot do."""
     for task in challenge.tasks:
-        if feature := operations.get(task.operation.type).feature:
+        if feature := operation_type(task.operation, operations).feature:
             dialect.require(feature, f'task "{task.name}"')
 
 

@@ -31,6 +31,7 @@ from esbench.load.running import Observer, RunningStep
 from esbench.load.transport import clock_ns
 from esbench.model import Step
 from esbench.operations.base import Ledger, OperationType
+from esbench.operations.python import operation_type
 from esbench.record import DriverFacts, TaskResult
 from esbench.registry import Registry
 
@@ -172,7 +173,7 @@ class Coordinator:
             task.name: TaskMeasurements(
                 task,
                 number,
-                unit=(kind := self._operations.get(task.operation.type)).unit_of(task.operation.params),
+                unit=(kind := operation_type(task.operation, self._operations)).unit_of(task.operation.params),
                 admin=kind.admin,
                 per_request=next(a.per_request for shares in dealt.values() for a in shares if a.task is task),
                 workers=frozenset(n for n, shares in dealt.items() if any(a.task is task for a in shares)),

@@ -9,6 +9,7 @@ from esbench.load.messages import Assignment, Stock
 from esbench.load.schedule import rate_segments, rates
 from esbench.model import Step, Task
 from esbench.operations.base import OperationType
+from esbench.operations.python import operation_type
 from esbench.registry import Registry
 
 RATE_PER_WORKER = 30_000
@@ -28,7 +29,7 @@ def deal(
     load = dict.fromkeys(dealt, 0)
     shares: list[tuple[int, Task, tuple[int, ...], Mapping[str, float]]] = []
     for task in step.tasks:
-        amounts = per_request(task, operations.get(task.operation.type), stock)
+        amounts = per_request(task, operation_type(task.operation, operations), stock)
         count = min(workers, workers_needed(task, amounts))
         chosen = sorted(dealt, key=lambda number: (load[number], number))[:count]
         for place, number in enumerate(chosen):
@@ -61,6 +62,8 @@ def workers_needed(task: Task, amounts: Mapping[str, float]) -> int:
 
 def highest_rate_per_s(task: Task, amounts: Mapping[str, float]) -> float:
     """The most requests/s that an open loop is to send at any time."""
+    if task.schedule.rate is None and not task.schedule.stages:
+        return 0.0  # a scheduler of the track's own says when
     return max(max(segment.rate_start, segment.rate_end) for segment in rate_segments(task.schedule, amounts))
 
 

@@ -11,7 +11,7 @@ from esbench.load.recorder import Recorder
 from esbench.load.schedule import arrival_seed, arrivals, measured_period_s
 from esbench.load.transport import clock_ns
 from esbench.model import Task
-from esbench.operations.base import Program, Verdict
+from esbench.operations.base import Program, TrackCode, Verdict
 
 NS = 1_000_000_000
 
@@ -22,7 +22,10 @@ class TaskShare:
     It begins at most once: a share that ends before is one that never began.
     """
 
-    def __init__(self, assignment: Assignment, program: Program, clients: list[Client]) -> None:
+    def __init__(
+        self, assignment: Assignment, program: Program, clients: list[Client], code: TrackCode | None = None
+    ) -> None:
+        self._code = code
         self.assignment = assignment
         self.program = program
         self.clients = clients
@@ -45,7 +48,14 @@ class TaskShare:
         window = (length.warmup_end_ns, length.end_ns or 1 << 62) if length.warmup_end_ns else None
         within = tuple(sorted(round(limit * 1_000_000) for limit in task.within_ms))
         self.recorder = Recorder(start_ns, is_open=task.schedule.is_open, window_ns=window, within_ns=within)
-        if task.schedule.is_open:
+        if task.schedule.custom:
+            from esbench.load.scheduled import ScheduledLoop
+
+            assert self._code is not None
+            self.loop = ScheduledLoop(
+                self.clients, self.recorder, length, ended=ended, failed=failed, task=task, code=self._code
+            )
+        elif task.schedule.is_open:
             due = arrivals(
                 task.schedule,
                 seed=arrival_seed(seed, task.name),
@@ -99,6 +109,7 @@ class TaskShare:
             self.recorder.first_measured_sent_ns,
             self.recorder.last_measured_received_ns,
             self.program.feed_waits,
+            getattr(self.program, "unit", None),
         )
 
     def close(self) -> None:

@@ -45,10 +45,12 @@ from esbench.load.share import TaskShare
 from esbench.load.transport import clock_ns, header_lines
 from esbench.model import Task
 from esbench.operations import builtin_operations
-from esbench.operations.base import Ledger, OperationType, RequestFailed, Script, TaskContext, Verdict
+from esbench.operations.base import Ledger, OperationType, RequestFailed, Script, TaskContext, TrackCode, Verdict
 from esbench.operations.indices import ASSERTION_FAILED
+from esbench.operations.python import DrawnScript, RunnerTurns, operation_type
 from esbench.redaction import Redactor
 from esbench.registry import Registry
+from esbench.track.plugins import Plugins, load_plugins
 from esbench.units import format_duration, parse_duration
 
 NS = 1_000_000_000
@@ -67,6 +69,7 @@ class Worker:
         self._shares: list[TaskShare] = []
         self._hosts: Hosts | None = None
         self._ledger = Ledger()
+        self._plugins: Plugins | None = None
         self._running = False
         self._alarms: set[Alarm] = set()
         self._leaving = False
@@ -198,11 +201,11 @@ class Worker:
             before=message.ledger,
             ledger=self._ledger,
             compress=target.options.http_compress,
+            code=(code := self._code_of(message)),
             data_streams=stock.data_streams,
             templates=stock.templates,
         )
-        kind = self._operations.get(task.operation.type)
-        program = kind.compile(context)
+        program = operation_type(task.operation, self._operations).compile(context)
         if task.is_time_based and measured_period_s(task) is None and not program.finite:
             raise TrackError("the task has a warmup, and no end", where=context.where, hint="give it a time-period")
         timeout_s = parse_duration(task.operation.params.get("request-timeout", target.options.timeout_s))
@@ -213,13 +216,28 @@ class Worker:
         for slot in assignment.slots:
             headers = header_lines(hosts.home(slot), target.options)
             route = Route(hosts, tls, headers, timeout_s, failures, target.options.http_compress)
-            compiled = program.client(slot, route.headers)
+            made = program.client(slot, route.headers)
+            if isinstance(made, RunnerTurns):
+                clients.append(_python_client(slot, route, made, target))
+                continue
+            compiled = made
             if isinstance(compiled, Script):
-                clients.append(ScriptClient(slot, route, compiled))
+                clients.append(client := ScriptClient(slot, route, compiled))
+                if isinstance(made, DrawnScript):
+                    client.draw = made.draw
             else:
                 clients.append(TemplateClient(slot, route, compiled))
         await asyncio.gather(*(self._connect(client, hosts, message) for client in clients))
-        return TaskShare(assignment, program, clients)
+        return TaskShare(assignment, program, clients, code)
+
+    def _code_of(self, message: Prepare) -> TrackCode | None:
+        """The Python part of the track, imported once in this process; None of a track without."""
+        view = message.stock.view
+        if view is None:
+            return None
+        if self._plugins is None:
+            self._plugins = load_plugins(Path(view.root))
+        return TrackCode(self._plugins, view, self._operations)
 
     def _start(self, message: RunStep) -> None:
         """Get the tasks ready to begin at their start time."""
@@ -359,6 +377,12 @@ class Worker:
             self._tick()
         else:
             self._hello(None, self._failure)
+
+
+def _python_client(slot: int, route: Route, turns: RunnerTurns, target: Target) -> Client:
+    from esbench.load.python_client import PythonClient
+
+    return PythonClient(slot, route, turns, target)
 
 
 def _no_host_left(hosts: Hosts, shares: Sequence[TaskShare]) -> RaceError:

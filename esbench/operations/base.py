@@ -18,6 +18,9 @@ from esbench.model import Corpus, DataStream, Index, Task, Templates, Variable
 from esbench.units import Rate, parse_duration
 
 if TYPE_CHECKING:
+    from esbench.registry import Registry
+    from esbench.track.plugins import Plugins
+    from esbench.track.plugins_view import Track
     from esbench.track.prepared import PreparedDocuments
 
 Body = bytes | bytearray | memoryview
@@ -223,6 +226,15 @@ class Ledger:
 
 
 @dataclass(frozen=True)
+class TrackCode:
+    """The Python part of a track, loaded in this process, the track as it sees it, and the operation types."""
+
+    plugins: Plugins
+    view: Track
+    operations: Registry[OperationType]
+
+
+@dataclass(frozen=True)
 class TaskContext:
     """Everything that an operation may know when it compiles for one worker.
 
@@ -245,6 +257,7 @@ class TaskContext:
     before: Ledger
     ledger: Ledger
     compress: bool = False  # request bodies, by gzip
+    code: TrackCode | None = None  # of a track with a Python part
     data_streams: tuple[DataStream, ...] = ()
     templates: Templates = field(default_factory=Templates)
 

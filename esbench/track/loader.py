@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from esbench.errors import TrackError, UsageError, did_you_mean
+from esbench.errors import UsageError, did_you_mean
 from esbench.model import Challenge, Corpus, DataStream, Documents, Index, Track
 from esbench.registry import Registry
 from esbench.track import features, schema, testmode
@@ -18,6 +18,7 @@ from esbench.track.bodies import build_index, build_templates
 from esbench.track.document import Node, parse
 from esbench.track.faults import Faults
 from esbench.track.params import refuse_unknown
+from esbench.track.plugins import Plugins, has_plugins, load_plugins, python_files
 from esbench.track.rendering import RenderContext, TrackRenderer
 from esbench.track.source import JSON_SUFFIXES, YAML_SUFFIXES
 from esbench.track.tasks import TaskBuilder, build_variables, refuse_typos
@@ -35,17 +36,19 @@ def load_track(
     *,
     test_mode: bool = False,
     faults: Faults | None = None,
+    plugins: Plugins | None = None,
 ) -> Track:
     """Render, check and build the track of a file (or of the folder that holds it).
 
     Raises a TrackError with file:line for whatever is wrong in it, a UsageError for an unknown track parameter.
-    Where `faults` are gathered, it raises only what hides all the rest, and the track lacks what could not be built.
+    `plugins` is its Python part where that was loaded before. Where `faults` are gathered, it raises only what hides
+    all the rest, and the track lacks what could not be built.
     """
     faults = faults or Faults()
     path = track_file(path, "the track")
     name = track_name(path)
-    if (path.parent / "track.py").is_file():
-        raise TrackError("esbench cannot run the Python part of a track yet", where=str(path.parent / "track.py"))
+    if plugins is None:
+        plugins = plugins_of(path)
     renderer = TrackRenderer(path.parent, context)
     node = parse(renderer.render(path.name))
     schema.validate(node, faults)
@@ -67,6 +70,8 @@ def load_track(
         variables=build_variables(node, faults),
         meta=node.get("meta", {}),
         faults=faults,
+        plugins=plugins,
+        corpora=[corpus.get("name", "") for corpus in node.find("corpora") or ()],
     )
     faults.each(builder.operation, builder.operations.values())
     challenges = _challenges(node, builder)
@@ -85,7 +90,7 @@ def load_track(
         name=name,
         path=path,
         description=node.get("description", ""),
-        digest=renderer.digest(),
+        digest=renderer.digest(python_files(path.parent)),
         challenges=challenges,
         indices=indices,
         corpora=corpora,
@@ -97,6 +102,11 @@ def load_track(
         dependencies=tuple(node.get("dependencies", ())),
         meta=builder.meta,
     )
+
+
+def plugins_of(track: Path) -> Plugins | None:
+    """The Python part of a track, loaded; None where it has none."""
+    return load_plugins(track.parent) if has_plugins(track.parent) else None
 
 
 def file_in(folder: Path) -> Path | None:
@@ -237,7 +247,9 @@ def _requires(track: Node, bodies: Iterable[Mapping[str, Any]]) -> tuple[str, ..
 
 
 def _units_per_request(challenge: Challenge, operation_types: Registry[OperationType]) -> dict[str, float]:
+    from esbench.operations.python import operation_type
+
     return {
-        task.name: operation_types.get(task.operation.type).units_per_request(task.operation.params)
+        task.name: operation_type(task.operation, operation_types).units_per_request(task.operation.params)
         for task in challenge.tasks
     }

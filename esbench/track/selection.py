@@ -87,7 +87,8 @@ def corpora_needed(track: Track, challenge: Challenge) -> tuple[Corpus, ...]:
         for name, corpus in {**drawn_from, **own}.items():
             if f"$[[{name}." in text:
                 needed |= {corpus} if corpus else everything
-        if task.operation.type in _WRITES_DOCUMENTS and params.get("body") is None:
+        own_code = bool(task.operation.python) and "corpora" in params
+        if own_code or (task.operation.type in _WRITES_DOCUMENTS and params.get("body") is None):
             named = params.get("corpora") or params.get("corpus")
             names = [named] if isinstance(named, str) else named
             needed |= set(names) if names else everything

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -23,6 +23,7 @@ from esbench.track.variables import builtin_variables
 
 if TYPE_CHECKING:
     from esbench.operations.base import OperationType
+    from esbench.track.plugins import Plugins
 
 _QUOTED = re.compile(r'"([^"]+)"')
 _OPERATION_KEYS = known_keys("operation")
@@ -49,6 +50,8 @@ class TaskBuilder:
     variables: tuple[Variable, ...]
     meta: Mapping[str, Any]
     faults: Faults
+    plugins: Plugins | None = None  # of a track with a Python part
+    corpora: Sequence[str] = ()
     unknown: dict[str, Node] = field(default_factory=dict)
 
     def challenge(self, node: Node) -> Challenge:
@@ -61,6 +64,7 @@ class TaskBuilder:
             description=node.get("description", ""),
             default=node.get("default", False),
             meta=scope.meta,
+            params=node.get("parameters", {}),
         )
 
     def operation(self, node: Node) -> Operation:
@@ -78,7 +82,8 @@ class TaskBuilder:
                 include_in_reporting=node.get("include-in-reporting"),
                 meta=node.get("meta", {}),
             )
-        if operation.type in self.operation_types:
+        operation = self._of_python(node, operation)
+        if operation.python == "runner" or operation.type in self.operation_types:
             self._check(node, operation)
         else:
             self.unknown.setdefault(operation.type, node)
@@ -86,11 +91,6 @@ class TaskBuilder:
 
     def _check(self, node: Node, operation: Operation) -> None:
         label = f'operation "{operation.name}"'
-        if source := operation.params.get("param-source"):
-            node["param-source"].fail(
-                f'{label} wants the parameter source "{source}"',
-                "parameter sources of a track.py are not supported",
-            )
         known = {variable.name for variable in (*self.variables, *operation.variables)}
         try:
             used = tuple(_slots(operation.params))
@@ -100,10 +100,39 @@ class TaskBuilder:
             if slot not in known:
                 node.fail(f"{label} uses the undeclared variable $[[{slot}]]", did_you_mean(slot, known))
         try:
-            self.operation_types.get(operation.type).check(operation.params, "")
+            self._type_of(operation).check(operation.params, "")
         except EsbenchError as error:
             named = _QUOTED.match(error.what)  # a parameter that is wrong stands on a line of its own
             raise (node[named[1]] if named and named[1] in node else node).failed(error) from None
+
+    def _of_python(self, node: Node, operation: Operation) -> Operation:
+        """The operation, marked where the track's own code runs it or draws its parameters; its runners win."""
+        source = operation.params.get("param-source")
+        if source is not None:
+            if self.plugins is None:
+                node["param-source"].fail(
+                    f'operation "{operation.name}" wants the param-source "{source}"',
+                    "sources are registered by a track.py, and the track has none",
+                )
+            if source not in (known := self.plugins.param_sources):
+                node["param-source"].fail(f'unknown param-source "{source}"', did_you_mean(str(source), known))
+        if self.plugins is not None and operation.type in self.plugins.runners:
+            return replace(operation, python="runner", params=self._with_corpora(operation.params))
+        return operation if source is None else replace(operation, python="source")
+
+    def _with_corpora(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The parameters of a runner whose source sends documents: of all corpora unless it names some."""
+        from esbench.track.plugins_sources import BulkIndexParamSource
+
+        source = self.plugins and params.get("param-source") and self.plugins.param_sources.get(params["param-source"])
+        if isinstance(source, type) and issubclass(source, BulkIndexParamSource) and not params.get("corpora"):
+            return {**params, "corpora": self.corpora}
+        return params
+
+    def _type_of(self, operation: Operation) -> OperationType:
+        from esbench.operations.python import operation_type
+
+        return operation_type(operation, self.operation_types)
 
     def refuse_unknown_types(self) -> None:
         """Raise one TrackError for all the operation types that nobody provides, at the place of the first."""
@@ -114,7 +143,8 @@ class TaskBuilder:
 
     def _refuse_types(self, kinds: list[str]) -> None:
         node = self.unknown[kinds[0]]
-        what, known = "operation type", {*self.operation_types}
+        runners = () if self.plugins is None else self.plugins.runners
+        what, known = "operation type", {*self.operation_types, *runners}
         if isinstance(node.value, str):  # it may have been meant as the name of an operation
             what, known = "operation or operation type", known | set(self.operations)
         names = ", ".join(f'"{kind}"' for kind in kinds)
@@ -157,7 +187,7 @@ class TaskBuilder:
             name=node.get("name", operation.name),
             operation=operation,
             clients=int(node.get("clients", 1)),
-            schedule=build_schedule(node, key),
+            schedule=build_schedule(node, key, () if self.plugins is None else self.plugins.schedulers),
             warmup_iterations=_whole(_value(key("warmup-iterations"))),
             iterations=_whole(_value(key("iterations"))),
             requests=_whole(node.get("requests")),
@@ -171,7 +201,7 @@ class TaskBuilder:
             params={name: value for name, value in node.value.items() if name not in _TASK_KEYS},
         )
         _refuse_contradictions(node, task)
-        if operation.type in self.operation_types:
+        if operation.python == "runner" or operation.type in self.operation_types:
             self._check_rates(node, task)
         scope.add(task, node)
         return task
@@ -179,7 +209,7 @@ class TaskBuilder:
     def _check_rates(self, node: Node, task: Task) -> None:
         for rate in rates(task.schedule):
             try:
-                self.operation_types.get(task.operation.type).check_rate(rate, task.operation.params, "")
+                self._type_of(task.operation).check_rate(rate, task.operation.params, "")
             except EsbenchError as error:
                 place = next(node[key] for key in ("stages", "target-throughput") if node.find(key) is not None)
                 raise place.failed(error) from None
