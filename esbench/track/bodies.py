@@ -9,6 +9,7 @@ from esbench.model import Index, Template, Templates
 from esbench.track.document import Node, parse
 from esbench.track.faults import Faults
 from esbench.track.rendering import TrackRenderer
+from esbench.track.tasks import refuse_typos
 
 
 def build_index(node: Node, renderer: TrackRenderer) -> Index:
@@ -20,18 +21,23 @@ def build_index(node: Node, renderer: TrackRenderer) -> Index:
 def build_templates(track: Node, renderer: TrackRenderer, faults: Faults) -> Templates:
     """The track's templates of all three kinds. Two of one kind and name are a TrackError."""
 
-    def built(key: str) -> tuple[Template, ...]:
+    def built(key: str, definition: str) -> tuple[Template, ...]:
         nodes = list(track.find(key) or ())
         for position, node in enumerate(nodes):
             with faults.apart():
                 if (name := node.get("name")) in [other.get("name") for other in nodes[:position]]:
                     node.fail(f'the template "{name}" is defined twice')
-        return faults.each(lambda node: _template(node, renderer), nodes)
+        return faults.each(lambda node: _template(node, definition, renderer, faults), nodes)
 
-    return Templates(built("templates"), built("composable-templates"), built("component-templates"))
+    return Templates(
+        legacy=built("templates", "index_template"),
+        composable=built("composable-templates", "index_template"),
+        component=built("component-templates", "component_template"),
+    )
 
 
-def _template(node: Node, renderer: TrackRenderer) -> Template:
+def _template(node: Node, definition: str, renderer: TrackRenderer, faults: Faults) -> Template:
+    refuse_typos(node, definition, faults)
     body = _content(node["template"], renderer, "a template")
     path = node.find("template-path")
     if path is not None:
