@@ -45,7 +45,17 @@ from esbench.load.share import TaskShare
 from esbench.load.transport import clock_ns, header_lines
 from esbench.model import Task
 from esbench.operations import builtin_operations
-from esbench.operations.base import Ledger, OperationType, RequestFailed, Script, TaskContext, TrackCode, Verdict
+from esbench.operations.assertions import asserting
+from esbench.operations.base import (
+    ASSERTION,
+    Ledger,
+    OperationType,
+    RequestFailed,
+    Script,
+    TaskContext,
+    TrackCode,
+    Verdict,
+)
 from esbench.operations.indices import ASSERTION_FAILED
 from esbench.operations.python import DrawnScript, RunnerTurns, operation_type
 from esbench.redaction import Redactor
@@ -220,7 +230,7 @@ class Worker:
             if isinstance(made, RunnerTurns):
                 clients.append(_python_client(slot, route, made, target))
                 continue
-            compiled = made
+            compiled = asserting(made, task.operation.params)
             if isinstance(compiled, Script):
                 clients.append(client := ScriptClient(slot, route, compiled))
                 if isinstance(made, DrawnScript):
@@ -282,10 +292,11 @@ class Worker:
         tolerated = not self._prepared.abort_on_error
         if task.ignore_response_error_level == "non-fatal" and not verdict.error_is_of_connection:
             tolerated = True
-        if tolerated and verdict.error != ASSERTION_FAILED:
+        asserted = verdict.error in (ASSERTION, ASSERTION_FAILED)
+        if tolerated and not asserted:
             return
         if self._failure is None and verdict.error != "cancelled":
-            hint = "" if verdict.error == ASSERTION_FAILED else "--on-error=continue races on and counts errors"
+            hint = "" if asserted else "--on-error=continue races on and counts errors"
             self._abort(RaceError(sentence(verdict), where=f'task "{task.name}"', hint=hint))
 
     def _abort(self, failure: EsbenchError) -> None:

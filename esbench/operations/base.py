@@ -37,10 +37,19 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
+class Details:
+    """What a reply tells beyond its worth: what became of so many documents, by name; the server's own time for it."""
+
+    results: Mapping[str, int] = field(default_factory=dict)
+    took_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """What a reply was worth: acknowledged `units`, and the `error` kind of a failure with the reply's own words.
 
     `label` counts good replies of different results apart (created, updated). `evidence` is the client's to add.
+    `again_after_s`: this was only a try, and what is left of the request is sent after so many seconds.
     """
 
     units: float = 1
@@ -48,6 +57,8 @@ class Verdict:
     example: str = ""
     label: str | None = None
     evidence: Evidence | None = None
+    details: Details | None = None
+    again_after_s: float | None = None
 
     @property
     def error_is_of_connection(self) -> bool:
@@ -55,6 +66,7 @@ class Verdict:
         return self.error in CONNECTION_ERRORS
 
 
+ASSERTION = "assertion"  # the kind of failure that ends a race whatever it tolerates
 CONNECTION_ERRORS = ("connection refused", "connection lost")
 GOOD = Verdict()
 
@@ -338,7 +350,11 @@ COMMON = {
     "request-timeout": Parameter("seconds until a request counts as timed out (60)", SECONDS, duration=True),
     "headers": Parameter("further HTTP headers", (dict,)),
     "opaque-id": Parameter("the X-Opaque-Id header", (str,)),
-    "assertions": Parameter("conditions on the reply; accepted, not checked", (list,)),
+    "assertions": Parameter(
+        "`property`, `condition` (< <= == >= >) and `value` of each; with --enable-assertions, one that does not hold "
+        "for the last reply fails the race",
+        (list,),
+    ),
     "retries": Parameter("how often a failure is tried again", (int,), 0),
     "retry-until-success": Parameter("try again until it succeeds", (bool,), False),
     "retry-wait-period": Parameter("seconds between tries", SECONDS, 0.5, duration=True),
@@ -373,6 +389,14 @@ class OperationType:
                     where=where,
                     hint=f'it is spelt "{name}", not "{typo}"' if typo else "",
                 )
+        if assertions := params.get("assertions"):
+            from esbench.operations.assertions import check_assertions
+
+            check_assertions(assertions, where)
+
+    def check_part(self, params: Mapping[str, Any], where: str) -> None:
+        """The same of a request of a composite."""
+        self.check(params, where)
 
     def units_per_request(self, params: Mapping[str, Any]) -> float:
         """How many units one request stands for, for target rates in the operation's own unit."""

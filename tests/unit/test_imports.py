@@ -91,7 +91,7 @@ DOORS = {
     "jgo": {"engine.download"},
     "jinja2": {"track.rendering"},
     "jsonschema": {"track.schema"},
-    "msgspec": {"calibration", "engine.null", "report.render", "store"},
+    "msgspec": {"calibration", "engine.null", "operations.pages", "report.render", "store"},
     "numpy": {"stats", "track.generate"},
     "psutil": {"engine", "environment", "telemetry"},
     "rich": {"cli", "engine.progress"},
