@@ -33,6 +33,7 @@ from esbench.load.messages import Stock, Target
 from esbench.locks import RaceLock, end_other_races, other_races
 from esbench.model import Challenge, Track
 from esbench.news import CorpusNews, announcement, host_news, news
+from esbench.operations.assertions import without_assertions
 from esbench.operations.base import OperationType
 from esbench.operations.python import operation_type
 from esbench.record import (
@@ -50,6 +51,7 @@ from esbench.store import RaceFolder, RaceStore
 from esbench.telemetry import statistics
 from esbench.track import plugins_view, processing
 from esbench.track.corpus import prepare
+from esbench.track.dependencies import Libraries, libraries_folder
 from esbench.track.features import features_needed, nodes_needed
 from esbench.track.loader import load_track, plugins_of, track_file
 from esbench.track.plugins import Plugins
@@ -73,8 +75,10 @@ class RaceOptions:
     exclude_tasks: tuple[str, ...] = ()
     user_tags: Mapping[str, str] = field(default_factory=dict)
     test_mode: bool = False
+    install_dependencies: bool = False
     abort_on_error: bool = True
     max_error_ratio: float | None = None  # of each task's requests; instead of abort_on_error
+    enable_assertions: bool = False
     workers: int = 1
     seed: int = 1
     hosts: tuple[Host, ...] = ()  # none: an embedded node
@@ -107,6 +111,7 @@ def run(options: RaceOptions, operations: Registry[OperationType], progress: Pro
                 options.workers,
                 operations,
                 log=folder.logs / "worker.log",
+                libraries=libraries_folder(options.home),
                 abort_on_error=options.abort_on_error,
                 max_error_ratio=options.max_error_ratio,
                 seed=options.seed,
@@ -207,16 +212,17 @@ class _SetUp:
             build_flavor=self._info.build_flavor or "default",
             now=time.time(),
         )
-        self._plugins = plugins = plugins_of(track_file(options.track_path, "the track"))
-        track = load_track(
-            options.track_path, context, self._operations, test_mode=options.test_mode, plugins=plugins
-        )
+        libraries = Libraries(libraries_folder(options.home), options.install_dependencies, self._progress.say)
+        self._plugins = plugins = plugins_of(track_file(options.track_path, "the track"), context, libraries)
+        track = load_track(options.track_path, context, self._operations, test_mode=options.test_mode, plugins=plugins)
         challenge = choose_challenge(track, options.challenge)
         if plugins is not None:
             track, self._view = processing.after_load(track, plugins, challenge.name)
             processing.validate(self._view, plugins, challenge.name)
             challenge = choose_challenge(track, options.challenge)
         challenge = select_tasks(challenge, options.include_tasks, options.exclude_tasks)
+        if not options.enable_assertions:
+            challenge = without_assertions(challenge)
         if isinstance(self._engine, EmbeddedEngine):
             self._engine.require(features_needed(track, challenge))
             if (needed := nodes_needed(track, challenge)) > options.nodes:

@@ -20,7 +20,6 @@ RALLY_OPTIONS: Mapping[str, str] = {
     "--cluster-name": _LEAVE_OUT + "every node of a race has a cluster of its own",
     "--distribution-repository": "use --distribution=FOLDER or --distribution=ARCHIVE",
     "--elasticsearch-plugins": "use --distribution=FOLDER of a node that has the plugins, or --target-hosts",
-    "--enable-assertions": "use an assert-count task: it fails the race",
     "--enable-driver-profiling": _LEAVE_OUT + "the driver's lag, share and CPU are in every record",
     "--ignore-unused-track-params": "remove the parameters that the track does not know",
     "--load-driver-hosts": "use --workers=N for more worker processes on this host",

@@ -41,6 +41,7 @@ _MIRROR = "ESBENCH_CORPUS_MIRROR"
 @click.option("--race-id", help="The race's id; made up otherwise.")
 @click.option("--user-tags", default="", metavar="TAGS", help="k:v,k2:v2 kept in the record.")
 @click.option("--test-mode", is_flag=True, help="Everything small and quick; the figures mean nothing.")
+@click.option("--install-dependencies", is_flag=True, help="Install the Python packages that the track asks for.")
 @click.option("--offline", is_flag=True, help="Download nothing: use the files that are there.")
 @click.option("--synthetic-corpus", is_flag=True, help="Generate documents in place of the track's document files.")
 @click.option(
@@ -50,6 +51,9 @@ _MIRROR = "ESBENCH_CORPUS_MIRROR"
     help="How many of each corpus (100000; 1000 in test mode).",
 )
 @click.option("--on-error", type=click.Choice(["abort", "continue"]), help="A failed request: abort unless said so.")
+@click.option(
+    "--enable-assertions", is_flag=True, help="Check the assertions of operations; a failed one ends the race."
+)
 @click.option("--max-error-rate", metavar="RATIO", help="Race on until more of a task's requests fail: 1%, 0.01.")
 @click.option("--strict", is_flag=True, help="A failed check makes the exit status 1.")
 @click.option("--workers", type=click.IntRange(min=1), help="Load worker processes; half of the cores otherwise.")
@@ -125,8 +129,10 @@ def _options(flags: dict[str, Any]) -> Any:
         exclude_tasks=parse_list(flags["exclude_tasks"], "--exclude-tasks", [path.parent]),
         user_tags=parse_tags(flags["user_tags"]),
         test_mode=flags["test_mode"],
+        install_dependencies=flags["install_dependencies"],
         abort_on_error=max_error_ratio is None and flags["on_error"] != "continue",
         max_error_ratio=max_error_ratio,
+        enable_assertions=flags["enable_assertions"],
         workers=flags["workers"] or default_workers(),
         seed=flags["seed"],
         hosts=hosts,

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from esbench.operations.base import Details, RequestFailed, Session, Verdict
-from esbench.operations.drawn import VariableScript, Question, QuestionTemplate, insist
+from esbench.operations.drawn import Question, QuestionTemplate, VariableScript, insist
 from esbench.operations.pages import Page, read_page
 from esbench.operations.replies import judge_search
 from esbench.operations.scripts import ask

@@ -10,7 +10,7 @@ from typing import Any
 
 from esbench.errors import TrackError
 from esbench.operations.base import Details, OperationType, Parameter, Program, Session, TaskContext, Verdict, flag
-from esbench.operations.drawn import DrawnProgram, VariableScript, QuestionTemplate
+from esbench.operations.drawn import DrawnProgram, QuestionTemplate, VariableScript
 from esbench.operations.programs import Judge, Request, TemplateProgram, common_headers
 from esbench.operations.replies import judge_plain
 from esbench.operations.scripts import ask
