@@ -61,7 +61,7 @@ class Documents:
     """One document file of a corpus: a `source_file`, or `generate` (the generator's keys) instead of it.
 
     `document_count` is None where the track does not say it: then the file does. `sample`: in test mode, how many
-    documents of the file are enough. `synthetic`: generated in place of a file.
+    documents of the file are enough, of as many as it has. `synthetic`: generated in place of a file.
     """
 
     document_count: int | None

@@ -61,7 +61,7 @@ def prepare(
     def prepared(corpus: str, part: Documents) -> PreparedDocuments:
         if part.generate is not None:
             return _prepare_generated(corpus, part, cache, progress)
-        folder = cache / _file_name(corpus)
+        folder = corpus_folder(cache, corpus)
         source = Supply(track_dir, folder, origin, _where(corpus), downloading).obtain(part)
         return _prepare_source(corpus, part, source, folder, progress)
 
@@ -73,7 +73,7 @@ def _prepare_generated(corpus: str, part: Documents, cache: Path, progress: Prog
     assert part.document_count is not None
     where, action = _where(corpus), _action(part)
     digest = spec_digest(part.generate)
-    path = cache / _file_name(corpus) / digest[:16] / f"{part.document_count}-{action}.bulk"
+    path = corpus_folder(cache, corpus) / digest[:16] / f"{part.document_count}-{action}.bulk"
     metadata = _read_metadata(path)
     if metadata is None:
         spec = plain_spec(part.generate)
@@ -131,7 +131,7 @@ def _prepare_source(
                 hint=f"put the old file back, or delete {path.parent} to race the new one",
             )
     _check_sum(file, part if is_named else None, metadata.digest, where)
-    check_count(file, part, metadata.documents, where)
+    check_count(source, part, metadata.documents, where)
     return _prepared(corpus, part, path, metadata)
 
 
@@ -211,5 +211,6 @@ def _where(corpus: str) -> str:
     return f'corpus "{corpus}"'
 
 
-def _file_name(corpus: str) -> str:
-    return re.sub(r"[^\w.-]", "_", corpus)
+def corpus_folder(cache: Path, corpus: str) -> Path:
+    """Where the files of a corpus are kept in the cache."""
+    return cache / re.sub(r"[^\w.-]", "_", corpus)

@@ -81,7 +81,7 @@ class FieldSpecs:
                 found[str(name)] = spec
         return found
 
-    def rising_time(self, path: str, mapping: Mapping[str, Any], count: int) -> Spec:
+    def rising_time(self, path: str, mapping: Mapping[str, Any], count: int) -> Spec | None:
         """Times that rise from document to document, no two of them equal where the format has milliseconds."""
         first, last = self._span(path)
         if "epoch_millis" not in mapping.get("format", "epoch_millis"):

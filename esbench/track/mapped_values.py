@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from random import Random
 from typing import Any
@@ -59,7 +59,7 @@ def _shape(mapping: Mapping[str, Any], random: Random) -> dict[str, Any]:
     return {"type": "polygon", "coordinates": [[[round(a, 5), round(b, 5)] for a, b in corners]]}
 
 
-def _vector(mapping: Mapping[str, Any], random: Random) -> list[float]:
+def _vector(mapping: Mapping[str, Any], random: Random) -> Sequence[float]:
     """Of length 1, as the similarity `dot_product` wants it; whole numbers for vectors of bytes and bits."""
     dimensions = int(mapping.get("dims") or mapping.get("dimension") or _DIMENSIONS)
     if mapping.get("element_type") == "bit":

@@ -72,7 +72,7 @@ def write_with_actions(
     count, rest = divmod(lines_read, lines_each)
     if rest:
         raise CorpusError(f"{source.path} ends with an action line that has no document", where=where)
-    check_count(source.path, part, count, where)
+    check_count(source, part, count, where)
     if source.first is None and part.uncompressed_bytes not in {None, size}:
         raise CorpusError(
             f"{source.path} has {size:,} bytes unpacked, not {part.uncompressed_bytes:,}",
@@ -82,13 +82,13 @@ def write_with_actions(
     return Written(count, offsets)
 
 
-def check_count(path: Path, part: Documents, count: int, where: str) -> None:
-    """Raise CorpusError where a file has no documents, or not as many as the track says."""
-    if part.document_count not in {None, count}:
+def check_count(source: SourceFile, part: Documents, count: int, where: str) -> None:
+    """Raise CorpusError where a file has no documents, or not as many as the track says; a sample may have fewer."""
+    if source.first is None and part.document_count not in {None, count}:
         raise CorpusError(
-            f"{path} holds {count:,} documents, not {part.document_count:,}",
+            f"{source.path} holds {count:,} documents, not {part.document_count:,}",
             where=where,
             hint='correct "document-count", or get the file anew',
         )
     if not count:
-        raise CorpusError(f"{path} holds no documents", where=where, hint="get the file anew")
+        raise CorpusError(f"{source.path} holds no documents", where=where, hint="get the file anew")

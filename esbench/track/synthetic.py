@@ -81,8 +81,8 @@ class _Maker:
         rest = [path for path in leaves if path not in named][:MOST_FIELDS]
         specs = FieldSpecs(properties, _terms(self._requests, leaves))
         fields = specs.of_properties(properties, {*named, *rest})
-        if is_stream:
-            fields[TIMESTAMP] = specs.rising_time(TIMESTAMP, properties[TIMESTAMP], count)
+        if is_stream and (times := specs.rising_time(TIMESTAMP, properties[TIMESTAMP], count)) is not None:
+            fields[TIMESTAMP] = times
         return fields or {"value": {"type": "sequence"}}
 
 

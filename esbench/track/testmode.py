@@ -33,9 +33,7 @@ def shrink_challenge(challenge: Challenge, units_per_request: dict[str, float]) 
 def _shrink_documents(part: Documents) -> Documents:
     if part.document_count is not None and part.document_count <= DOCUMENTS:
         return part
-    if part.generate is not None:
-        return replace(part, document_count=DOCUMENTS)
-    return replace(part, document_count=None, sample=DOCUMENTS)
+    return replace(part, document_count=DOCUMENTS, sample=None if part.generate is not None else DOCUMENTS)
 
 
 def _shrink_step(step: Step, units_per_request: dict[str, float]) -> Step:

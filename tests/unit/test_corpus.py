@@ -234,7 +234,7 @@ def test_a_sample_is_the_first_documents_of_the_full_file(tmp_path: Path, lines_
 def test_a_sample_is_the_small_file_where_there_is_one(tmp_path: Path) -> None:
     (tmp_path / "documents.json").write_bytes(b"\n".join(lines(600)))
     (tmp_path / "documents-1k.json.gz").write_bytes(gzip.compress(b"\n".join(reversed(lines(50)))))
-    sample = from_file(tmp_path, "documents.json.bz2", None, sample=100, compressed_bytes=3)
+    sample = from_file(tmp_path, "documents.json.bz2", 100, sample=100, compressed_bytes=3)
     assert sample.path.read_bytes().splitlines()[1::2] == lines(50)[::-1]
 
 

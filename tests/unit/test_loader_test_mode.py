@@ -74,6 +74,6 @@ def test_of_large_document_files_a_thousand_documents_are_enough(tmp_path: Path)
         "schedule: [{operation: refresh}]\n",
     )
     large, unknown, tiny = load(root, test_mode=True).corpora[0].documents
-    assert (large.source_file, large.document_count, large.sample) == ("d.json.bz2", None, 1000)
-    assert (unknown.document_count, unknown.sample) == (None, 1000)
+    assert (large.source_file, large.document_count, large.sample) == ("d.json.bz2", 1000, 1000)
+    assert (unknown.document_count, unknown.sample) == (1000, 1000)
     assert (tiny.source_file, tiny.document_count, tiny.sample) == ("tiny.json", 10, None)

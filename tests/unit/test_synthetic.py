@@ -275,7 +275,7 @@ def test_a_corpus_has_as_many_documents_as_asked_for_and_no_more_than_it_had() -
     assert counts(100_000, *sized) == [75_000, 25_000, 1]
     assert counts(100_000, sized[2]) == [10]
     assert counts(100_000, sized[0], Documents(None, source_file="d.json")) == [50_000, 50_000]
-    assert counts(100_000, Documents(None, source_file="d.json", sample=1000)) == [1000]
+    assert counts(100_000, Documents(1000, source_file="d.json", sample=1000)) == [1000]
 
 
 def test_what_the_track_generates_itself_stays() -> None:
