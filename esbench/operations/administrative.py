@@ -172,9 +172,8 @@ async def concrete_indices(session: Session, pattern: str) -> list[str]:
 
     To name them spares a cluster-wide setting: from 8.0 on, nothing is deleted by a pattern.
     """
-    reply = await ask(
-        session, "GET", f"/{segment(pattern)}/_alias", params={"expand_wildcards": "open,closed"}, accept=(404,)
-    )
+    path = f"/{segment(pattern)}/_settings/index.uuid"  # the least that can be asked of an index
+    reply = await ask(session, "GET", path, params={"expand_wildcards": "open,closed"}, accept=(404,))
     found = reply.json() if reply.status != 404 else {}
     return sorted(name for name in found if not name.startswith(".ds-"))
 

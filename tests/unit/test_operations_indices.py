@@ -125,14 +125,14 @@ async def test_of_a_pattern_each_index_is_deleted_by_its_name() -> None:
     told = session('{"b-1":{"aliases":{}},"b-2":{"aliases":{}},".ds-b-000001":{"aliases":{}}}', ACKNOWLEDGED)
     verdict = await script("delete-index", {"index": "b-*"}, ledger=ledger).run(told)
     assert verdict.error is None
-    assert told.asked == ["GET /b-*/_alias", "DELETE /b-1", "DELETE /b-2"]
+    assert told.asked == ["GET /b-*/_settings/index.uuid", "DELETE /b-1", "DELETE /b-2"]
     assert ledger.acknowledged == {"c": 7}
 
 
 async def test_a_pattern_that_matches_nothing_is_as_good_as_deleted() -> None:
     told = session("{}")
     assert (await script("delete-index", {"index": "b-*"}).run(told)).error is None
-    assert told.asked == ["GET /b-*/_alias"]
+    assert told.asked == ["GET /b-*/_settings/index.uuid"]
 
 
 # refresh and force-merge

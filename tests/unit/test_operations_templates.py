@@ -115,7 +115,7 @@ async def test_indices_go_with_their_template_unless_it_says_otherwise() -> None
     assert told.asked == [
         "DELETE /_index_template/logs",
         "DELETE /_index_template/metrics",
-        "GET /logs-*/_alias",
+        "GET /logs-*/_settings/index.uuid",
         "DELETE /logs-1",
     ]
     assert ledger.acknowledged == {"metrics-1": 4}
@@ -135,7 +135,7 @@ async def test_a_template_that_the_track_does_not_declare_is_deleted_alone() -> 
     assert (await asked("delete-index-template", params, templates=Templates())).asked == ["DELETE /_template/own"]
     params = {"template": "own", "delete-matching-indices": True, "index-pattern": "own-*"}
     told = await asked("delete-index-template", params, ACKNOWLEDGED, "{}", templates=Templates())
-    assert told.asked == ["DELETE /_template/own", "GET /own-*/_alias"]
+    assert told.asked == ["DELETE /_template/own", "GET /own-*/_settings/index.uuid"]
 
 
 @pytest.mark.parametrize(
