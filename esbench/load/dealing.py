@@ -14,6 +14,9 @@ from esbench.registry import Registry
 
 RATE_PER_WORKER = 30_000
 CLIENTS_PER_WORKER = 500
+# Python code of a track costs a tenth of a millisecond and more for each request.
+PYTHON_RATE_PER_WORKER = 2_000
+PYTHON_CLIENTS_PER_WORKER = 8
 _BYTES_OF_A_MB = 1 << 20
 
 
@@ -55,8 +58,11 @@ def per_request(task: Task, kind: OperationType, stock: Stock) -> Mapping[str, f
 
 def workers_needed(task: Task, amounts: Mapping[str, float]) -> int:
     """As few workers as a task needs: splitting it costs queueing (docs/method.md)."""
-    by_clients = math.ceil(task.clients / CLIENTS_PER_WORKER)
-    by_rate = math.ceil(highest_rate_per_s(task, amounts) / RATE_PER_WORKER) if task.schedule.is_open else 1
+    is_python = bool(task.operation.python)
+    most_clients = PYTHON_CLIENTS_PER_WORKER if is_python else CLIENTS_PER_WORKER
+    most_rate = PYTHON_RATE_PER_WORKER if is_python else RATE_PER_WORKER
+    by_clients = math.ceil(task.clients / most_clients)
+    by_rate = math.ceil(highest_rate_per_s(task, amounts) / most_rate) if task.schedule.is_open else 1
     return min(task.clients, max(1, by_clients, by_rate))
 
 

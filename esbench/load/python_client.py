@@ -23,10 +23,10 @@ class Turns(Protocol):
     """What a client does with a runner: draw parameters, run it with them."""
 
     @property
-    def source(self) -> Any: ...
+    def result(self) -> Mapping[str, Any]: ...
 
     @property
-    def result(self) -> Mapping[str, Any]: ...
+    def counted(self) -> tuple[float, str]: ...
 
     def draw(self) -> dict[str, Any]: ...
 
@@ -40,7 +40,6 @@ class PythonClient(Client):
         super().__init__(slot, route)
         self.draw = turns.draw
         self.turns = turns
-        self.last: Verdict = Verdict()
         self._target = target
         self._es: Any = None
         self._warmup = False
@@ -93,6 +92,9 @@ class PythonClient(Client):
         except asyncio.CancelledError:
             verdict = Verdict(0, "cancelled", "the race was stopped")
             timing.last_received_ns = 0
+        except Exception as error:  # noqa: BLE001 - it ends the race, and the turn all the same
+            asyncio.get_running_loop().call_exception_handler({"message": "a runner failed", "exception": error})
+            verdict = Verdict(0, "cancelled", "its runner failed")
         if verdict.error is not None:
             status, body = (verdict.evidence.status, verdict.evidence.body) if verdict.evidence else (None, "")
             verdict = self._route.failures.explain(verdict, timing.request.encode, status, body.encode())
@@ -101,7 +103,6 @@ class PythonClient(Client):
         if not sent_ns:
             sent_ns = begun_ns
             self._first_sent(begun_ns)
-        self.last = verdict
         self.loop.recorder.completed(due_ns, self.free_ns, sent_ns, received_ns, warmup, verdict)
         if verdict.error is not None:
             self.loop.failed(verdict)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from esbench.load.client import Client
 from esbench.load.loops import ClosedLoop, Length, OpenLoop, TaskLoop
@@ -49,11 +50,16 @@ class TaskShare:
         within = tuple(sorted(round(limit * 1_000_000) for limit in task.within_ms))
         self.recorder = Recorder(start_ns, is_open=task.schedule.is_open, window_ns=window, within_ns=within)
         if task.schedule.custom:
-            from esbench.load.scheduled import ScheduledLoop
+            from esbench.load.scheduled import ScheduledLoop, make_schedulers
 
             assert self._code is not None
             self.loop = ScheduledLoop(
-                self.clients, self.recorder, length, ended=ended, failed=failed, task=task, code=self._code
+                self.clients,
+                self.recorder,
+                length,
+                ended=ended,
+                failed=failed,
+                schedulers=make_schedulers(task, self._code, self._sources(), self.assignment.per_request),
             )
         elif task.schedule.is_open:
             due = arrivals(
@@ -74,6 +80,11 @@ class TaskShare:
                 think_time_s=task.think_time_s,
                 stagger_s=task.schedule.ramp_up_s / task.clients,
             )
+
+    def _sources(self) -> dict[Client, Any]:
+        """The track's own parameter source of each client, where it has one."""
+        sources = getattr(self.program, "sources", {})
+        return {client: sources.get(client.slot) for client in self.clients}
 
     def _length(self, start_ns: int) -> Length:
         task = self.task

@@ -133,6 +133,7 @@ class RunnerProgram:
         self._runner = runner
         self._source = _source(context)
         self.unit: str | None = None
+        self.sources: dict[int, Any] = {}  # the track's own, by client slot
 
     @property
     def finite(self) -> bool:
@@ -141,6 +142,7 @@ class RunnerProgram:
 
     def client(self, slot: int, headers: bytes) -> RunnerTurns:
         part = self._source and self._source.partition(slot, self._context.task.clients)
+        self.sources[slot] = part and part.source
         return RunnerTurns(self._context, self._runner, part, self._count_in)
 
     def _count_in(self, unit: str) -> None:
@@ -168,12 +170,8 @@ class RunnerTurns:
         self._source = source
         self._count_in = count_in
         self._name = context.task.operation.type
-        self.result: Mapping[str, Any] = {}
-
-    @property
-    def source(self) -> Any:
-        """The track's own parameter source, for schedulers that want it."""
-        return self._source.source if self._source is not None else None
+        self.result: Mapping[str, Any] = {}  # further keys of what it returned last
+        self.counted: tuple[float, str] = (0, "ops")  # weight and unit of it
 
     def draw(self) -> dict[str, Any]:
         """The parameters of the next turn; Exhausted when the source or the runner is done."""
@@ -212,6 +210,7 @@ class RunnerTurns:
                 raise TrackError(f'runner "{self._name}": {error}', where=self._context.where) from error
             raise code_error(error, folder, f'runner "{self._name}"', self._context.where) from error
         verdict, unit, self.result = judge_result(returned, f'runner "{self._name}"', self._context.where)
+        self.counted = (self.result.get("weight", verdict.units), unit)
         self._count_in(unit)
         return verdict
 
@@ -279,6 +278,7 @@ class DrawnProgram:
         assert source is not None
         self._source = source
         self._clients: list[_Drawing] = []
+        self.sources: dict[int, Any] = {}
 
     @property
     def finite(self) -> bool:
@@ -286,6 +286,7 @@ class DrawnProgram:
 
     def client(self, slot: int, headers: bytes) -> ClientProgram | Script:
         part = self._source.partition(slot, self._context.task.clients)
+        self.sources[slot] = part.source
         drawing = _Drawing(self._context, self._kind, part, slot, headers)
         self._clients.append(drawing)
         first = drawing.peek()

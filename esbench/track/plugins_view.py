@@ -214,6 +214,10 @@ def view_of(track: model.Track) -> Track:
         meta_data=dict(track.meta),
         challenges=[_challenge(challenge) for challenge in track.challenges],
         indices=[Index(index.name, _copied(index.body)) for index in track.indices],
+        data_streams=[DataStream(stream.name) for stream in track.data_streams],
+        templates=[_template(template) for template in track.templates.legacy],
+        composable_templates=[_template(template) for template in track.templates.composable],
+        component_templates=[ComponentTemplate(each.name, _copied(each.body)) for each in track.templates.component],
         corpora=[_corpus(corpus) for corpus in track.corpora],
     )
 
@@ -247,7 +251,13 @@ def with_changes(track: model.Track, view: Track) -> model.Track:
     if view.indices != before.indices:
         indices = tuple(model.Index(index.name, index.body or {}) for index in view.indices)
     if view.corpora != before.corpora:
-        corpora = tuple(_model_corpus(corpus, track.path.parent) for corpus in view.corpora)
+        same = {corpus.name: (seen, corpus) for seen, corpus in zip(before.corpora, track.corpora, strict=True)}
+        corpora = tuple(
+            same[corpus.name][1]
+            if corpus.name in same and same[corpus.name][0] == corpus
+            else _model_corpus(corpus, track.path.parent)
+            for corpus in view.corpora
+        )
     return replace(track, challenges=challenges, indices=indices, corpora=corpora)
 
 
@@ -261,7 +271,13 @@ def with_documents(view: Track, documents: Sequence[PreparedDocuments], challeng
             found = next((p for p in left if p.corpus == corpus.name), None)
             if found is not None:
                 left.remove(found)
-                part = replace(part, document_file=str(found.path), includes_action_and_meta_data=True, prepared=found)
+                part = replace(
+                    part,
+                    document_file=str(found.path),
+                    includes_action_and_meta_data=True,
+                    number_of_documents=found.document_count,
+                    prepared=found,
+                )
             parts.append(part)
         corpora.append(replace(corpus, documents=parts))
     challenges = [replace(each, selected=each.name == challenge) for each in view.challenges]
@@ -313,6 +329,11 @@ def _challenge(challenge: model.Challenge) -> Challenge:
     )
 
 
+def _template(template: model.Template) -> IndexTemplate:
+    pattern, delete = template.index_pattern or "", template.delete_matching_indices
+    return IndexTemplate(template.name, pattern, _copied(template.body), delete)
+
+
 def _corpus(corpus: model.Corpus) -> DocumentCorpus:
     parts = [
         Documents(
@@ -320,7 +341,7 @@ def _corpus(corpus: model.Corpus) -> DocumentCorpus:
             document_file=part.source_file,
             base_url=part.base_url,
             includes_action_and_meta_data=part.includes_action_and_meta_data,
-            number_of_documents=part.document_count,
+            number_of_documents=part.document_count or 0,
             compressed_size_in_bytes=part.compressed_bytes,
             uncompressed_size_in_bytes=part.uncompressed_bytes,
             target_index=part.target_index,
@@ -335,7 +356,7 @@ def _corpus(corpus: model.Corpus) -> DocumentCorpus:
 def _model_corpus(corpus: DocumentCorpus, folder: Path) -> model.Corpus:
     parts = tuple(
         model.Documents(
-            document_count=part.number_of_documents,
+            document_count=part.number_of_documents or None,
             source_file=_relative(part.document_archive or part.document_file, folder),
             base_url=part.base_url,
             compressed_bytes=part.compressed_size_in_bytes,
