@@ -22,6 +22,12 @@ class Feature:
     elasticsearch: tuple[int, int]
     opensearch: tuple[int, int] | None = None
 
+    @property
+    def first_versions(self) -> tuple[str, ...]:
+        """The servers that can do it, each by the first version that can."""
+        first = {"elasticsearch": self.elasticsearch, "opensearch": self.opensearch}
+        return tuple(f"{_NAMES[name]} {_dotted(version)}" for name, version in first.items() if version)
+
 
 @dataclass(frozen=True)
 class Dialect:
@@ -50,13 +56,9 @@ class Dialect:
         is_opensearch = self.distribution == "opensearch"
         since = feature.opensearch if is_opensearch else feature.elasticsearch
         if since is None or self.version < since:
-            first = {"elasticsearch": feature.elasticsearch, "opensearch": feature.opensearch}
-            known = [f"{_NAMES[name]} {_dotted(version)}" for name, version in first.items() if version]
-            raise TrackError(
-                f"{self.server} has no {feature.name}",
-                where=where,
-                hint=f"they are there from {' and from '.join(known)} on; --exclude-tasks leaves the task out",
-            )
+            first = " and from ".join(feature.first_versions)
+            hint = f"they are there from {first} on; --exclude-tasks leaves the task out"
+            raise TrackError(f"{self.server} has no {feature.name}", where=where, hint=hint)
 
     def template_body(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """The body of a legacy template: before 6.0 it has one `template`, later `index_patterns`."""
