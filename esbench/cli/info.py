@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from esbench.cli.command import EsbenchCommand
+from esbench.cli.command import EsbenchCommand, esbench_home
 from esbench.cli.output import format_option, print_document
 from esbench.cli.track_options import context_of, find, track_options
 
@@ -20,11 +20,13 @@ def info(challenge: str | None, form: str, **flags: Any) -> None:
     from esbench.operations import builtin_operations
     from esbench.report.tracks import track_document
     from esbench.track.authoring import parameters
+    from esbench.track.dependencies import Libraries, libraries_folder
     from esbench.track.loader import load_track
     from esbench.track.selection import choose_challenge
 
     path = find(flags)
     context = context_of(flags, path)
-    track = load_track(path, context, builtin_operations())
+    libraries = Libraries(libraries_folder(esbench_home()))
+    track = load_track(path, context, builtin_operations(), libraries=libraries)
     challenges = (choose_challenge(track, challenge),) if challenge is not None else track.challenges
     print_document(track_document(track, challenges, sorted(parameters(path, context))), form)

@@ -18,9 +18,7 @@ def validate_track(**flags: Any) -> int:
     from esbench.track.validation import check_track
 
     track = find(flags)
-    findings = check_track(
-        track, context_of(flags, track), builtin_operations(), corpora=esbench_home() / "cache" / "corpora"
-    )
+    findings = check_track(track, context_of(flags, track), builtin_operations(), esbench_home())
     for problem in findings.problems:
         click.echo(str(problem))
     for warning in findings.warnings:
@@ -30,8 +28,6 @@ def validate_track(**flags: Any) -> int:
         click.echo(f"esbench: {track} has {count} problem{'s' if count > 1 else ''}", err=True)
         return 1
     if findings.track is not None:
-        tasks = sum(len(challenge.tasks) for challenge in findings.track.challenges)
-        click.echo(
-            f'track "{findings.track.name}" is valid: {len(findings.track.challenges)} challenges, {tasks} tasks'
-        )
+        names = ", ".join(challenge.name for challenge in findings.track.challenges)
+        click.echo(f'track "{findings.track.name}" is valid (challenges: {names})')
     return 0

@@ -83,6 +83,7 @@ class Coordinator:
         operations: Registry[OperationType],
         *,
         log: Path,
+        libraries: Path | None = None,
         abort_on_error: bool,
         max_error_ratio: float | None = None,
         seed: int,
@@ -92,6 +93,7 @@ class Coordinator:
         self._operations = operations
         self._count = count
         self._log = log
+        self._libraries = libraries
         self._abort_on_error = abort_on_error
         self._max_error_ratio = max_error_ratio
         self._seed = seed
@@ -110,7 +112,10 @@ class Coordinator:
                 ours, theirs = socket.socketpair()
                 with theirs:
                     process = subprocess.Popen(
-                        [sys.executable, "-m", "esbench.load.worker", str(theirs.fileno()), str(number)],
+                        [
+                            *(sys.executable, "-m", "esbench.load.worker", str(theirs.fileno()), str(number)),
+                            *([str(self._libraries)] if self._libraries else []),
+                        ],
                         pass_fds=(theirs.fileno(),),
                         stdin=subprocess.DEVNULL,
                         stdout=log,

@@ -1,6 +1,6 @@
 """A load worker: one process, one event loop, its share of the clients of each task.
 
-    python -m esbench.load.worker FD NUMBER
+    python -m esbench.load.worker FD NUMBER [LIBRARIES]
 
 FD is its end of a socket pair. It talks to the coordinator in the five messages and ends when the coordinator is gone.
 """
@@ -428,6 +428,7 @@ def main() -> None:
     """Serve on an inherited socket. Ctrl-C is the coordinator's business."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     fd, number = int(sys.argv[1]), int(sys.argv[2])
+    sys.path += sys.argv[3:]  # last: what the track's own code needs replaces nothing of esbench's
     with socket.socket(fileno=fd) as sock:
         worker = Worker(number, Pipe(sock.detach()), builtin_operations())
     _event_loop_runner()(worker.run())

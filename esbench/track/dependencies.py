@@ -20,6 +20,10 @@ _NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:$|[\[<>=!~;@ ])")
 _TIME_LIMIT_S = 1800
 
 
+class DependencyError(TrackError):
+    """Packages of a track are not installed, and nobody asked for it."""
+
+
 @dataclass(frozen=True)
 class Libraries:
     """Where packages for tracks are; `install`: those that are missing are installed there by pip."""
@@ -29,14 +33,19 @@ class Libraries:
     say: Callable[[str], None] = lambda text: None
 
     def provide(self, dependencies: Node | None) -> None:
-        """Make the `dependencies` of a track importable; a TrackError at their place names those that are missing."""
+        """Make the `dependencies` of a track importable; DependencyError names those that are not there."""
         if str(self.folder) not in sys.path:
             sys.path.append(str(self.folder))
         missing = missing_dependencies(dependencies)
         if not missing or dependencies is None:
             return
         if not self.install:
-            raise missing_error(dependencies, missing)
+            plural = "s" if len(missing) > 1 else ""
+            raise DependencyError(
+                f"the track needs the Python package{plural} {', '.join(missing)}",
+                where=dependencies.where,
+                hint="esbench race --install-dependencies installs what is missing",
+            )
         self.say(f"installing {', '.join(missing)} for the track")
         try:
             done = subprocess.run(
@@ -67,15 +76,6 @@ def missing_dependencies(dependencies: Node | None) -> tuple[str, ...]:
     if dependencies is None or not isinstance(dependencies.value, list):  # the structure is checked elsewhere
         return ()
     return tuple(spec.value for spec in dependencies if not _is_installed(spec))
-
-
-def missing_error(dependencies: Node, missing: tuple[str, ...]) -> TrackError:
-    """Names what is missing, at its place."""
-    plural = "s" if len(missing) > 1 else ""
-    what = f"the track needs the Python package{plural} {', '.join(missing)}"
-    return TrackError(
-        what, where=dependencies.where, hint="esbench race --install-dependencies installs what is missing"
-    )
 
 
 def _is_installed(spec: Node) -> bool:

@@ -15,6 +15,7 @@ from esbench.model import Challenge, Corpus, DataStream, Documents, Index, Track
 from esbench.registry import Registry
 from esbench.track import features, schema, testmode
 from esbench.track.bodies import build_index, build_templates
+from esbench.track.dependencies import Libraries
 from esbench.track.document import Node, parse
 from esbench.track.faults import Faults
 from esbench.track.params import refuse_unknown
@@ -37,24 +38,26 @@ def load_track(
     test_mode: bool = False,
     faults: Faults | None = None,
     plugins: Plugins | None = None,
+    libraries: Libraries | None = None,
 ) -> Track:
     """Render, check and build the track of a file (or of the folder that holds it).
 
     Raises a TrackError with file:line for whatever is wrong in it, a UsageError for an unknown track parameter.
-    `plugins` is its Python part where that was loaded before. Where `faults` are gathered, it raises only what hides
-    all the rest, and the track lacks what could not be built.
+    `plugins` is its Python part where that was loaded before; `libraries` are for it. Where `faults` are gathered, it
+    raises only what hides all the rest, and the track lacks what could not be built.
     """
     faults = faults or Faults()
     path = track_file(path, "the track")
     name = track_name(path)
     if plugins is None:
-        plugins = plugins_of(path)
+        with faults.apart():
+            plugins = plugins_of(path, context, libraries)
     renderer = TrackRenderer(path.parent, context)
     node = parse(renderer.render(path.name))
     schema.validate(node, faults)
     faults.need_shape(node, below=tuple(node.value) if isinstance(node.value, Mapping) else ())
     refuse_typos(node, "track", faults)
-    indices = faults.each(lambda index: build_index(index, renderer), node.find("indices") or ())
+    indices = faults.each(lambda index: _index(index, renderer, faults), node.find("indices") or ())
     streams = _by_name(node, "data-streams", "data stream", faults).values()
     data_streams = faults.each(lambda stream: DataStream(stream.value["name"]), streams)
     with faults.apart():
@@ -71,6 +74,7 @@ def load_track(
         meta=node.get("meta", {}),
         faults=faults,
         plugins=plugins,
+        lacks_code=plugins is None and has_plugins(path.parent),
         corpora=[corpus.get("name", "") for corpus in node.find("corpora") or ()],
     )
     faults.each(builder.operation, builder.operations.values())
@@ -104,9 +108,14 @@ def load_track(
     )
 
 
-def plugins_of(track: Path) -> Plugins | None:
-    """The Python part of a track, loaded; None where it has none."""
-    return load_plugins(track.parent) if has_plugins(track.parent) else None
+def plugins_of(track: Path, context: RenderContext, libraries: Libraries | None = None) -> Plugins | None:
+    """The Python part of a track, loaded after its dependencies were provided; None where it has none."""
+    if not has_plugins(track.parent):
+        return None
+    if libraries is not None:
+        node = parse(TrackRenderer(track.parent, context).render(track.name))
+        libraries.provide(node.find("dependencies"))
+    return load_plugins(track.parent)
 
 
 def file_in(folder: Path) -> Path | None:
@@ -166,6 +175,14 @@ def _challenges(track: Node, builder: TaskBuilder) -> tuple[Challenge, ...]:
             what = "more than one challenge is the default" if defaults else "no challenge is the default"
             (defaults or nodes)[-1].fail(what, f'write "default": true in one of {", ".join(names)}')
     return challenges
+
+
+def _index(node: Node, renderer: TrackRenderer, faults: Faults) -> Index:
+    """An index of the track, which it has whatever is wrong with its body."""
+    index = Index(node.value["name"])
+    with faults.apart():
+        index = build_index(node, renderer)
+    return index
 
 
 def _by_name(track: Node, key: str, what: str, faults: Faults) -> dict[str, Node]:

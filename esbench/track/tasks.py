@@ -15,7 +15,7 @@ from esbench.model import ANY_TASK, Challenge, Operation, Step, Task, Variable
 from esbench.registry import Registry
 from esbench.track import templates
 from esbench.track.document import Node
-from esbench.track.faults import Faults
+from esbench.track.faults import AlreadyFound, Faults
 from esbench.track.schedules import build_schedule, optional_seconds
 from esbench.track.schema import known_keys
 from esbench.track.templates import Encoding, Slot
@@ -51,8 +51,10 @@ class TaskBuilder:
     meta: Mapping[str, Any]
     faults: Faults
     plugins: Plugins | None = None  # of a track with a Python part
+    lacks_code: bool = False  # its Python part could not be loaded, which was told: what only it knows is not judged
     corpora: Sequence[str] = ()
     unknown: dict[str, Node] = field(default_factory=dict)
+    unjudged: set[tuple[str | int, ...]] = field(default_factory=set)  # the paths of operations with a fault
 
     def challenge(self, node: Node) -> Challenge:
         refuse_typos(node, "challenge", self.faults)
@@ -82,11 +84,14 @@ class TaskBuilder:
                 include_in_reporting=node.get("include-in-reporting"),
                 meta=node.get("meta", {}),
             )
-        operation = self._of_python(node, operation)
-        if operation.python == "runner" or operation.type in self.operation_types:
-            self._check(node, operation)
-        else:
-            self.unknown.setdefault(operation.type, node)
+        self.unjudged.add(node.path)
+        with self.faults.apart():
+            operation = self._of_python(node, operation)
+            if operation.python == "runner" or operation.type in self.operation_types:
+                self._check(node, operation)
+                self.unjudged.discard(node.path)
+            elif not self.lacks_code:
+                self.unknown.setdefault(operation.type, node)
         return operation
 
     def _check(self, node: Node, operation: Operation) -> None:
@@ -109,6 +114,8 @@ class TaskBuilder:
         """The operation, marked where the track's own code runs it or draws its parameters; its runners win."""
         source = operation.params.get("param-source")
         if source is not None:
+            if self.lacks_code:
+                raise AlreadyFound
             if self.plugins is None:
                 node["param-source"].fail(
                     f'operation "{operation.name}" wants the param-source "{source}"',
@@ -173,7 +180,8 @@ class TaskBuilder:
         refuse_typos(node, "task", self.faults)
         if "parallel" in node:
             node["parallel"].fail('"parallel" cannot stand within "parallel"')
-        operation = self._referenced(node["operation"])
+        definition = self._definition(node["operation"])
+        operation = self.operation(definition)
         if (shown := node.get("include-in-reporting")) is not None:
             operation = replace(operation, include_in_reporting=shown)
 
@@ -201,7 +209,7 @@ class TaskBuilder:
             params={name: value for name, value in node.value.items() if name not in _TASK_KEYS},
         )
         _refuse_contradictions(node, task)
-        if operation.python == "runner" or operation.type in self.operation_types:
+        if definition.path not in self.unjudged:
             self._check_rates(node, task)
         scope.add(task, node)
         return task
@@ -214,11 +222,9 @@ class TaskBuilder:
                 place = next(node[key] for key in ("stages", "target-throughput") if node.find(key) is not None)
                 raise place.failed(error) from None
 
-    def _referenced(self, node: Node) -> Operation:
-        """A task's operation: the name of one of the track's, an operation type, or a definition in place."""
-        if isinstance(node.value, str) and node.value in self.operations:
-            return self.operation(self.operations[node.value])
-        return self.operation(node)
+    def _definition(self, node: Node) -> Node:
+        """What a task's operation names: one of the track's operations; else an operation type or what stands there."""
+        return self.operations.get(node.value, node) if isinstance(node.value, str) else node
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from esbench.errors import CorpusError, EsbenchError
 from esbench.model import Track
 from esbench.registry import Registry
+from esbench.track.corpus import corpus_folder
+from esbench.track.dependencies import DependencyError, Libraries, libraries_folder
 from esbench.track.faults import Faults
 from esbench.track.loader import load_track
 from esbench.track.rendering import RenderContext
@@ -28,23 +30,25 @@ class Findings:
     track: Track | None
 
 
-def check_track(
-    track: Path, context: RenderContext, operation_types: Registry[OperationType], *, corpora: Path
-) -> Findings:
-    """Everything that is wrong with a track and can be seen in its files; `corpora` is the cache of document files."""
+def check_track(track: Path, context: RenderContext, operation_types: Registry[OperationType], home: Path) -> Findings:
+    """Everything that is wrong with a track and can be seen in its files; `home` has document files and libraries."""
     faults = Faults(gather=True)
     loaded: Track | None = None
-    warnings: tuple[EsbenchError, ...] = ()
+    warnings: list[EsbenchError] = []
     with faults.apart():
-        loaded = load_track(track, context, operation_types, faults=faults)
-        warnings = tuple(_missing_documents(loaded, corpora))
-    return Findings(tuple(faults.found), warnings, loaded)
+        libraries = Libraries(libraries_folder(home))
+        loaded = load_track(track, context, operation_types, faults=faults, libraries=libraries)
+        warnings += _missing_documents(loaded, home / "cache" / "corpora")
+    missing = [fault for fault in faults.found if isinstance(fault, DependencyError)]
+    problems = tuple(fault for fault in faults.found if fault not in missing)
+    return Findings(problems, (*missing, *warnings), loaded)
 
 
 def _missing_documents(track: Track, cache: Path) -> Iterator[EsbenchError]:
     """The document files of a track that are neither beside it nor in the cache."""
     for corpus in track.corpora:
-        supply = Supply(track.path.parent, cache / corpus.name, Origin(offline=True), f'corpus "{corpus.name}"')
+        where = f'{track.path}: corpus "{corpus.name}"'
+        supply = Supply(track.path.parent, corpus_folder(cache, corpus.name), Origin(offline=True), where)
         for part in corpus.documents:
             if part.generate is not None:
                 continue

@@ -158,3 +158,78 @@ def test_track_of_a_repository_is_found_by_its_name(shop: Path, tmp_path: Path) 
     wrong = esbench("list", "tracks", f"--track-repository={tmp_path / 'gone'}")
     assert wrong.returncode == 2
     assert "there is no folder" in wrong.stderr
+
+
+def test_valid_track_is_said_to_be_and_missing_documents_are_a_warning(shop: Path) -> None:
+    checked = esbench("validate-track", f"--track-path={shop}")
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert checked.stdout.splitlines() == [
+        f'warning: {shop}/track.json: corpus "orders": the document file "orders.json.bz2" is not there '
+        "(a race downloads it)",
+        'track "shop" is valid (challenges: first, second)',
+    ]
+    (shop / "orders.json.bz2").touch()
+    assert esbench("validate-track", f"--track-path={shop}").stdout.count("\n") == 1
+
+
+def test_everything_that_is_wrong_is_told_at_once_at_its_line(shop: Path) -> None:
+    (shop / "index.json").write_text('{"settings": {{ shards | default({}) }},}')
+    (shop / "operations" / "all.json").write_text(
+        """\
+{"name": "load", "operation-type": "bulk",
+ "bulk-size": "many"},
+{"name": "ask", "operation-type": "serach"},
+{"name": "lost", "operation-type": "get", "id": "$[[order]]"}
+"""
+    )
+    track = (shop / "track.json").read_text().replace('"iterations": 20', '"iterations": "twenty"')
+    track = track.replace('"clients": {{ clients | default(4) }}', '"client": 4, "time-period": "5 parsecs"')
+    track = track.replace(
+        '[{"operation": "refresh"}]', '[{"operation": "refesh"}, {"operation": "refesh", "name": "b"}]'
+    )
+    (shop / "track.json").write_text(track)
+    checked = esbench("validate-track", f"--track-path={shop}", "--track-params=shard:1")
+    assert checked.returncode == 1
+    told = [line.replace(f"{shop}/", "") for line in checked.stdout.splitlines() if str(shop) in line]
+    expected = [
+        'track.json:13: challenges[0].schedule[1].parallel.tasks[0].iterations must be a whole number, not "twenty"',
+        "index.json:1: not valid JSON: nothing follows this comma (remove it)",
+        'operations/all.json:2: "bulk-size" must be a whole number',
+        'operations/all.json:4: operation "lost" uses the undeclared variable $[[order]]',
+        'track.json:11: unknown key "client" in challenges[0].schedule[0] (did you mean "clients"?)',
+        'track.json:11: "5 parsecs" has no known unit of time',
+        'operations/all.json:3: unknown operation type "serach" (did you mean "search"?',
+        'track.json:16: unknown operation or operation type "refesh" (did you mean "refresh"?',
+    ]
+    for line in expected:
+        assert any(found.startswith(line) for found in told), (line, told)
+    assert 'has no parameter "shard" (did you mean "shards"?' in checked.stdout
+    assert checked.stderr == f"esbench: {shop}/track.json has {len(expected) + 1} problems\n"
+
+
+def test_syntax_that_hides_the_rest_is_one_problem(tmp_path: Path) -> None:
+    folder = write(tmp_path / "small", {"track.yml": "schedule:\n\t- operation: refresh\n"})
+    checked = esbench("validate-track", f"--track-path={folder}")
+    assert checked.returncode == 1
+    assert checked.stdout.startswith(f"{folder}/track.yml:2: not valid YAML: a tab indents this line")
+    assert checked.stderr == f"esbench: {folder}/track.yml has 1 problem\n"
+
+
+def test_code_whose_packages_are_missing_is_a_warning_and_what_it_registers_is_not_judged(tmp_path: Path) -> None:
+    files = {
+        "track.yml": "dependencies: [esbench-has-none]\n"
+        "schedule:\n  - operation: {operation-type: its-own, param-source: its-own}\n"
+        "  - operation: refresh\n    client: 1\n",
+        "track.py": "import esbench_has_none\n\ndef register(registry): ...\n",
+    }
+    folder = write(tmp_path / "coded", files)
+    checked = esbench("validate-track", f"--track-path={folder}")
+    assert checked.returncode == 1
+    assert checked.stdout.splitlines() == [
+        f'{folder}/track.yml:5: unknown key "client" in schedule[1] (did you mean "clients"?)',
+        f"warning: {folder}/track.yml:1: the track needs the Python package esbench-has-none "
+        "(esbench race --install-dependencies installs what is missing)",
+    ]
+    shown = esbench("info", f"--track-path={folder}")
+    assert shown.returncode == 2
+    assert "needs the Python package esbench-has-none" in shown.stderr
