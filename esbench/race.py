@@ -415,11 +415,14 @@ def _refuse_missing_features(dialect: Dialect, challenge: Challenge, operations:
 
 
 def _count_what_is_there(cluster: Cluster, track: Track, challenge: Challenge, coordinator: Coordinator) -> None:
-    """An index that the race does not make anew starts with what it holds; assert-count needs to know."""
+    """What the race does not make anew starts with what it holds; assert-count needs to know."""
     types = {task.operation.type for task in challenge.tasks}
-    if "assert-count" not in types or types & {"create-index", "delete-index"}:
+    if "assert-count" not in types or types & _MAKING_ANEW:
         return
-    for index in track.indices:
-        reply = cluster.request("GET", f"/{index.name}/_count", ignore=(404,))
+    for name in track.targets:
+        reply = cluster.request("GET", f"/{name}/_count", ignore=(404,))
         if "count" in reply:
-            coordinator.count_as_acknowledged(index.name, int(reply["count"]))
+            coordinator.count_as_acknowledged(name, int(reply["count"]))
+
+
+_MAKING_ANEW = {"create-index", "delete-index", "create-data-stream", "delete-data-stream"}
