@@ -149,11 +149,11 @@ def _fetch_once(url: str, partial: Path, where: str, size_bytes: int | None, pro
             )
         total_bytes = stream.total_bytes if stream.total_bytes is not None else size_bytes
         _check_space(partial, (total_bytes or 0) - stream.start, where)
-        note.write_text(stream.version)
         with (
             partial.open("ab" if stream.start else "wb") as out,
             progress(partial.name.removesuffix(".partial"), total_bytes or 0) as advance,
         ):
+            note.write_text(stream.version)  # what was there of another version is gone by now
             advance(stream.start)
             for chunk in stream.chunks:
                 out.write(chunk)

@@ -21,13 +21,14 @@ CARDINALITY = 1000  # of keywords, and of the values that are drawn here
 _IDS = 1_000_000  # of keywords that seem to be ids
 _VECTORS = 100
 _FIRST, _LAST = datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 12, 31, tzinfo=UTC)
-_INTEGERS = {
+_INTEGERS = {  # their largest value
     "byte": 127,
     "short": 32_767,
-    "integer": 1_000_000,
-    "long": 1_000_000,
-    "unsigned_long": 1_000_000,
+    "integer": 2**31 - 1,
+    "long": 10**15,
+    "unsigned_long": 10**15,
 }
+_MOST = 1_000_000  # of whole numbers, unless requests ask for more
 _FRACTIONS = {"half_float": 1000, "float": 1000, "double": 1000, "scaled_float": 1000, "rank_feature": 1000}
 _TEXTS = {
     "text",
@@ -96,7 +97,9 @@ class FieldSpecs:
         if kind in _KEYWORDS:
             return self._keyword(path)
         if kind in _INTEGERS:
-            return self._integer(path, _INTEGERS[kind])
+            low, high = self._numbers(path, min(_MOST, _INTEGERS[kind]))
+            least = 0 if kind == "unsigned_long" else -_INTEGERS[kind]
+            return {"type": "range", "from": max(least, math.floor(low)), "to": min(_INTEGERS[kind], math.ceil(high))}
         if kind in _FRACTIONS:
             low, high = self._numbers(path, _FRACTIONS[kind])
             return {"type": "decimal", "from": max(low, 0.01) if kind == "rank_feature" else low, "to": high}
@@ -129,11 +132,6 @@ class FieldSpecs:
         """From zero to `most`, or as far as requests ask."""
         terms = [term for term in self._terms.get(path, ()) if isinstance(term, int | float) and abs(term) < 1e12]
         return min(0, 0, *terms), max(1 if terms else most, *(2 * term for term in terms), 1)
-
-    def _integer(self, path: str, most: int) -> Spec:
-        low, high = self._numbers(path, most)
-        limit = {127: 127, 32_767: 32_767}.get(most, 2**31 - 1)
-        return {"type": "range", "from": max(-limit, math.floor(low)), "to": min(limit, math.ceil(high))}
 
     def _span(self, path: str) -> tuple[datetime, datetime]:
         """The times that requests ask for, or a year."""
@@ -171,7 +169,9 @@ class FieldSpecs:
 
 
 def _time(term: object) -> datetime | None:
-    """The time that a bound of a query says; None for date math and other formats."""
+    """The time that a bound of a query says, as text or in milliseconds; None for date math and other formats."""
+    if isinstance(term, int) and 10**11 < term < 10**13:
+        return datetime.fromtimestamp(term // 1000, UTC)
     if not isinstance(term, str):
         return None
     try:

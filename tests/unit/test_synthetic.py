@@ -196,6 +196,16 @@ def test_documents_hold_what_requests_ask_for() -> None:
     assert any("zebra" in document["body"] for document in found)
 
 
+def test_numbers_reach_as_far_as_requests_ask_and_their_type_allows() -> None:
+    of = track({name: {"type": name} for name in ("byte", "long", "unsigned_long")} | {"at": {"type": "date"}})
+    bounds = {"byte": 1000, "long": 5_000_000_000, "unsigned_long": -7}
+    ranges = [{"query": {"range": {name: {"lt": value}}}} for name, value in bounds.items()]
+    found = documents(of, *ranges, {"query": {"range": {"at": {"gte": 1_433_116_800_000}}}})
+    assert all(0 <= document["byte"] <= 127 and document["unsigned_long"] >= 0 for document in found)
+    assert any(document["long"] > 5_000_000_000 for document in found)
+    assert {document["at"][:7] for document in found} == {"2015-05", "2015-06"}
+
+
 def test_percolated_queries_are_about_the_fields_of_the_mapping() -> None:
     found = documents(
         track({"body": {"type": "text"}, "query": {"type": "percolator"}}),
