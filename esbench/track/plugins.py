@@ -235,7 +235,10 @@ def code_error(error: BaseException, folder: Path, what: str, where: str) -> Tra
     said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else where
     context = f"{where}: " if frames and where and Path(frames[-1].filename) != Path(where) else ""
-    own = "".join(traceback.format_list(frames[-_MOST_FRAMES:])).rstrip("\n")
+    own = "\n".join(
+        f'  File "{frame.filename}", line {frame.lineno}, in {frame.name}\n    {frame.line}'
+        for frame in frames[-_MOST_FRAMES:]
+    )
     hint = ""
     if isinstance(error, ModuleNotFoundError):
         hint = _missing(error)

@@ -12,8 +12,7 @@ from track_files import load, task_named, write_track
 from esbench.errors import TrackCodeError, TrackError
 from esbench.model import Track
 from esbench.track import processing
-from esbench.track.loader import plugins_of
-from esbench.track.plugins import ParamSource, Plugins, load_plugins
+from esbench.track.plugins import ParamSource, Plugins, has_plugins, load_plugins
 from esbench.track.plugins_view import view_of, with_documents
 
 TRACK = """
@@ -293,4 +292,4 @@ def test_a_processor_changes_parameters_and_corpora_and_prepares_files(tmp_path:
 
 
 def test_a_track_without_code_has_no_plugins(tmp_path: Path) -> None:
-    assert plugins_of(write_track(tmp_path, "schedule: [operation: refresh]\n") / "track.yml") is None
+    assert not has_plugins(write_track(tmp_path, "schedule: [operation: refresh]\n"))
