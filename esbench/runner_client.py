@@ -117,6 +117,7 @@ class _Node(AiohttpHttpNode):
         super()._create_aiohttp_session()
         if self.session is not None:
             self.session.trace_configs.append(_tracing())
+            self.session._retry_connection = False  # a lost request is told, not sent once more
 
     async def perform_request(  # type: ignore[override]
         self,

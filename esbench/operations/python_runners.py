@@ -223,7 +223,8 @@ def outcome(verdict: Verdict, unit: str) -> dict[str, Any]:
     """A verdict as a runner returns it."""
     result: dict[str, Any] = {"weight": verdict.units, "unit": unit, "success": verdict.error is None}
     if verdict.error is not None:
-        result |= {"error-type": verdict.error, "error-description": verdict.example}
+        result |= {"success-count": verdict.units, "error-type": verdict.error}
+        result |= {"error-description": verdict.example}
     return result
 
 
