@@ -21,13 +21,18 @@ _ADDED = frozenset(
     stemmer porter_stem kstem minimal_english
     """.split()  # noqa: SIM905
 )
+_OF_OPERATIONS = {"reindex": {"reindex"}, "put-pipeline": {"ingest-processors"}}
 _ANALYZERS = ("analyzer", "search_analyzer", "search_quote_analyzer", "filter")
 
 
 def features_needed(track: Track, challenge: Challenge) -> tuple[str, ...]:
-    """The features that one challenge needs: what the track requires, and painless for its operations' scripts."""
-    scripts = any(_has_script(task.operation.params) for task in challenge.tasks)
-    return tuple(sorted({*track.requires, *([PAINLESS] if scripts else [])}))
+    """The features that one challenge needs: what the track requires, and what its operations do."""
+    found = set(track.requires)
+    for task in challenge.tasks:
+        found |= _OF_OPERATIONS.get(task.operation.type, set())
+        if _has_script(task.operation.params):
+            found.add(PAINLESS)
+    return tuple(sorted(found))
 
 
 def nodes_needed(track: Track, challenge: Challenge) -> int:

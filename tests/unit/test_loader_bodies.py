@@ -9,7 +9,7 @@ from track_files import load, write_track
 
 from esbench.errors import EsbenchError
 from esbench.model import DataStream, Template
-from esbench.track.features import nodes_needed
+from esbench.track.features import features_needed, nodes_needed
 
 TRACK = """
 data-streams: [{name: logs-app}]
@@ -60,6 +60,18 @@ def test_templates_say_what_a_node_must_be_able_to_do(tmp_path: Path) -> None:
     track = load(write_track(tmp_path, TRACK, **FILES), codec="x")
     assert track.requires == ("language-analyzers",)
     assert nodes_needed(track, track.challenges[0]) == 3  # two replicas, and green is waited for
+
+
+@pytest.mark.parametrize(
+    ("operation", "feature"),
+    [
+        ("{operation-type: reindex, body: {source: {index: a}, dest: {index: b}}}", "reindex"),
+        ("{operation-type: put-pipeline, id: p, body: {processors: []}}", "ingest-processors"),
+    ],
+)
+def test_operations_say_what_a_node_must_be_able_to_do(tmp_path: Path, operation: str, feature: str) -> None:
+    track = load(write_track(tmp_path, f"schedule: [{{operation: {operation}}}]\n"))
+    assert features_needed(track, track.challenges[0]) == (feature,)
 
 
 def test_the_parameters_of_template_files_are_known(tmp_path: Path) -> None:
