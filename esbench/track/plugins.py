@@ -263,7 +263,7 @@ def _entry(folder: Path) -> Path | None:
 
 def _package_name(folder: Path) -> str:
     """The name under which the track's modules import one another: its folder's, unless a library has that."""
-    name = folder.name
+    name = folder.name.replace(".", "_")
     taken = sys.modules.get(name)
     if name in sys.stdlib_module_names or (taken is not None and not _is_of_a_track(taken)):
         return f"track_{name}"

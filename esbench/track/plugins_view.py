@@ -262,7 +262,7 @@ def with_changes(track: model.Track, view: Track) -> model.Track:
 
 
 def with_documents(view: Track, documents: Sequence[PreparedDocuments], challenge: str) -> Track:
-    """The view as workers get it: the challenge selected, and document files where they are."""
+    """The view as workers get it: document files where they are, and of other challenges than this one no tasks."""
     left = list(documents)
     corpora = []
     for corpus in view.corpora:
@@ -280,7 +280,10 @@ def with_documents(view: Track, documents: Sequence[PreparedDocuments], challeng
                 )
             parts.append(part)
         corpora.append(replace(corpus, documents=parts))
-    challenges = [replace(each, selected=each.name == challenge) for each in view.challenges]
+    challenges = [
+        replace(each, selected=True) if each.name == challenge else replace(each, selected=False, schedule=[])
+        for each in view.challenges
+    ]
     return replace(view, corpora=corpora, challenges=challenges)
 
 

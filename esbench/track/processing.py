@@ -32,7 +32,8 @@ def prepare(track: Track, view: plugins_view.Track, plugins: Plugins, data_root:
                     hint="it returns a list of (function, {parameters})",
                 )
             function, params = work
-            with own_code(plugins.folder, f"track processor {type(processor).__name__}", str(plugins.folder)):
+            what = f"track processor {type(processor).__name__}"
+            with importable(plugins.folder), own_code(plugins.folder, what, str(plugins.folder)):
                 function(**params)
     return plugins_view.with_changes(track, view)
 
