@@ -32,15 +32,18 @@ _JSON_REMEDIES = {
     "Invalid control character at": "write \\n for a line break within text",
     "Invalid \\escape": "write \\\\ for a backslash",
 }
-_YAML_REMEDIES = {
+_YAML_REMEDIES = {  # by the words of libyaml
     "could not find expected ':'": "write key: value",
-    "mapping values are not allowed here": "put quotes around text that has a colon, or mend the indentation",
+    "mapping values are not allowed in this context": "put quotes around text with a colon, or mend the indentation",
+    "block sequence entries are not allowed in this context": "mend the indentation",
+    "did not find expected key": "mend the indentation, or put quotes around the text",
+    "did not find expected '-' indicator": "mend the indentation",
+    "did not find expected ',' or ']'": "write a comma between two values, or close the list with ]",
+    "did not find expected ',' or '}'": "write a comma between two values, or close the mapping with }",
     "found unexpected end of stream": "close the quotes",
-    "did not find expected key": "mend the indentation",
-    "found character '%' that cannot start any token": "put quotes around text that begins with %",
-    "found character '@' that cannot start any token": "put quotes around text that begins with @",
-    "found character '`' that cannot start any token": "put quotes around text that begins with `",
+    "found character that cannot start any token": "put quotes around text that begins with % @ or `",
     "found undefined alias": "put quotes around text that begins with *",
+    "found unknown escape character": "write \\\\ for a backslash, or use single quotes",
 }
 
 

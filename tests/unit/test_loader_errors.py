@@ -136,6 +136,26 @@ def test_first_line_of_a_syntax_error_says_how_to_mend_it(tmp_path: Path, text: 
     assert first.startswith("track.json:")
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a: b: c\n", "mapping values are not allowed in this context (put quotes around text with a colon"),
+        ("a: [1 2\nb: 1\n", "did not find expected ',' or ']' while parsing a flow sequence (write a comma"),
+        ("a: {b: 1\nc: 2\n", "(write a comma between two values, or close the mapping with })"),
+        ('a: "x\n', "found unexpected end of stream while scanning a quoted scalar (close the quotes)"),
+        ("a: @x\n", "cannot start any token while scanning for the next token (put quotes around text that begins"),
+        ("a: *x\n", "found undefined alias (put quotes around text that begins with *)"),
+        ('a: "\\d"\n', "(write \\\\ for a backslash, or use single quotes)"),
+        ("a: 1\n  b: 2\n", "mapping values are not allowed in this context (put quotes"),
+        ("- a\nb: 1\n", "did not find expected '-' indicator while parsing a block collection (mend the indentation)"),
+    ],
+)
+def test_first_line_of_a_yaml_error_says_how_to_mend_it(tmp_path: Path, text: str, expected: str) -> None:
+    first = failure(tmp_path, text).partition("\n")[0]
+    assert expected in first
+    assert first.startswith("track.yml:")
+
+
 def test_parts_may_be_none_in_a_folder_that_is_there(tmp_path: Path) -> None:
     text = '{"operations": [{{ rally.collect(parts="tasks/*.json") }}], "schedule": [{"operation": "refresh"}]}'
     root = write_track(tmp_path, text, ".json", tasks_in_note__txt="")
