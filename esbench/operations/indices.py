@@ -43,11 +43,11 @@ from esbench.track.templates import plain
 _ALL = Parameter("the index or indices; those of the track by default", (str, list))
 
 
-def _target(context: TaskContext, otherwise: str = "_all") -> str:
-    """The `index` parameter, or all indices or data streams of the track, or `otherwise`."""
+def _target(context: TaskContext) -> str:
+    """The `index` parameter, or all indices or data streams of the track, or all there are, as part of a path."""
     if index := context.params.get("index"):
-        return plain(index)
-    return ",".join(target.name for target in context.indices or context.data_streams) or otherwise
+        return segment(index)
+    return segment([target.name for target in context.indices or context.data_streams]) or "_all"
 
 
 class CreateIndex(RequestType):
@@ -182,7 +182,7 @@ class IndexStats(AdministrativeType):
     }
 
     def script(self, context: TaskContext) -> Script:
-        path = f"/{plain(context.params.get('index') or '_all')}/_stats"
+        path = f"/{segment(context.params.get('index') or '_all')}/_stats"
         return _Stats(path, Condition.of(context.params, context.where))
 
 
