@@ -12,7 +12,7 @@ from esbench.track.document import parse
 from esbench.track.loader import track_name
 from esbench.track.params import refuse_unknown
 from esbench.track.rendering import RenderContext, TrackRenderer
-from esbench.track.source import JSON_SUFFIXES
+from esbench.track.source import JSON_SUFFIXES, SourceFiles
 
 _VERSION = re.compile(r"(?:(?P<product>elasticsearch|opensearch)-)?v?(?P<version>\d+(?:\.\d+)*\S*)", re.IGNORECASE)
 _BODIES = {
@@ -46,7 +46,8 @@ def render(track: Path, context: RenderContext, file: str | None = None) -> Rend
     Raises TrackError where a template fails, UsageError for a track parameter that the track does not have.
     """
     if file is not None and not (track.parent / file).is_file():
-        raise UsageError(f'there is no file "{file}" in {track.parent}', where="--file")
+        hint = SourceFiles(track.parent).like(file)
+        raise UsageError(f'there is no file "{file}" in {track.parent}', where="--file", hint=hint)
     rendered = TrackRenderer(track.parent, context).render(file or track.name)
     try:
         node = parse(rendered)

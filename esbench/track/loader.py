@@ -100,7 +100,7 @@ def load_track(
         corpora=corpora,
         variables=builder.variables,
         params=dict(context.params),
-        requires=_requires(node, (*(index.body for index in indices), *features.bodies_of(templates))),
+        requires=_requires(node, (*(index.body for index in indices), *features.bodies_of(templates)), faults),
         data_streams=data_streams,
         templates=templates,
         dependencies=tuple(node.get("dependencies", ())),
@@ -163,7 +163,7 @@ def _challenges(track: Node, builder: TaskBuilder) -> tuple[Challenge, ...]:
     names: list[str] = []
     for node in nodes:
         with faults.apart():
-            if (name := node.get("name")) in names:
+            if (name := str(node.get("name"))) in names:
                 node.fail(f'two challenges are named "{name}"')
             names.append(name)
     challenges = faults.each(builder.challenge, nodes, below=("schedule",))
@@ -179,16 +179,15 @@ def _challenges(track: Node, builder: TaskBuilder) -> tuple[Challenge, ...]:
 
 def _index(node: Node, renderer: TrackRenderer, faults: Faults) -> Index:
     """An index of the track, which it has whatever is wrong with its body."""
-    index = Index(node.value["name"])
     with faults.apart():
-        index = build_index(node, renderer)
-    return index
+        return build_index(node, renderer)
+    return Index(node.value["name"])
 
 
 def _by_name(track: Node, key: str, what: str, faults: Faults) -> dict[str, Node]:
     found: dict[str, Node] = {}
     for node in track.find(key) or ():
-        name = node.get("name")
+        name = str(node.get("name"))
         with faults.apart():
             if name in found:
                 node.fail(f'the {what} "{name}" is defined twice')
@@ -246,18 +245,21 @@ def _documents(node: Node, corpus: Node, targets: _Targets, faults: Faults) -> D
         includes_action_and_meta_data=has_action_lines,
         target_index=target_index,
         target_data_stream=target_data_stream,
+        target_type=key("target-type"),
         meta={**corpus.get("meta", {}), **node.get("meta", {})},
         synthetic=generate is not None and node.get("synthetic", False),
     )
 
 
-def _requires(track: Node, bodies: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+def _requires(track: Node, bodies: Iterable[Mapping[str, Any]], faults: Faults) -> tuple[str, ...]:
     """The features that the track declares, and those that the bodies of its indices and templates need."""
-    declared = track.find("requires")
-    for feature in declared or ():
+
+    def known(feature: Node) -> str:
         if feature.value not in features.FEATURES:
             feature.fail(f'unknown feature "{feature.value}"', did_you_mean(feature.value, features.FEATURES))
-    found = set(declared.value if declared else ())
+        return str(feature.value)
+
+    found = set(faults.each(known, track.find("requires") or ()))
     for body in bodies:
         found |= features.of_index_body(body)
     return tuple(sorted(found))
