@@ -75,6 +75,7 @@ class Documents:
     includes_action_and_meta_data: bool = False
     target_index: str | None = None
     target_data_stream: str | None = None
+    target_type: str | None = None
     meta: Mapping[str, Any] = field(default_factory=dict)
     sample: int | None = None
     synthetic: bool = False

@@ -157,6 +157,7 @@ def _prepared(corpus: str, part: Documents, path: Path, metadata: _Metadata) -> 
         synthetic=part.synthetic,
         target_index=part.target_index,
         target_data_stream=part.target_data_stream,
+        target_type=part.target_type,
         has_own_actions=part.includes_action_and_meta_data,
     )
 

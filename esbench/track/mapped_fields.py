@@ -131,7 +131,7 @@ class FieldSpecs:
     def _numbers(self, path: str, most: int) -> tuple[float, float]:
         """From zero to `most`, or as far as requests ask."""
         terms = [term for term in self._terms.get(path, ()) if isinstance(term, int | float) and abs(term) < 1e12]
-        return min(0, 0, *terms), max(1 if terms else most, *(2 * term for term in terms), 1)
+        return min([0, *terms]), max([1 if terms else most, *(2 * term for term in terms)])
 
     def _span(self, path: str) -> tuple[datetime, datetime]:
         """The times that requests ask for, or a year."""

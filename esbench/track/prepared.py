@@ -39,6 +39,7 @@ class PreparedDocuments:
     generate: Mapping[str, Any] | None = None
     target_index: str | None = None
     target_data_stream: str | None = None
+    target_type: str | None = None
     has_own_actions: bool = False
     synthetic: bool = False
 

@@ -68,6 +68,7 @@ class _Maker:
             generate={"fields": self._fields(mapping, count, part.target_data_stream is not None or is_stream)},
             target_index=None if part.target_data_stream or is_stream else name,
             target_data_stream=name if part.target_data_stream or is_stream else None,
+            target_type=part.target_type,
             meta=part.meta,
             synthetic=True,
         )

@@ -32,7 +32,7 @@ def serve_files(files: dict[str, bytes]) -> Iterator[FileServer]:
         def do_GET(self) -> None:
             asked = self.headers.get("Range")
             server.asked.append((self.path, asked, self.headers.get("Authorization")))
-            content = server.files.get(self.path)
+            content = server.files.get(self.path.partition("?")[0])
             status = server.statuses.pop(0) if server.statuses else 200 if content is not None else 404
             if status != 200 or content is None:
                 self.send_error(status)

@@ -170,6 +170,26 @@ schedule: [{operation: refresh}]
     assert three.includes_action_and_meta_data
 
 
+def test_document_files_may_have_a_url_a_sum_a_type_and_no_count(tmp_path: Path) -> None:
+    root = write_track(
+        tmp_path,
+        f"""
+indices: [{{name: a}}]
+corpora:
+  - name: logs
+    target-type: log
+    documents:
+      - {{source-url: "https://example.org/one.json", sha256: "{"0" * 64}"}}
+      - {{source-file: two.json, document-count: null, target-type: other}}
+schedule: [{{operation: refresh}}]
+""",
+    )
+    one, two = load(root).corpora[0].documents
+    assert (one.source_file, one.source_url, one.sha256) == (None, "https://example.org/one.json", "0" * 64)
+    assert (one.document_count, one.target_type) == (None, "log")
+    assert (two.document_count, two.target_type) == (None, "other")
+
+
 def test_the_default_challenge_is_the_only_one_or_the_marked_one(tmp_path: Path) -> None:
     root = write_track(
         tmp_path,

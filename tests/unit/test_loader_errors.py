@@ -278,6 +278,18 @@ def test_error_in_an_index_body_names_its_file(tmp_path: Path) -> None:
             'corpora[0].documents[0] needs either "source-file" or "generate"',
         ),
         (
+            "corpora:\n  - name: c\n    documents:\n      - {generate: {fields: {a: {type: sequence}}}}\n"
+            "schedule: [{operation: refresh}]\n",
+            4,
+            'corpora[0].documents[0] needs "document-count" (how many documents to generate)',
+        ),
+        (
+            "corpora:\n  - name: c\n    documents:\n      - {source-file: a.json, sha256: abc}\n"
+            "schedule: [{operation: refresh}]\n",
+            4,
+            "corpora[0].documents[0].sha256",
+        ),
+        (
             "corpora:\n  - name: c\n    documents:\n      - {document-count: 5, source-file: a.json}\n"
             "schedule: [{operation: refresh}]\n",
             4,
