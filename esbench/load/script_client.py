@@ -28,6 +28,7 @@ class _Part:
     """Requests of a turn that have a name: from the first byte of the first one to the last one of the last."""
 
     name: str
+    timeout_s: float | None
     sent_ns: int = 0
     received_ns: int = 0
 
@@ -87,9 +88,11 @@ class Lane(Client):
         return (self,)
 
     @contextmanager
-    def part(self, name: str) -> Iterator[None]:
-        """Count what is asked inside under a name, within the name of the part around it."""
-        part = _Part(f"{self._parts[-1].name}/{name}" if self._parts else name)
+    def part(self, name: str, timeout_s: float | None = None) -> Iterator[None]:
+        """Count what is asked inside under a name, within the name of the part around it; its timeout, too."""
+        around = self._parts[-1] if self._parts else None
+        full_name = f"{around.name}/{name}" if around else name
+        part = _Part(full_name, timeout_s or (around.timeout_s if around else None))
         self._parts.append(part)
         try:
             yield
@@ -117,6 +120,7 @@ class Lane(Client):
 
     async def send(self, request: RequestBytes, timeout_s: float | None = None) -> Reply:
         """The same of a request that is rendered already."""
+        timeout_s = timeout_s or (self._parts[-1].timeout_s if self._parts else None)
         timeout_ns = int(timeout_s * NS) if timeout_s else self._timeout_ns
         self._request, self._answer = request[0], None
         self._reply = asyncio.get_running_loop().create_future()

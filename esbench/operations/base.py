@@ -148,8 +148,11 @@ class Session(Protocol):
     @property
     def lanes(self) -> Sequence[Session]: ...
 
-    def part(self, name: str) -> AbstractContextManager[None]:
-        """Count what is asked inside as one row under `task/name`; it failed when a RequestFailed leaves it."""
+    def part(self, name: str, timeout_s: float | None = None) -> AbstractContextManager[None]:
+        """Count what is asked inside as one row under `task/name`; it failed when a RequestFailed leaves it.
+
+        Each request inside times out after `timeout_s`, unless it says otherwise itself.
+        """
         ...
 
     async def send(self, request: RequestBytes, timeout_s: float | None = None) -> Reply:

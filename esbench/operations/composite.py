@@ -27,6 +27,7 @@ from esbench.operations.base import (
     Verdict,
 )
 from esbench.operations.drawn import VariableScript, as_drawn, insist
+from esbench.units import parse_duration
 
 ALLOWED = (
     "close-point-in-time",
@@ -111,8 +112,6 @@ def _check_elements(elements: Sequence[Any], names: dict[str, str], where: str) 
 
 
 def _check_request(element: Mapping[str, Any], names: Mapping[str, str]) -> None:
-    if element.get("request-timeout") is not None:
-        raise TrackError('"request-timeout" belongs to the composite', hint="it holds for each of its requests")
     for key, kind in _REFERENCES.items():
         wanted = element.get(key) or ()
         known = [name for name, its_kind in names.items() if its_kind == kind]
@@ -132,6 +131,7 @@ class _Request:
     name: str
     number: int
     assertions: Sequence[Mapping[str, Any]]
+    timeout_s: float | None
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,9 @@ class _CompositeProgram:
                 operation = Operation(name, kind, element, variables=task.operation.variables)
                 part = replace(self._context, task=replace(task, operation=operation))
                 self._programs.append(self._types.get(kind).compile(part))
-                yield _Request(name, len(self._programs) - 1, element.get("assertions") or ())
+                timeout = element.get("request-timeout")
+                timeout_s = None if timeout is None else parse_duration(timeout)
+                yield _Request(name, len(self._programs) - 1, element.get("assertions") or (), timeout_s)
 
     @property
     def feed_waits(self) -> int:
@@ -238,7 +240,7 @@ class _Turn:
     async def _request(self, request: _Request) -> None:
         lane = await self._free.get()
         try:
-            with lane.part(request.name):
+            with lane.part(request.name, request.timeout_s):
                 verdict = await self._scripts[request.number].play(lane, self._drawn[request.number])
                 insist(asserted(verdict, lane.answer, request.assertions))
         except RequestFailed as failure:

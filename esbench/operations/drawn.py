@@ -98,7 +98,7 @@ class QuestionTemplate:
     def question(self, drawn: Any) -> Question:
         """The request of a draw; RequestFailed when its body is no JSON object."""
         head, _, body = b"".join(bytes(piece) for piece in self._render(drawn)).partition(b"\r\n\r\n")
-        line, *lines = head.decode().split("\r\n")
+        line, *lines = head.decode("latin-1").split("\r\n")  # as a session encodes them again
         method, target, _ = line.split(" ")
         headers = dict(header.split(": ", 1) for header in lines)
         headers.pop("Content-Length", None)
@@ -111,16 +111,30 @@ class QuestionTemplate:
         return Question(method, target, headers, content)
 
 
-class DrawnProgram(TemplateProgram):
-    """A script for each client, made with a template that it renders itself."""
+class ProgramOfScripts:
+    """A program whose clients run scripts around a template; it draws, holds and enters what the template does."""
+
+    finite = False
+
+    def __init__(self, context: TaskContext, template: RequestTemplate) -> None:
+        self.templates = TemplateProgram(context, [Request(template, judge_plain)])
+
+    @property
+    def feed_waits(self) -> int:
+        return self.templates.feed_waits
+
+    def close(self) -> None:
+        self.templates.close()
+
+
+class DrawnProgram(ProgramOfScripts):
+    """A script for each client, which renders the template itself."""
 
     def __init__(
         self, context: TaskContext, template: RequestTemplate, script: Callable[[QuestionTemplate], VariableScript]
     ) -> None:
-        super().__init__(replace(context, compress=False), [Request(template, judge_plain)])
+        super().__init__(replace(context, compress=False), template)
         self._script = script
 
     def client(self, slot: int, headers: bytes) -> Script:
-        program = super().client(slot, b"")
-        assert not isinstance(program, Script)
-        return self._script(QuestionTemplate(program))
+        return self._script(QuestionTemplate(self.templates.client(slot, b"")))

@@ -20,10 +20,9 @@ from esbench.operations.base import (
     TaskContext,
     Verdict,
 )
-from esbench.operations.drawn import Exchanges
+from esbench.operations.drawn import Exchanges, ProgramOfScripts
 from esbench.operations.pagination import noted
-from esbench.operations.programs import Request, ScriptProgram, TemplateProgram, common_headers
-from esbench.operations.replies import judge_plain
+from esbench.operations.programs import ScriptProgram, common_headers
 from esbench.operations.scripts import ask
 from esbench.operations.search import TARGET, target
 from esbench.track.templates import RequestTemplate
@@ -41,18 +40,16 @@ class _PartOfComposite(OperationType):
         super().check(params, where)
 
 
-class _NotingProgram(TemplateProgram):
+class _NotingProgram(ProgramOfScripts):
     """One request whose reply has an id under `key`, noted under the operation's name."""
 
     def __init__(self, context: TaskContext, template: RequestTemplate, key: str) -> None:
-        super().__init__(context, [Request(template, judge_plain)])
+        super().__init__(context, template)
         self._name = context.task.operation.name
         self._key = key
 
     def client(self, slot: int, headers: bytes) -> Script:
-        program = super().client(slot, headers)
-        assert not isinstance(program, Script)
-        return _Noting(program, self._name, self._key)
+        return _Noting(self.templates.client(slot, headers), self._name, self._key)
 
 
 class _Noting(Exchanges):

@@ -169,7 +169,7 @@ def aggregations_of(body: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
 
 def composite_paths(body: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """Where the composite aggregations of a search body are, from the outermost one in."""
-    paths = []
+    paths: list[tuple[str, ...]] = []
     for name, aggregation in aggregations_of(body)[1].items():
         if isinstance(aggregation, Mapping):
             if "composite" in aggregation:

@@ -172,8 +172,8 @@ class _HeaderSession:
     def lanes(self) -> Sequence[Session]:
         return tuple(_HeaderSession(lane, self.headers) for lane in self.session.lanes)
 
-    def part(self, name: str) -> AbstractContextManager[None]:
-        return self.session.part(name)
+    def part(self, name: str, timeout_s: float | None = None) -> AbstractContextManager[None]:
+        return self.session.part(name, timeout_s)
 
     async def send(self, request: RequestBytes, timeout_s: float | None = None) -> Reply:
         return await self.session.send(request, timeout_s)

@@ -248,7 +248,7 @@ class EsSession:
         return (self,)
 
     @contextmanager
-    def part(self, name: str) -> Iterator[None]:
+    def part(self, name: str, timeout_s: float | None = None) -> Iterator[None]:
         yield
 
     async def send(self, request: RequestBytes, timeout_s: float | None = None) -> Reply:

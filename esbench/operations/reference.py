@@ -59,7 +59,7 @@ Requests run one after the other; streams that stand next to each other run at t
 all of them. Each client has as many connections as can be used at once, at most `max-connections`. A request has a row
 `task/name`, from its first byte sent to its last byte received; the service time of the task spans all of them. A
 variable has one value in all requests of a turn. A request that fails ends its stream, and the composite once the
-streams beside it have ended.
+streams beside it have ended. `detailed-results` of its requests are not kept.
 """
 
 

@@ -123,7 +123,7 @@ class FakeSession:
         return (self,)
 
     @contextmanager
-    def part(self, name: str) -> Iterator[None]:
+    def part(self, name: str, timeout_s: float | None = None) -> Iterator[None]:
         self.parts.append(name)
         yield
 

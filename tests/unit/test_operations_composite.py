@@ -85,7 +85,7 @@ class _Lane(FakeSession):
         self._parent = parent
 
     @contextmanager
-    def part(self, name: str) -> Iterator[None]:
+    def part(self, name: str, timeout_s: float | None = None) -> Iterator[None]:
         yield
 
     async def request(self, method: str, path: str, **keys: Any) -> Reply:
@@ -239,7 +239,7 @@ def test_what_cannot_stand_in_a_composite_is_told() -> None:
     assert failure(opened, {**paged, "with-point-in-time-from": "open-pti"}).startswith(
         'request "paginated-search": no open-point-in-time named "open-pti" comes before (did you mean "open-pit"'
     )
-    assert failure(raw("/a", **{"request-timeout": 5})).startswith('request "a": "request-timeout" belongs to the')
+    assert failure(raw("/a", **{"request-timeout": "soon"})).startswith('request "a": "request-timeout": "soon" is not')
     assert failure(raw("/a"), **{"max-connections": 0}) == '"max-connections" must be at least 1, not 0'
     nested = {"operation-type": "composite", "requests": [raw("/a")], "max-connections": 5}
     assert failure(nested) == 'request "composite": "max-connections" belongs to the outermost composite'

@@ -16,7 +16,7 @@ from esbench.operations.pagination import composite_paths, with_composite
 from esbench.operations.search import details_of
 
 SHARDS = {"total": 1, "successful": 1, "skipped": 0, "failed": 0}
-ALL = {"query": {"match_all": {}}}
+ALL: dict[str, Any] = {"query": {"match_all": {}}}
 SORTED = {**ALL, "sort": [{"n": "asc"}]}
 BUCKETS = {"size": 0, "aggs": {"outer": {"filter": {}, "aggs": {"by": {"composite": {"sources": [{"f": {}}]}}}}}}
 
@@ -78,7 +78,9 @@ async def test_a_scroll_that_is_gone_need_not_be_cleared() -> None:
 
 async def test_a_page_that_fails_is_the_failure() -> None:
     partly = page(2, _scroll_id="s1").replace('"failed":0', '"failed":1')
-    for reply, kind in [(partly, "shard failures"), ((500, "{}"), "HTTP 500"), (page(2), "bad response")]:
+    refused = (500, "{}")
+    replies: list[tuple[Any, str]] = [(partly, "shard failures"), (refused, "HTTP 500"), (page(2), "bad response")]
+    for reply, kind in replies:
         asked = session(reply)
         with pytest.raises(RequestFailed, match=kind):
             await script("scroll-search", {"pages": 2}).run(asked)
@@ -145,7 +147,7 @@ async def test_each_page_begins_after_the_last_bucket_of_the_one_before() -> Non
     asked = session(buckets(after_key={"f": "a"}), buckets(after_key={"f": "b"}), buckets())
     assert await script("composite-agg", {"body": BUCKETS, "results-per-page": 100}).run(asked) == Verdict(3)
     composites = [body["aggs"]["outer"]["aggs"]["by"]["composite"] for body in asked.bodies]
-    sources = [{"f": {}}]
+    sources: list[Any] = [{"f": {}}]
     assert composites == [
         {"sources": sources, "size": 100},
         {"sources": sources, "size": 100, "after": {"f": "a"}},
