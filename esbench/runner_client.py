@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import aiohttp
 from elastic_transport import (
@@ -213,7 +213,7 @@ class RunnerClient(AsyncElasticsearch):
         """Open the connection, so that no request of the race has to wait for it."""
         for node in self.transport.node_pool.all():
             try:
-                await node.perform_request("HEAD", "/", request_timeout=5.0)
+                await cast(_Node, node).perform_request("HEAD", "/", request_timeout=5.0)
             except TransportError:
                 continue  # the first request says it
             return

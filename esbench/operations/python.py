@@ -66,7 +66,8 @@ class PythonRunner(OperationType):
             )
 
     def compile(self, context: TaskContext) -> Program:
-        return RunnerProgram(context, _code(context).plugins.runners.get(self.name, context.where))
+        runner = _code(context).plugins.runners.get(self.name, context.where)
+        return RunnerProgram(context, runner)  # type: ignore[return-value] # workers have a client for its turns
 
 
 class DrawnParameters(OperationType):
@@ -76,7 +77,7 @@ class DrawnParameters(OperationType):
         self.kind = kind
         self.name, self.doc, self.unit, self.admin = kind.name, kind.doc, kind.unit, kind.admin
         self.parameters = kind.parameters  # type: ignore[misc]
-        self.feature = kind.feature
+        self.feature = kind.feature  # type: ignore[misc]
 
     def check(self, params: Mapping[str, Any], where: str) -> None:
         """Each request's parameters are checked when they are drawn."""

@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -37,11 +38,10 @@ class Plugins:
 
     def new_source(self, name: str, track: Any, params: Mapping[str, Any], where: str) -> ParamSource:
         """The parameter source of that name for a task; TrackError for a name that is not registered."""
-        registered = self.param_sources.get(name, where)
+        registered: Any = self.param_sources.get(name, where)
         with importable(self.folder), own_code(self.folder, f'param-source "{name}"', where):
-            if inspect.isclass(registered):
-                return ParamSource(self, name, registered(track, dict(params)), where)
-            return ParamSource(self, name, _FunctionSource(registered, track, dict(params)), where)
+            make: Any = registered if inspect.isclass(registered) else partial(_FunctionSource, registered)
+            return ParamSource(self, name, make(track, dict(params)), where)
 
 
 class ParamSource:

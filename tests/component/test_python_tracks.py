@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import ssl
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import trustme
 from racing import Races
+from tiny_server import GREEN, serve
 
 from esbench.engine.null import NullServer
 from esbench.record import RaceRecord, TaskResult
@@ -297,19 +301,30 @@ def test_code_that_fails_ends_the_race_with_one_line(null_server: NullServerFact
     assert outcome.seconds < 10
 
 
-def test_client_options_reach_the_client_of_runners(null_server: NullServerFactory, races: Races) -> None:
+def test_client_options_reach_the_client_of_runners(races: Races, tmp_path: Path) -> None:
+    authority, ca_file = trustme.CA(), tmp_path / "ca.pem"
+    authority.cert_pem.write_to_path(str(ca_file))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
     code = """
 async def own(es, params):
-    reply = await es.info()
-    assert reply.meta.status == 200
+    assert (await es.perform_request(method="PUT", path="/_x", body={"n": 1}))["done"] is True
 def register(registry):
     registry.register_runner("own", own)
 """
     write(races, code, ONE)
-    needs_key = {"path": "/", "method": "GET", "reply": {"status": 200, "body": {"version": {"number": "8.0.0"}}}}
-    server = null_server({"rules": [needs_key]}, log=True)
-    outcome = races.run(server, '--client-options={"api_key": "a:b", "timeout": 5}')
-    assert outcome.code == 0, outcome.stderr
+    with serve({**GREEN, "PUT /_x": (200, {"done": True})}, context) as server:
+        options = {"basic_auth_user": "kim", "basic_auth_password": "s3cret", "ca_certs": str(ca_file)}
+        outcome = races.run(server.url, f"--client-options={json.dumps(options)}")
+    assert races.record().tasks[0].error_kinds == {}
+    assert races.record().tasks[0].requests == 100, outcome.stderr
+    asked = [each for each in server.asked if each.target == "/_x"]
+    assert len(asked) == 100
+    for each in asked:
+        headers = {name.lower(): value for name, value in each.headers.items()}
+        assert headers["authorization"] == "Basic a2ltOnMzY3JldA=="
+        assert (headers["content-type"], headers["accept"]) == ("application/json", "application/json")
+        assert each.body == b'{"n":1}'
 
 
 def test_a_lost_connection_of_a_runner_is_a_failed_request(null_server: NullServerFactory, races: Races) -> None:
