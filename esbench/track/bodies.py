@@ -55,7 +55,7 @@ def _content(node: Node, renderer: TrackRenderer, what: str) -> Node:
     if not isinstance(node.value, str):
         return node
     if not (renderer.files.root / node.value).is_file():
-        node.fail(f'there is no file "{node.value}" beside the track')
+        node.fail(f'there is no file "{node.value}" beside the track', renderer.files.like(node.value))
     content = parse(renderer.render(node.value))
     if not isinstance(content.value, Mapping):
         content.fail(f"{what} must be a mapping")

@@ -316,12 +316,3 @@ def test_a_track_that_cannot_be_found(tmp_path: Path, name: str | None, path: st
 def test_a_folder_given_as_a_name_hints_at_track_path(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="say --track-path="):
         find_track(str(tmp_path), None)
-
-
-def test_the_track_of_the_documentation_loads(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "tracks.md").read_text()
-    text, body = (block.partition("```")[0] for block in page.split("```yaml\n")[1:])
-    track = load(write_track(tmp_path, text, index__yml=body), documents=200, number_of_shards=3)
-    assert track.corpora[0].document_count == 200
-    assert track.indices[0].body["settings"] == {"index.number_of_shards": 3}
-    assert track.challenges[0].tasks[-1].name == "articles-of-an-author"

@@ -169,6 +169,51 @@ def test_error_in_an_index_body_names_its_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ('{"a": 1,}', "not valid JSON: nothing follows this comma (remove it)"),
+        ('{"a": {{ n | dfault(1) }}}', "the template fails: No filter named 'dfault' (did you mean \"default\"?)"),
+        ('{"a": {% if x %}1}', "the template fails: Unexpected end of template"),
+        ('{% include "bdy.json" %}', 'the template fails: there is no file "bdy.json" (did you mean "body.json"?)'),
+        ("[1]", "must be a mapping"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("key", "entry"),
+    [
+        ("indices", '{"name": "a", "body": "body.json"}'),
+        ("templates", '{"name": "a", "index-pattern": "a*", "template": "body.json"}'),
+        ("composable-templates", '{"name": "a", "index-pattern": "a*", "template": "body.json"}'),
+        ("component-templates", '{"name": "a", "template": "body.json"}'),
+    ],
+)
+def test_error_in_a_file_that_is_rendered_on_its_own_stands_at_its_line(
+    tmp_path: Path, key: str, entry: str, content: str, expected: str
+) -> None:
+    text = f'{{"{key}": [{entry}], "schedule": [{{"operation": "refresh"}}]}}'
+    first = failure(tmp_path, text, ".json", body__json=f"\n{content}").partition("\n")[0]
+    assert first.startswith("body.json:2: ")
+    assert expected in first
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"operations": [{"name": "a", "operation-type": "refresh"}], "schedule": [{\n"operation": "aa"}]}',
+        '{"schedule": [{"operation": {\n"operation-type": "bluk", "bulk-size": 1}}]}',
+        '{"schedule": [{"operation": {"operation-type": "bulk",\n"bulk-size": "many"}}]}',
+        '{"schedule": [{"operation": {"operation-type": "search", "body": {},\n"cache": "perhaps"}}]}',
+        '{"schedule": [{"operation": "refresh",\n"clients": [1]}]}',
+        '{"indices": [{"name": "a",\n"body": "bod.json"}], "schedule": [{"operation": "refresh"}]}',
+    ],
+)
+def test_what_is_wrong_within_valid_json_is_one_line_at_its_place(tmp_path: Path, text: str) -> None:
+    message = failure(tmp_path, text, ".json", body__json="{}")
+    assert message.startswith("track.json:2: ")
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
     ("text", "line", "expected"),
     [
         ("hello", 1, 'the track must be a mapping, not "hello"'),
