@@ -155,7 +155,7 @@ class TaskBuilder:
         if isinstance(node.value, str):  # it may have been meant as the name of an operation
             what, known = "operation or operation type", known | set(self.operations)
         names = ", ".join(f'"{kind}"' for kind in kinds)
-        place = node["operation-type"] if "operation-type" in node else node
+        place = node if isinstance(node.value, str) else node["operation-type"]
         place.fail(f"unknown {what}{'s' if len(kinds) > 1 else ''} {names}", did_you_mean(kinds[0], known))
 
     def _step(self, node: Node, scope: _Scope) -> Step:
