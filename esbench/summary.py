@@ -148,6 +148,9 @@ def _task_figures(task: TaskResult, label: str) -> Iterator[Figure]:
         if part.requests == task.requests and len(task.requests_by_name) == 1:
             continue  # all results are of one class: its figures are the task's
         name = f"{label}/{part.name}"
+        if part.service_time_ms is None and not part.errors:
+            yield Figure("results", name, part.requests, "")  # of documents in bulks
+            continue
         yield Figure("requests", name, part.requests, "")
         yield from _distribution("service time", name, part.service_time_ms)
         if part.requests:

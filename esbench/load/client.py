@@ -184,7 +184,11 @@ class TemplateClient(Client):
         verdict = self._exchange.judge(status, body, self.drawn)
         if verdict.error is not None:
             self._connection.drop_if_unsent()
-            self._fail(received_ns, verdict, status, body)
+            if verdict.again_after_s is None:
+                self._fail(received_ns, verdict, status, body)
+            else:
+                self.loop.recorder.tried(received_ns, self._warmup, verdict)
+                self._spawn(self._try_again(verdict.again_after_s))
             return
         if self._is_sequence and self._goes_on(received_ns):
             return
@@ -231,6 +235,13 @@ class TemplateClient(Client):
         self._pausing = False
         self.free_ns = clock_ns()
         self.loop.freed(self)
+
+    async def _try_again(self, after_s: float) -> None:
+        """Send what is left of the request; its service time goes on."""
+        await asyncio.sleep(after_s)
+        connection = self._connection
+        if not (connection.usable and connection.send(self._exchange.render(self.drawn), self._timeout_ns)):
+            await self._reconnect_and_send()
 
     async def _reconnect_and_send(self) -> None:
         try:

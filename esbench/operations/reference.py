@@ -24,7 +24,8 @@ unless they fail.
 _COMMON_HEAD = """
 ## Parameters of every type
 
-The retry parameters are honoured by administrative types; a measured request is never repeated.
+The retry parameters are honoured by administrative types; a measured request is never repeated, but
+for the refused documents of a bulk where it says so (`retries_on_429`).
 
 """
 _ASSERTIONS = """
