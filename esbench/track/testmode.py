@@ -44,7 +44,7 @@ def _shrink_task(task: Task, units: float) -> Task:
     warmup_s = _at_most(task.warmup_time_s, WARMUP_S)
     return replace(
         task,
-        warmup_iterations=_at_most(task.warmup_iterations, task.clients),
+        warmup_iterations=_at_most(task.warmup_iterations, 1 if task.requests else task.clients),
         iterations=_at_most(task.iterations, task.clients),
         requests=_at_most(task.requests, max(REQUESTS, task.clients)),
         warmup_time_s=warmup_s,

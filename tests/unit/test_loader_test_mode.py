@@ -17,6 +17,7 @@ from esbench.units import Rate
         ("clients: 2, iterations: 100, warmup-iterations: 50", "warmup_iterations", 2),
         ("clients: 8, iterations: 3", "iterations", 3),
         ("requests: 100000", "requests", 100),
+        ("requests: 100000, warmup-iterations: 50, clients: 4", "warmup_iterations", 1),
         ("requests: 100000, clients: 256", "requests", 256),
         ("time-period: 300, warmup-time-period: 60", "time_period_s", 3.0),
         ("time-period: 300, warmup-time-period: 60", "warmup_time_s", 1.0),
