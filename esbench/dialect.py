@@ -74,8 +74,9 @@ class Dialect:
     def document_path(self, index: str) -> str:
         return f"/{index}/{self.type_name}"
 
-    def bulk_path(self, index: str) -> str:
-        return f"/{index}/{self.type_name}/_bulk" if self.typed else f"/{index}/_bulk"
+    def bulk_path(self, index: str, document_type: str | None = None) -> str:
+        """A document type other than esbench's own has meaning only where there are types."""
+        return f"/{index}/{document_type or self.type_name}/_bulk" if self.typed else f"/{index}/_bulk"
 
     def index_body(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """An index body as this version takes it: a typeless mapping is wrapped in the type."""

@@ -73,11 +73,9 @@ def test_a_wrong_number_of_documents_is_one_line_with_file_and_both_numbers(
 def test_synthetic_documents_are_marked_wherever_their_figures_are(
     races: Races, null_server: NullServerFactory
 ) -> None:
-    server = null_server()
     for documents in (60, 70):
-        outcome = races.run(
-            server, "--synthetic-corpus", f"--synthetic-documents={documents}", f"--race-id=r{documents}"
-        )
+        flags = ("--synthetic-corpus", f"--synthetic-documents={documents}", f"--race-id=r{documents}")
+        outcome = races.run(null_server(), *flags)
         assert outcome.code == 0, outcome.stderr
         assert f"synthetic documents, not the track's own: orders ({documents})" in outcome.stdout
         (corpus,) = races.record(f"r{documents}").corpora
