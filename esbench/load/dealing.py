@@ -14,8 +14,8 @@ from esbench.registry import Registry
 
 RATE_PER_WORKER = 30_000
 CLIENTS_PER_WORKER = 500
-# Python code of a track costs a tenth of a millisecond and more for each request.
-PYTHON_RATE_PER_WORKER = 2_000
+# Python code of a track costs some tenths of a millisecond for each request.
+PYTHON_RATE_PER_WORKER = 1_000
 PYTHON_CLIENTS_PER_WORKER = 8
 _BYTES_OF_A_MB = 1 << 20
 
