@@ -164,8 +164,7 @@ def test_valid_track_is_said_to_be_and_missing_documents_are_a_warning(shop: Pat
     checked = esbench("validate-track", f"--track-path={shop}")
     assert (checked.returncode, checked.stderr) == (0, "")
     assert checked.stdout.splitlines() == [
-        f'warning: {shop}/track.json: corpus "orders": the document file "orders.json.bz2" is not there '
-        "(a race downloads it)",
+        f'warning: {shop}/track.json:6: the document file "orders.json.bz2" is not there (a race downloads it)',
         'track "shop" is valid (challenges: first, second)',
     ]
     (shop / "orders.json.bz2").touch()

@@ -85,8 +85,8 @@ def replaced(path: tuple[str | int, ...], value: Any) -> dict[str, Any]:
 def test_the_track_itself_is_good(tmp_path: Path) -> None:
     found = check(tmp_path, TRACK)
     assert found.problems == ()
-    assert [str(warning).partition(": ")[2] for warning in found.warnings] == [
-        'corpus "c": the document file "d.json" is not there (put it into ' + f"{tmp_path}/shop)"
+    assert [str(warning) for warning in found.warnings] == [
+        f'{tmp_path}/shop/track.json:1: the document file "d.json" is not there (put it into {tmp_path}/shop)'
     ]
 
 
@@ -113,3 +113,17 @@ def test_each_operation_type_that_nobody_knows_is_told_at_its_place(tmp_path: Pa
     track["operations"][1]["operation-type"] = "serch"
     told = [problem.what for problem in check(tmp_path, track).problems]
     assert told == ['unknown operation type "blk"', 'unknown operation type "serch"']
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"i": {"type": "sequenc"}}, 'field "i": unknown type "sequenc" (did you mean "sequence"?'),
+        ({"i": {"type": "permuted", "of": "[0-3]"}}, "there are only 4 different documents, not 5"),
+        ({"i": {"type": "range", "from": 1}}, 'field "i": "to" is missing'),
+    ],
+)
+def test_generators_that_mean_nothing_are_told(tmp_path: Path, fields: Any, expected: str) -> None:
+    found = check(tmp_path, replaced(("corpora", 1, "documents", 0, "generate", "fields"), fields))
+    (problem,) = map(str, found.problems)
+    assert problem.startswith(f"{tmp_path}/shop/track.json:1: {expected}")
