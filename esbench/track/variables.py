@@ -213,9 +213,7 @@ def _corpus_document(variable: Variable, places: Places, context: SourceContext)
 
 def _loaded(documents: PreparedDocuments, context: SourceContext) -> PreparedDocuments:
     """A file as far as the race has loaded it."""
-    return replace(
-        documents, document_count=context.next_values.get(loaded_key(documents), documents.document_count)
-    )
+    return replace(documents, document_count=context.next_values.get(loaded_key(documents), documents.document_count))
 
 
 def _index_sample(variable: Variable, places: Places, context: SourceContext) -> Source:
