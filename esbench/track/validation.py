@@ -52,7 +52,7 @@ def check_track(track: Path, context: RenderContext, operation_types: Registry[O
 
 def _documents(track: Track, root: Node) -> Iterator[tuple[Corpus, Documents, Node]]:
     """The document files and generators of a track, and where they are written."""
-    nodes = {node.get("name"): node for node in root.find("corpora") or ()}
+    nodes = {str(node.get("name")): node for node in root.find("corpora") or ()}
     for corpus in track.corpora:
         for part, node in zip(corpus.documents, nodes[corpus.name]["documents"], strict=True):
             yield corpus, part, node
