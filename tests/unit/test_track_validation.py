@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,11 @@ import pytest
 from track_files import context, write_track
 
 from esbench.operations import builtin_operations
+from esbench.track.library import find_track, list_tracks
 from esbench.track.validation import Findings, check_track
 
+RALLY_TRACKS = os.environ.get("ESBENCH_RALLY_TRACKS")
+OPERATIONS = builtin_operations()
 TRACK: dict[str, Any] = {
     "version": 2,
     "description": "x",
@@ -62,7 +66,7 @@ def check(folder: Path, track: Any) -> Findings:
     if not root.is_dir():
         write_track(folder, "", ".json")
     (root / "track.json").write_text(json.dumps(track))
-    return check_track(root / "track.json", context(), builtin_operations(), folder)
+    return check_track(root / "track.json", context(), OPERATIONS, folder)
 
 
 def places(value: Any, *path: str | int) -> Iterator[tuple[str | int, ...]]:
@@ -90,7 +94,7 @@ def test_the_track_itself_is_good(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("value", [5, "x", {}, [None], None], ids=repr)
+@pytest.mark.parametrize("value", ["x", {}, [None]], ids=repr)
 def test_whatever_stands_at_any_place_is_told_or_tolerated(tmp_path: Path, value: Any) -> None:
     for path in places(TRACK):
         check(tmp_path, replaced(path, value))
@@ -127,3 +131,20 @@ def test_generators_that_mean_nothing_are_told(tmp_path: Path, fields: Any, expe
     found = check(tmp_path, replaced(("corpora", 1, "documents", 0, "generate", "fields"), fields))
     (problem,) = map(str, found.problems)
     assert problem.startswith(f"{tmp_path}/shop/track.json:1: {expected}")
+
+
+@pytest.mark.parametrize("version", ["5.6.16", "7.5.2", "8.19.4"])
+def test_bundled_tracks_are_valid(tmp_path: Path, version: str) -> None:
+    for track in list_tracks().tracks:
+        found = check_track(find_track(track.name, None), context(version), OPERATIONS, tmp_path)
+        assert (track.name, found.problems) == (track.name, ())
+
+
+@pytest.mark.skipif(RALLY_TRACKS is None, reason="ESBENCH_RALLY_TRACKS names no folder of Rally's tracks")
+def test_rallys_tracks_are_valid(tmp_path: Path) -> None:
+    found = list_tracks(Path(str(RALLY_TRACKS)))
+    assert len(found.tracks) >= 5
+    assert found.problems == ()
+    for track in found.tracks:
+        path = find_track(track.name, None, Path(str(RALLY_TRACKS)))
+        assert (track.name, check_track(path, context("8.19.4"), OPERATIONS, tmp_path).problems) == (track.name, ())
