@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from esbench.errors import EsbenchError, TrackError, UsageError
-from esbench.track.document import parse
+from esbench.track.document import Node, parse
 from esbench.track.loader import track_name
 from esbench.track.params import refuse_unknown
 from esbench.track.rendering import RenderContext, TrackRenderer
@@ -61,10 +62,17 @@ def render(track: Path, context: RenderContext, file: str | None = None) -> Rend
 def parameters(track: Path, context: RenderContext) -> frozenset[str]:
     """The names of the track parameters that a track, its index bodies and its templates ask for."""
     renderer = TrackRenderer(track.parent, context)
-    node = parse(renderer.render(track.name))
-    for key, name in _BODIES.items():
-        for element in node.get(key) or ():
-            body = element.get(name)
-            if isinstance(body, str) and (track.parent / body).is_file():
-                renderer.render(body)
+    for body in _body_files(parse(renderer.render(track.name))):
+        if (track.parent / body).is_file():
+            renderer.render(body)
     return renderer.parameters()
+
+
+def _body_files(track: Node) -> Iterator[str]:
+    """The files that a track names as bodies; its structure may be wrong."""
+    for key, name in _BODIES.items():
+        elements = track.get(key)
+        for element in elements if isinstance(elements, list) else ():
+            body = element.get(name) if isinstance(element, dict) else None
+            if isinstance(body, str):
+                yield body

@@ -130,6 +130,14 @@ def test_text_that_is_no_json_is_printed_all_the_same_and_then_explained(tmp_pat
     assert "track.json:2: not valid JSON: nothing follows this comma" in rendered.stderr
 
 
+def test_track_of_a_wrong_structure_can_still_be_looked_at(tmp_path: Path) -> None:
+    folder = write(
+        tmp_path / "small", {"track.json": '{"indices": ["a", 5], "templates": 3, "x": {{ x | default(1) }}}'}
+    )
+    rendered = esbench("render-track", f"--track-path={folder}", "--track-params=x:7")
+    assert (rendered.returncode, json.loads(rendered.stdout)["x"]) == (0, 7)
+
+
 def test_parameter_that_the_track_does_not_have_is_refused_when_rendering(shop: Path) -> None:
     rendered = esbench("render-track", f"--track-path={shop}", "--track-params=shard:3")
     assert (rendered.returncode, rendered.stdout) == (2, "")
