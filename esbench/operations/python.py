@@ -36,6 +36,7 @@ from esbench.operations.replies import judge_bulk
 from esbench.registry import Registry
 from esbench.track.plugins import ParamSource, code_error
 from esbench.track.plugins_esrally import RallyError, RallyTaskAssertionError
+from esbench.track.plugins_sources import BulkIndexParamSource
 from esbench.units import Rate
 
 RUNNER, SOURCE = "runner", "source"
@@ -116,11 +117,13 @@ def _code(context: TaskContext) -> TrackCode:
 def _source(context: TaskContext) -> ParamSource | None:
     """The task's parameter source; None where the operation's own parameters are used."""
     params, code = context.params, _code(context)
-    name = params.get("param-source")
+    name, kind = params.get("param-source"), context.task.operation.type
+    if name is None and kind == "bulk":
+        return code.plugins.make_source(kind, BulkIndexParamSource, code.view, params, context.where)
     if name is None:
         return None
     random.seed(f"{context.seed}/{context.task.name}/{context.stripe}")  # what sources draw is repeatable
-    given = {"name": context.task.operation.name, "operation-type": context.task.operation.type, **params}
+    given = {"name": context.task.operation.name, "operation-type": kind, **params}
     return code.plugins.new_source(str(name), code.view, given, context.where)
 
 

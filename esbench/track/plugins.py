@@ -38,7 +38,10 @@ class Plugins:
 
     def new_source(self, name: str, track: Any, params: Mapping[str, Any], where: str) -> ParamSource:
         """The parameter source of that name for a task; TrackError for a name that is not registered."""
-        registered: Any = self.param_sources.get(name, where)
+        return self.make_source(name, self.param_sources.get(name, where), track, params, where)
+
+    def make_source(self, name: str, registered: Any, track: Any, params: Mapping[str, Any], where: str) -> ParamSource:
+        """A parameter source of a class or function."""
         with importable(self.folder), own_code(self.folder, f'param-source "{name}"', where):
             make: Any = registered if inspect.isclass(registered) else partial(_FunctionSource, registered)
             return ParamSource(self, name, make(track, dict(params)), where)

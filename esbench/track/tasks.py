@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from esbench.track.plugins import Plugins
 
 _QUOTED = re.compile(r'"([^"]+)"')
+_BULK_SOURCE = "file-reader"
 _OPERATION_KEYS = known_keys("operation")
 _TASK_KEYS = known_keys("task")
 _PARALLEL_DEFAULTS = (
@@ -113,6 +114,8 @@ class TaskBuilder:
     def _of_python(self, node: Node, operation: Operation) -> Operation:
         """The operation, marked where the track's own code runs it or draws its parameters; its runners win."""
         source = operation.params.get("param-source")
+        if source == _BULK_SOURCE and operation.type == "bulk":
+            source = None  # Rally's name for what a bulk sends anyway
         if source is not None:
             if self.lacks_code:
                 raise AlreadyFound
@@ -124,14 +127,18 @@ class TaskBuilder:
             if source not in (known := self.plugins.param_sources):
                 node["param-source"].fail(f'unknown param-source "{source}"', did_you_mean(str(source), known))
         if self.plugins is not None and operation.type in self.plugins.runners:
-            return replace(operation, python="runner", params=self._with_corpora(operation.params))
+            return replace(operation, python="runner", params=self._with_corpora(operation))
         return operation if source is None else replace(operation, python="source")
 
-    def _with_corpora(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _with_corpora(self, operation: Operation) -> Mapping[str, Any]:
         """The parameters of a runner whose source sends documents: of all corpora unless it names some."""
         from esbench.track.plugins_sources import BulkIndexParamSource
 
-        source = self.plugins and params.get("param-source") and self.plugins.param_sources.get(params["param-source"])
+        params, source = operation.params, None
+        if self.plugins is not None and (name := params.get("param-source")) is not None:
+            source = self.plugins.param_sources.get(name)
+        elif operation.type == "bulk":
+            source = BulkIndexParamSource
         if isinstance(source, type) and issubclass(source, BulkIndexParamSource) and not params.get("corpora"):
             return {**params, "corpora": self.corpora}
         return params

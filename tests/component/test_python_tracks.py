@@ -240,14 +240,98 @@ def test_administrative_types_take_drawn_parameters(raced: tuple[RaceRecord, Nul
     assert (result(raced, "sweep").requests, result(raced, "sweep").errors) == (1, 0)
 
 
-# What goes wrong while the clock runs
-
-
 @pytest.fixture
 def races(tmp_path: Path) -> Iterator[Races]:
     made = Races(tmp_path)
     yield made
     made.end()
+
+
+PROCESSED = """
+indices: [{name: docs}]
+corpora: [{name: made, documents: [{source-file: made.json, document-count: 100}]}]
+operations: [{name: both, operation-type: composite, param-source: both}]
+challenges:
+  - name: only
+    parameters: {size: 3}
+    schedule:
+      - {operation: {operation-type: bulk, bulk-size: 25}, clients: 2}
+      - {name: searches, operation: {operation-type: search, body: {}}, iterations: 3}
+      - {name: both, operation: both, iterations: 4, clients: 2}
+"""
+PROCESSING = """
+import os
+from esrally.track import loader
+from esrally.track.params import ParamSource
+class Maker(loader.TrackProcessor):
+    def on_after_load_track(self, track):
+        self.count = track.corpora[0].number_of_documents()
+        track.selected_challenge_or_default.parameters["size"] *= 2
+    def on_prepare_track(self, track, data_root_dir):
+        return [(self.write, {"folder": os.path.join(data_root_dir, track.corpora[0].name)})]
+    def write(self, folder):
+        os.makedirs(folder, exist_ok=True)
+        with open(os.path.join(folder, "made.json"), "w") as file:
+            file.writelines('{"n": %d}\\n' % n for n in range(self.count))
+class Both(ParamSource):
+    def params(self):
+        size = self.track.selected_challenge_or_default.parameters["size"]
+        assert size == 6, size
+        search = {"operation-type": "search", "index": "docs", "body": {"size": size}}
+        return {"requests": [{"stream": [{"name": "a", **search}]}, {"stream": [{"name": "b", **search}]}]}
+def check(track):
+    return [] if track.corpora else "nothing to index"
+def register(registry):
+    registry.register_track_processor(Maker())
+    registry.register_track_processor(loader.DefaultTrackPreparator())
+    registry.register_param_source("both", Both)
+    registry.register_validator("only", check)
+"""
+
+
+def test_processors_make_corpora_and_reach_parameter_sources(null_server: NullServerFactory, races: Races) -> None:
+    write(races, PROCESSING, PROCESSED)
+    outcome = races.run(null_server())
+    assert outcome.code == 0, outcome.stderr
+    bulk, searches, both = races.record().tasks
+    assert (bulk.units, bulk.path) == (100, "compiled")
+    assert (searches.requests, searches.errors) == (3, 0)
+    assert (both.requests, both.errors, both.path) == (8, 0, "python")
+
+
+def test_a_validator_refuses_a_race_before_it_begins(null_server: NullServerFactory, races: Races) -> None:
+    write(races, PROCESSING.replace("[] if track.corpora else", ""), PROCESSED)
+    outcome = races.run(null_server())
+    assert (outcome.code, outcome.error) == (2, 'esbench: challenge "only": nothing to index')
+
+
+OWN_BULK = """
+from esrally.driver.runner import BulkIndex
+class Mine(BulkIndex):
+    pass
+def register(registry):
+    registry.register_runner("bulk", Mine(), async_runner=True)
+"""
+
+
+def test_a_runner_in_place_of_bulk_gets_bulks(null_server: NullServerFactory, races: Races) -> None:
+    track = """
+indices: [{name: docs}]
+corpora: [{name: docs, documents: [{source-file: docs.json, document-count: 100}]}]
+schedule: [{operation: {operation-type: bulk, bulk-size: 20, detailed-results: true}, clients: 2}]
+"""
+    write(races, OWN_BULK, track)
+    outcome = races.run(
+        null_server({"rules": [{"path": "_bulk", "bulk_errors": {"share": 0.5}}]}), "--on-error=continue"
+    )
+    assert outcome.code == 0, outcome.stderr
+    (task,) = races.record().tasks
+    assert (task.requests, task.unit, task.path) == (6, "docs", "python")
+    assert 0 < task.units < 100
+    assert set(task.error_kinds) == {"bulk item 429 es_rejected_execution_exception"}
+
+
+# What goes wrong while the clock runs
 
 
 ONE = "indices: [{name: docs}]\nschedule: [{operation: {operation-type: own}, clients: 2, iterations: 50}]\n"
