@@ -103,7 +103,7 @@ class SourceFiles:
             line = text.count("\n", 0, match.start())
             yield text[done : match.start()], lines[done_line : line + 1]
             parts = self.glob(str(PurePosixPath(name).parent), match["glob"])
-            if not parts:
+            if not parts and not _is_in_comment(text, match.start()):
                 self._refuse_if_misspelt(match["glob"], PurePosixPath(name).parent, lines[line])
             for part in parts:
                 if part in (*outer, name):
@@ -144,6 +144,10 @@ class SourceFiles:
             raise TrackError(f"is not UTF-8 text (byte {error.start})", where=str(path)) from None
         self._contents[name] = content
         return text.replace("\r\n", "\n")
+
+
+def _is_in_comment(text: str, place: int) -> bool:
+    return text.rfind("{#", 0, place) > text.rfind("#}", 0, place)
 
 
 def _joined(pieces: Iterable[tuple[str, list[Location]]]) -> Iterator[Location]:

@@ -158,6 +158,7 @@ def test_first_line_of_a_yaml_error_says_how_to_mend_it(tmp_path: Path, text: st
 
 def test_parts_may_be_none_in_a_folder_that_is_there(tmp_path: Path) -> None:
     text = '{"operations": [{{ rally.collect(parts="tasks/*.json") }}], "schedule": [{"operation": "refresh"}]}'
+    text += '{# {{ rally.collect(parts="gone/*.json") }} #}'
     root = write_track(tmp_path, text, ".json", tasks_in_note__txt="")
     assert [task.name for task in load(root).challenges[0].tasks] == ["refresh"]
 
