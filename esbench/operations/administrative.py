@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
-from esbench.dialect import Feature
+from esbench.dialect import Dialect, Feature
 from esbench.errors import TrackError
 from esbench.operations.base import (
     GOOD,
@@ -22,6 +22,7 @@ from esbench.operations.base import (
     TaskContext,
     Verdict,
 )
+from esbench.operations.needs import not_supported
 from esbench.operations.programs import ScriptProgram
 from esbench.operations.replies import reason_of
 from esbench.operations.scripts import Retrying, ask
@@ -46,7 +47,7 @@ class AdministrativeType(OperationType):
         script = self.script(context)
         if self.feature is not None:
             context.dialect.require(self.feature, context.where)
-            script = _Needing(script, self.feature, context.dialect.server)
+            script = _Needing(script, self.feature, context.dialect)
         return ScriptProgram(Retrying(script, context.params), context.params)
 
 
@@ -95,20 +96,15 @@ class _Needing:
 
     script: Script
     feature: Feature
-    server: str
+    dialect: Dialect
 
     async def run(self, session: Session) -> Verdict:
         try:
             return await self.script.run(session)
         except RequestFailed as failure:
-            if "no handler found" in failure.detail or failure.kind.startswith(_UNKNOWN):
-                detail = f"this {self.server} has no {self.feature.name}: its distribution or license leaves them out"
-                raise RequestFailed("not supported", f"{detail} ({failure})") from None
+            if told := not_supported(self.feature, self.dialect, failure.kind, failure.detail):
+                raise RequestFailed(told.error or "", told.example) from None
             raise
-
-
-# how versions that take the first part of an unknown path for an index refuse it
-_UNKNOWN = ("HTTP 405", "HTTP 400 invalid_index_name_exception")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from esbench.operations.base import GOOD, ClientProgram, RequestFailed, Script, Session, TaskContext, Verdict
-from esbench.operations.programs import Request, TemplateProgram
+from esbench.operations.programs import Judge, Request, TemplateProgram
 from esbench.operations.replies import judge_plain
 from esbench.track.templates import RequestTemplate
 
@@ -116,8 +116,8 @@ class ProgramOfScripts:
 
     finite = False
 
-    def __init__(self, context: TaskContext, template: RequestTemplate) -> None:
-        self.templates = TemplateProgram(context, [Request(template, judge_plain)])
+    def __init__(self, context: TaskContext, template: RequestTemplate, judge: Judge = judge_plain) -> None:
+        self.templates = TemplateProgram(context, [Request(template, judge)])
 
     @property
     def feed_waits(self) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
+from esbench.dialect import Feature
 from esbench.errors import TrackError
 from esbench.operations.base import (
     ClientProgram,
@@ -21,12 +22,16 @@ from esbench.operations.base import (
     Verdict,
 )
 from esbench.operations.drawn import Exchanges, ProgramOfScripts
+from esbench.operations.needs import needing
 from esbench.operations.pagination import noted
 from esbench.operations.programs import ScriptProgram, common_headers
+from esbench.operations.replies import judge_plain
 from esbench.operations.scripts import ask
 from esbench.operations.search import TARGET, target
 from esbench.track.templates import RequestTemplate
 
+POINTS_IN_TIME = Feature("points in time", (7, 10), (2, 4))
+ASYNC_SEARCHES = Feature("async searches", (7, 7))
 _QUERY = Parameter("query string parameters", (dict,))
 
 
@@ -43,8 +48,8 @@ class _PartOfComposite(OperationType):
 class _NotingProgram(ProgramOfScripts):
     """One request whose reply has an id under `key`, noted under the operation's name."""
 
-    def __init__(self, context: TaskContext, template: RequestTemplate, key: str) -> None:
-        super().__init__(context, template)
+    def __init__(self, context: TaskContext, template: RequestTemplate, key: str, feature: Feature) -> None:
+        super().__init__(context, template, needing(feature, context, judge_plain))
         self._name = context.task.operation.name
         self._key = key
 
@@ -69,6 +74,7 @@ class _Noting(Exchanges):
 class OpenPointInTime(_PartOfComposite):
     name = "open-point-in-time"
     doc = "In a composite: open a point in time for those who name this request in `with-point-in-time-from`."
+    feature = POINTS_IN_TIME
     parameters = {
         **TARGET,
         "keep-alive": Parameter("how long it stays open", default="1m"),
@@ -85,12 +91,13 @@ class OpenPointInTime(_PartOfComposite):
             headers=common_headers(params),
             where=context.where,
         )
-        return _NotingProgram(context, template, "pit_id" if opensearch else "id")
+        return _NotingProgram(context, template, "pit_id" if opensearch else "id", POINTS_IN_TIME)
 
 
 class ClosePointInTime(_PartOfComposite):
     name = "close-point-in-time"
     doc = "In a composite: close a point in time."
+    feature = POINTS_IN_TIME
     parameters = {"with-point-in-time-from": Parameter("the name of its open-point-in-time", required=True)}
 
     def compile(self, context: TaskContext) -> Program:
@@ -116,6 +123,7 @@ class _Close:
 class SubmitAsyncSearch(_PartOfComposite):
     name = "submit-async-search"
     doc = "In a composite: submit an async search for those who name this request."
+    feature = ASYNC_SEARCHES
     parameters = {
         **TARGET,
         "body": Parameter("the search body, with variables", (dict, str), required=True),
@@ -132,7 +140,7 @@ class SubmitAsyncSearch(_PartOfComposite):
             body=params["body"],
             where=context.where,
         )
-        return _NotingProgram(context, template, "id")
+        return _NotingProgram(context, template, "id", ASYNC_SEARCHES)
 
 
 def _names(value: Any) -> list[str]:
@@ -142,6 +150,7 @@ def _names(value: Any) -> list[str]:
 class GetAsyncSearch(_PartOfComposite):
     name = "get-async-search"
     doc = "In a composite: get the results of async searches, which must be there; ended ones without id are left out."
+    feature = ASYNC_SEARCHES
     parameters = {
         "retrieve-results-for": Parameter("names of submit-async-search requests", (str, list), required=True),
         "request-params": _QUERY,
@@ -171,6 +180,7 @@ class _GetResults:
 class DeleteAsyncSearch(_PartOfComposite):
     name = "delete-async-search"
     doc = "In a composite: delete async searches and their results."
+    feature = ASYNC_SEARCHES
     parameters = {
         "delete-results-for": Parameter("names of submit-async-search requests", (str, list), required=True),
         "request-params": _QUERY,

@@ -8,15 +8,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from esbench.dialect import Feature
 from esbench.errors import TrackError
 from esbench.operations.base import Details, OperationType, Parameter, Program, Session, TaskContext, Verdict, flag
-from esbench.operations.drawn import DrawnProgram, QuestionTemplate, VariableScript
+from esbench.operations.drawn import DrawnProgram, QuestionTemplate, VariableScript, insist
+from esbench.operations.needs import needing
 from esbench.operations.programs import Judge, Request, TemplateProgram, common_headers
 from esbench.operations.replies import judge_plain
-from esbench.operations.scripts import ask
 from esbench.track.templates import RequestTemplate, plain
 
 _QUERY = Parameter("query string parameters, with variables", (dict,))
+ESQL = Feature("ES|QL", (8, 11))
+SQL = Feature("SQL", (6, 3), (1, 0))
 _METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH")
 
 
@@ -105,6 +108,7 @@ class FieldCaps(OperationType):
 class Esql(OperationType):
     name = "esql"
     doc = "An ES|QL query, whose results must not be partial."
+    feature = ESQL
     profile = False
     parameters = {
         "query": Parameter("the query, with variables", required=True),
@@ -134,7 +138,7 @@ class Esql(OperationType):
             where=context.where,
         )
         judge = _judge_in_detail if flag(params.get("detailed-results")) else judge_esql
-        return TemplateProgram(context, [Request(template, judge)])
+        return TemplateProgram(context, [Request(template, needing(ESQL, context, judge))])
 
 
 class EsqlProfile(Esql):
@@ -165,6 +169,7 @@ def _judge_in_detail(status: int, body: bytes, drawn: object) -> Verdict:
 
 class Sql(OperationType):
     name = "sql"
+    feature = SQL
     doc = "An SQL query and, by its cursor, its further pages; first-page and next-page have rows of their own."
     unit = "pages"
     parameters = {
@@ -193,8 +198,8 @@ class Sql(OperationType):
             body=params["body"],
             where=context.where,
         )
-        pages = params.get("pages") or 1
-        return DrawnProgram(context, template, lambda question: _SqlPages(question, pages))
+        pages, judge = params.get("pages") or 1, needing(SQL, context, judge_plain)
+        return DrawnProgram(context, template, lambda question: _SqlPages(question, pages, judge))
 
 
 def _sql_path(context: TaskContext) -> str:
@@ -206,9 +211,10 @@ def _sql_path(context: TaskContext) -> str:
 class _SqlPages(VariableScript):
     """Each page has a cursor for the next one."""
 
-    def __init__(self, template: QuestionTemplate, pages: int) -> None:
+    def __init__(self, template: QuestionTemplate, pages: int, judge: Judge) -> None:
         self._template = template
         self._pages = pages
+        self._judge = judge
 
     def draw(self) -> Any:
         return self._template.draw()
@@ -218,7 +224,8 @@ class _SqlPages(VariableScript):
         body = question.body
         for number in range(self._pages):
             with session.part("next-page" if number else "first-page"):
-                reply = await ask(session, "POST", question.target, body=body, headers=question.headers)
+                reply = await session.request("POST", question.target, body=body, headers=question.headers)
+                insist(self._judge(reply.status, reply.body, drawn))
             if number + 1 == self._pages:
                 break
             cursor = reply.json().get("cursor")

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from esbench.dialect import Feature
 from esbench.errors import TrackError
 from esbench.operations.base import Details, OperationType, Parameter, Program, TaskContext, Verdict, flag
 from esbench.operations.drawn import DrawnProgram
@@ -24,6 +25,7 @@ from esbench.operations.programs import Request, TemplateProgram, common_headers
 from esbench.operations.replies import judge_search
 from esbench.track.templates import RequestTemplate
 
+COMPOSITE_AGGREGATIONS = Feature("composite aggregations", (6, 1), (1, 0))
 _PAGES = Parameter("how many pages at most, or all", (int, str))
 _PER_PAGE = "results-per-page"
 _POINT_IN_TIME = "with-point-in-time-from"
@@ -230,6 +232,7 @@ class PaginatedSearch(_InPointInTime):
 
 class CompositeAgg(_InPointInTime):
     name = "composite-agg"
+    feature = COMPOSITE_AGGREGATIONS
     doc = "Page through the buckets of a composite aggregation; first-page and next-page have rows of their own."
     parameters = {
         **_ONE_PAGE,
@@ -248,6 +251,7 @@ class CompositeAgg(_InPointInTime):
 
     def compile(self, context: TaskContext) -> Program:
         params = context.params
+        context.dialect.require(COMPOSITE_AGGREGATIONS, context.where)
         body = _decoded_body(params, context.where)
         (path,) = composite_paths(body)
         if params.get(_PER_PAGE) is not None:

@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from compiled import HEADERS, OPENSEARCH, FakeSession, compiled, context, script, session
+from compiled import ES6, HEADERS, OPENSEARCH, FakeSession, compiled, context, script, session
 
+from esbench.dialect import Dialect
 from esbench.errors import TrackError
 from esbench.model import Variable
 from esbench.operations.base import GOOD, Concurrent, Reply, RequestBytes, RequestFailed, Session
@@ -166,9 +167,24 @@ async def test_opensearch_has_its_own_words_for_a_point_in_time() -> None:
         {"operation-type": "open-point-in-time", "name": "open", "index": "a"},
         {"operation-type": "close-point-in-time", "with-point-in-time-from": "open"},
     ]
-    await script("composite", {"requests": requests}, dialect=OPENSEARCH).run(asked)
+    await script("composite", {"requests": requests}, dialect=Dialect("opensearch", (2, 11))).run(asked)
     assert asked.asked == ["POST /a/_search/point_in_time?keep_alive=1m", "DELETE /_search/point_in_time"]
     assert asked.bodies[1] == {"pit_id": ["p1"]}
+
+
+async def test_what_the_server_has_not_is_told_in_words() -> None:
+    requests = [{"operation-type": "open-point-in-time"}]
+    for dialect, server in [(ES6, "Elasticsearch 6.8"), (OPENSEARCH, "OpenSearch 1.3")]:
+        with pytest.raises(TrackError, match=f'task "t": {server} has no points in time'):
+            compiled(context("composite", {"requests": requests}, dialect=dialect))
+    refused = '{"error":{"type":"illegal_argument_exception","reason":"no handler found for uri [/orders/_pit]"}}'
+    for reply in (refused, refused.replace("no handler found", "request body is required")):
+        with pytest.raises(RequestFailed, match=r"not supported: this Elasticsearch 8\.15 has no points in time"):
+            await script("composite", {"requests": requests}).run(session((400, reply)))
+    with pytest.raises(RequestFailed, match="HTTP 404 index_not_found"):
+        await script("composite", {"requests": requests}).run(
+            session((404, '{"error":{"type":"index_not_found","reason":"x"}}'))
+        )
 
 
 def async_searches() -> list[dict[str, Any]]:
