@@ -226,12 +226,13 @@ class BulkClientProgram:
 
     def _enter(self, verdict: Verdict, body: bytes, target: Target) -> None:
         """Tell which index has got how many documents more."""
-        if target.index is not None and not self._only_created and not target.has_own_actions:
+        if target.index is None or target.has_own_actions:
+            for index, documents in created_by_index(body).items():
+                self._acknowledge(index, documents)
+        elif self._only_created:
+            self._acknowledge(target.index, body.count(b'"result":"created"'))  # quotes within ids are escaped
+        else:
             self._acknowledge(target.index, int(verdict.units))
-            return
-        for index, documents in created_by_index(body).items():
-            own = target.has_own_actions or target.index is None
-            self._acknowledge(index if own else str(target.index), documents)
 
     def _try_again(self, verdict: Verdict, status: int, body: bytes, piece: Piece) -> Verdict:
         """The verdict of a bulk of which documents were refused for the moment: the piece keeps these."""
