@@ -21,6 +21,7 @@ from esbench.track.faults import Faults
 from esbench.track.params import refuse_unknown
 from esbench.track.plugins import Plugins, has_plugins, load_plugins, python_files
 from esbench.track.rendering import RenderContext, TrackRenderer
+from esbench.track.selection import for_serverless
 from esbench.track.source import JSON_SUFFIXES, YAML_SUFFIXES
 from esbench.track.tasks import TaskBuilder, build_variables, refuse_typos
 
@@ -79,6 +80,8 @@ def load_track(
     )
     faults.each(builder.operation, builder.operations.values())
     challenges = _challenges(node, builder)
+    if context.build_flavor == "serverless":
+        challenges = tuple(for_serverless(challenge) for challenge in challenges)
     builder.refuse_unknown_types()
     corpora = faults.each(
         lambda corpus: _corpus(corpus, indices or data_streams, faults),

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from track_files import load, write_track
+from track_files import context, load, write_track
 
 from esbench.errors import UsageError
+from esbench.operations import builtin_operations
 from esbench.track.features import features_needed
+from esbench.track.loader import load_track
 from esbench.track.selection import choose_challenge
 
 RALLY_TRACKS = os.environ.get("ESBENCH_RALLY_TRACKS")
@@ -124,3 +127,17 @@ def test_rallys_percolator_track_loads_unchanged() -> None:
 def test_rallys_search_tracks_load_unchanged(name: str, tasks: int) -> None:
     track = load(Path(str(RALLY_TRACKS)) / name, test_mode=True)
     assert len(choose_challenge(track, None).tasks) == tasks
+
+
+@pytest.mark.parametrize(("flavor", "left"), [("default", ["a", "b", "c", "d"]), ("serverless", ["b", "d"])])
+def test_tasks_that_must_not_run_on_serverless_are_left_out_there(tmp_path: Path, flavor: str, left: list[str]) -> None:
+    text = (
+        "schedule:\n"
+        "  - {name: a, operation: refresh, run-on-serverless: false}\n"
+        "  - parallel: {tasks: [{name: b, operation: refresh},"
+        " {name: c, operation: {operation-type: refresh, run-on-serverless: false}}]}\n"
+        "  - {name: d, operation: refresh, run-on-serverless: true}\n"
+    )
+    root = write_track(tmp_path, text)
+    track = load_track(root, replace(context(), build_flavor=flavor), builtin_operations())
+    assert [task.name for task in track.challenges[0].tasks] == left
