@@ -17,7 +17,7 @@ MISSING = (404, '{"error":{"type":"resource_not_found_exception","reason":"it is
 ES73 = Dialect("elasticsearch", (7, 3))
 B: dict[str, Any] = {"b": 1}
 
-REQUESTS = [
+REQUESTS: list[tuple[str, dict[str, Any], str, dict[str, Any] | None]] = [
     ("put-settings", {"body": B, "request-params": {"flat_settings": True}}, "PUT /_cluster/settings", B),
     ("put-pipeline", {"id": "my pipe", "body": B}, "PUT /_ingest/pipeline/my%20pipe", B),
     ("delete-pipeline", {"id": "p"}, "DELETE /_ingest/pipeline/p", None),
@@ -40,7 +40,7 @@ REQUESTS = [
     ("delete-ml-datafeed", {"datafeed-id": "d"}, "DELETE /_ml/datafeeds/d", None),
     ("downsample", {"source-index": "a", "target-index": "b"}, "POST /a/_downsample/b", {"fixed_interval": "1h"}),
 ]
-QUERIES = {
+QUERIES: dict[str, dict[str, Any]] = {
     "put-settings": {"flat_settings": True},
     "start-transform": {"timeout": "1m"},
     "stop-transform": {"force": False, "wait_for_completion": True, "wait_for_checkpoint": False},

@@ -131,7 +131,7 @@ async def test_a_missing_template_is_as_good_as_a_deleted_one() -> None:
 
 
 async def test_a_template_that_the_track_does_not_declare_is_deleted_alone() -> None:
-    params = {"template": "own"}
+    params: dict[str, Any] = {"template": "own"}
     assert (await asked("delete-index-template", params, templates=Templates())).asked == ["DELETE /_template/own"]
     params = {"template": "own", "delete-matching-indices": True, "index-pattern": "own-*"}
     told = await asked("delete-index-template", params, ACKNOWLEDGED, "{}", templates=Templates())

@@ -207,7 +207,7 @@ STRANGE = (
 @pytest.mark.parametrize(("kind", "params"), WAITING)
 async def test_no_reply_is_too_strange(kind: str, params: dict[str, Any], reply: str) -> None:
     told = FakeSession(session(reply).answers)
-    running = asyncio.create_task(script(kind, params).run(told))  # type: ignore[arg-type]
+    running = asyncio.create_task(script(kind, params).run(told))
     for _ in range(20):
         await asyncio.sleep(0)
     if not running.done():  # it waits for something that this server never says
