@@ -207,4 +207,4 @@ class Track:
     @property
     def targets(self) -> tuple[str, ...]:
         """The names of its indices and data streams."""
-        return tuple(target.name for target in (*self.indices, *self.data_streams))
+        return (*(index.name for index in self.indices), *(stream.name for stream in self.data_streams))
