@@ -243,8 +243,8 @@ class TaskMeasurements:
         mean = units / length_s if length_s > 0 else None
         rates = self._rates(window, inside_warmup)
         if len(rates) < _FEWEST_SECONDS:
-            return Throughput(self.unit, mean)
-        return Throughput(self.unit, mean, statistics.median(rates), min(rates), max(rates))
+            return Throughput(self._unit, mean)
+        return Throughput(self._unit, mean, statistics.median(rates), min(rates), max(rates))
 
     def _rates(self, window: Window, inside_warmup: bool) -> list[float]:
         """Units in each whole second of the window: all of them, or measured ones where the task ends by numbers."""

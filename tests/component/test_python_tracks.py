@@ -181,6 +181,7 @@ def test_a_runner_is_run_once_per_iteration_and_says_what_it_counts(raced: tuple
     ping = result(raced, "ping")
     assert (ping.requests, ping.units, ping.unit, ping.errors) == (40, 120, "pings", 0)
     assert ping.warmup.requests == 4
+    assert ping.throughput.unit == "pings"
     assert (ping.path, ping.operation_type) == ("python", "ping")
     assert ping.service_time_ms is not None
     assert ping.service_time_ms["min"] > 0.3  # three requests, one after the other
