@@ -127,9 +127,8 @@ class TrackRegistry:
         if inspect.isclass(runner):
             raise TrackError(f"{what} is a class", hint=f"register an instance: {runner.__name__}()")
         _callable(runner, what, "an async function (es, params), or an object with async __call__")
-        function = runner if inspect.isroutine(runner) else type(runner).__call__
-        wrapped = getattr(runner, "__wrapped__", None)
-        if not inspect.iscoroutinefunction(inspect.unwrap(function)) and wrapped is None:
+        calls = (inspect.unwrap(runner), inspect.unwrap(type(runner).__call__))
+        if not any(inspect.iscoroutinefunction(call) for call in calls):
             raise TrackError(f"{what} is not asynchronous", hint="write it as: async def ...(es, params)")
         _add(self._plugins.runners, name, runner)
 

@@ -120,6 +120,22 @@ def test_the_code_is_part_of_the_tracks_digest_and_its_folder_is_not_written_to(
     assert load(root).digest != before
 
 
+def test_an_asynchronous_runner_may_be_decorated_or_partial(tmp_path: Path) -> None:
+    code = """
+import functools
+async def go(depth, es, params): ...
+def logged(function):
+    @functools.wraps(function)
+    def call(*arguments):
+        return function(*arguments)
+    return call
+def register(registry):
+    registry.register_runner("partial", functools.partial(go, 3))
+    registry.register_runner("decorated", logged(functools.partial(go, 4).func))
+"""
+    assert list(plugins_in(tmp_path, code).runners) == ["decorated", "partial"]
+
+
 WRONG = {
     "raise ValueError('no file')\ndef register(registry): ...": ("track.py:1: ", "failed with ValueError: no file"),
     "def register(registry)\n": ("track.py:1: ", "expected ':'"),
