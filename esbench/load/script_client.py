@@ -53,7 +53,7 @@ class Lane(Client):
         self._turn = _Turn()
         self._reply: asyncio.Future[Reply] | None = None
         self._request: bytes | bytearray | memoryview = b""
-        self._answer: Reply | None = None
+        self.answer: Reply | None = None
         self._parts: list[_Part] = []
 
     @property
@@ -64,13 +64,13 @@ class Lane(Client):
     def take(self, turn: _Turn) -> None:
         """Begin a turn."""
         self._turn = turn
-        self._request, self._answer = b"", None
+        self._request, self.answer = b"", None
         self._parts.clear()
 
     @property
     def evidence(self) -> _Evidence:
         """The last request, and status and body of its reply, if it had one."""
-        answer = self._answer
+        answer = self.answer
         return bytes(self._request), answer.status if answer else None, answer.body if answer else b""
 
     # Session
@@ -78,10 +78,6 @@ class Lane(Client):
     @property
     def notes(self) -> dict[str, str]:
         return self._turn.notes
-
-    @property
-    def answer(self) -> Reply | None:
-        return self._answer
 
     @property
     def lanes(self) -> Sequence[Session]:
@@ -122,7 +118,7 @@ class Lane(Client):
         """The same of a request that is rendered already."""
         timeout_s = timeout_s or (self._parts[-1].timeout_s if self._parts else None)
         timeout_ns = int(timeout_s * NS) if timeout_s else self._timeout_ns
-        self._request, self._answer = request[0], None
+        self._request, self.answer = request[0], None
         self._reply = asyncio.get_running_loop().create_future()
         if self._connection.usable and self._connection.send(request, timeout_ns):
             self._began(self._connection.sent_ns)
@@ -181,7 +177,7 @@ class Lane(Client):
 
     def on_reply(self, status: int, body: bytes, received_ns: int) -> None:
         self._ended(received_ns)
-        self._answer = reply = Reply(status, body)
+        self.answer = reply = Reply(status, body)
         if self._reply is not None and not self._reply.done():
             self._reply.set_result(reply)
 

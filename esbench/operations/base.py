@@ -133,17 +133,16 @@ class Reply:
 
 
 class Session(Protocol):
-    """What a script asks with: one connection, one request at a time. `answer` is the last reply.
+    """What a script asks with: one connection, one request at a time. `answer` is the last reply to a question.
 
     `notes` is what the scripts of one turn tell one another, empty at its beginning; `lanes` are the sessions that
     can be used at the same time, this one first.
     """
 
-    @property
-    def notes(self) -> dict[str, str]: ...
+    answer: Reply | None
 
     @property
-    def answer(self) -> Reply | None: ...
+    def notes(self) -> dict[str, str]: ...
 
     @property
     def lanes(self) -> Sequence[Session]: ...

@@ -84,9 +84,11 @@ class Scroll(Pages):
         return replace(question, method="POST", target="/_search/scroll", body=body)
 
     async def end(self, session: Session) -> None:
+        last_page = session.answer
         with session.part(CLOSE):
             body = {"scroll_id": [session.notes.pop(_SCROLL)]}
             await ask(session, "DELETE", "/_search/scroll", body=body, accept=(404,))
+        session.answer = last_page
 
 
 _SCROLL = "esbench-scroll"  # a name that no operation has: what is scrolled is known to its own script only

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
-from esbench.errors import TrackError
 from esbench.operations.base import (
     ClientProgram,
     Exchange,
-    OperationType,
     Reply,
     RequestBytes,
     Script,
@@ -168,6 +166,10 @@ class _HeaderSession:
     def answer(self) -> Reply | None:
         return self.session.answer
 
+    @answer.setter
+    def answer(self, answer: Reply | None) -> None:
+        self.session.answer = answer
+
     @property
     def lanes(self) -> Sequence[Session]:
         return tuple(_HeaderSession(lane, self.headers) for lane in self.session.lanes)
@@ -201,10 +203,3 @@ def common_headers(params: Mapping[str, Any]) -> dict[str, str]:
     if opaque_id := params.get("opaque-id"):
         headers["X-Opaque-Id"] = str(opaque_id)
     return headers
-
-
-def refuse(operation: OperationType, params: Mapping[str, Any], names: Sequence[str], where: str) -> None:
-    """Refuse parameters that this version cannot honour: figures without them would be figures of something else."""
-    for name in names:
-        if params.get(name) not in (None, False):
-            raise TrackError(f'"{name}" of operation type "{operation.name}" is not supported yet', where=where)

@@ -82,6 +82,13 @@ async def test_assertions_of_a_script_look_at_its_last_reply() -> None:
     assert (await checked.run(session('{"status":"red"}'))).error == "assertion"
 
 
+async def test_assertions_of_a_scroll_look_at_its_last_page() -> None:
+    page = json.dumps({**REPLY, "_scroll_id": "s"}, separators=(",", ":"))
+    checked = asserting(script("search", {"pages": 3}), {"assertions": [assertion("hits", "==", 7)]})
+    assert isinstance(checked, Script)
+    assert await checked.run(session(page, '{"succeeded":true}')) == Verdict(1)
+
+
 def test_nothing_is_wrapped_without_assertions() -> None:
     program: ClientProgram = client("search", {})
     assert asserting(program, {}) is program
