@@ -52,6 +52,10 @@ DISTRIBUTIONS: Mapping[str, list[dict[str, Any]]] = {
 MEAN_MS = 30  # of all of them, about
 
 
+class Crowded(Exception):  # noqa: N818 - nothing is wrong with the driver
+    """This machine was too busy for the open loop's rate."""
+
+
 @dataclass(frozen=True)
 class Times:
     """What the driver knows of one request, in ns of the clock that the server reads, too."""
@@ -232,7 +236,8 @@ async def _drive(
     await closed_ended.wait()
     for loop in loops:
         loop.close()
-        assert loop.unsent == 0
+    if unsent := loops[0].unsent:
+        raise Crowded(f"{unsent} arrivals were never sent")
     return opened, closed
 
 

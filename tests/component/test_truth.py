@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from driver import NullServerFactory
-from matching import DISTRIBUTIONS, Matched, match, nearest_rank
+from matching import DISTRIBUTIONS, Crowded, Matched, match, nearest_rank
 
 from esbench.engine.null import NullServer
 
@@ -29,23 +29,30 @@ def test_durations_are_those_of_the_servers_log(server: NullServer, distribution
     differed: list[str] = []
     run_delay_ratios: list[float] = []
     for _ in range(ATTEMPTS):
-        opened, closed, run_delay_ratio = match(
-            server, DISTRIBUTIONS[distribution], rate_per_s=1_250, clients=6, seconds=3
-        )
+        try:
+            opened, closed, run_delay_ratio = match(
+                server, DISTRIBUTIONS[distribution], rate_per_s=1_250, clients=6, seconds=3
+            )
+        except Crowded as error:
+            differed.append(str(error))
+            continue
         assert set(opened.percentiles) == {99.0, 99.9}
         assert set(closed.percentiles) == {99.0}
         if opened.agrees and closed.agrees:
             return
         differed += [in_words("open", opened), in_words("closed", closed)]
         run_delay_ratios.append(run_delay_ratio)
-    if min(run_delay_ratios) > CROWDED_RATIO:
-        pytest.skip(f"the driver waited for a CPU {min(run_delay_ratios):.0%} of the time or more")
+    if min(run_delay_ratios, default=1) > CROWDED_RATIO:
+        pytest.skip(f"the driver waited for a CPU {min(run_delay_ratios, default=1):.0%} of the time or more")
     pytest.fail("\n".join(differed))
 
 
 @pytest.fixture(scope="module")
 def stalled(server: NullServer) -> tuple[Matched, Matched]:
-    opened, closed, _ = match(server, DISTRIBUTIONS["stall"], rate_per_s=1_000, clients=4, seconds=3)
+    try:
+        opened, closed, _ = match(server, DISTRIBUTIONS["stall"], rate_per_s=1_000, clients=4, seconds=3)
+    except Crowded as error:
+        pytest.skip(str(error))
     return opened, closed
 
 
