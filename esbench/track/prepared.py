@@ -52,6 +52,7 @@ class PreparedDocuments:
     def count_of_all(self) -> int:
         """The number of documents in `files`."""
         return sum(part.document_count for part in self.files)
+
     synthetic: bool = False
 
     @property
