@@ -161,7 +161,7 @@ class Worker:
         else:
             self._hello()
 
-    async def _connect(self, client: Client, hosts: Hosts, message: Prepare) -> None:
+    async def _connect(self, client: Client, hosts: Hosts, message: Prepare, where: str) -> None:
         """Connect a client to its host; where the race goes on after errors, to whatever host there is."""
         while True:
             try:
@@ -173,7 +173,7 @@ class Worker:
                     await asyncio.sleep(_RETRY_S)
                 if hosts.given_up or is_final:
                     names = ", ".join(host.label for host in hosts.all)
-                    raise ClusterError(f"cannot connect: {failure.detail}", where=names) from failure
+                    raise ClusterError(f"cannot connect: {failure.detail}", where=f"{where}, {names}") from failure
 
     # A step
 
@@ -237,7 +237,7 @@ class Worker:
                     client.draw = made.draw
             else:
                 clients.append(TemplateClient(slot, route, compiled))
-        await asyncio.gather(*(self._connect(client, hosts, message) for client in clients))
+        await asyncio.gather(*(self._connect(client, hosts, message, context.where) for client in clients))
         return TaskShare(assignment, program, clients, code)
 
     def _code_of(self, message: Prepare) -> TrackCode | None:
