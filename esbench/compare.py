@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from esbench.record import ClusterFacts, RaceRecord, TaskResult
+from esbench.record import ClusterFacts, CorpusFacts, RaceRecord, TaskResult
 from esbench.summary import HIGHER, NEITHER, Figure, Notice, figures, notices, reported_tasks, task_label
 
 # Settings of a node of our own that its cluster reports too, or that say which processes it was.
@@ -126,6 +126,11 @@ def _differences(baseline: RaceRecord, contender: RaceRecord) -> Iterator[Differ
             yield Difference(name, ours.get(name), theirs.get(name), is_label=name.startswith("tag "))
 
 
+def _corpus(corpus: CorpusFacts) -> str:
+    kind = "synthetic documents" if corpus.synthetic else "documents"
+    return f"{corpus.documents} {kind}, {corpus.digest[:12]}"
+
+
 def _facts(record: RaceRecord, tasks: Collection[str]) -> dict[str, Any]:
     """What must be equal for two races to have measured the same thing, by names that a reader knows."""
     facts: dict[str, Any] = {
@@ -134,9 +139,7 @@ def _facts(record: RaceRecord, tasks: Collection[str]) -> dict[str, Any]:
         "track digest": record.track.digest[:12],
     }
     facts |= _named("param ", record.track_params)
-    facts |= {
-        f"corpus {corpus.name}": f"{corpus.documents} documents, {corpus.digest[:12]}" for corpus in record.corpora
-    }
+    facts |= {f"corpus {corpus.name}": _corpus(corpus) for corpus in record.corpora}
     for name, cluster in record.clusters.items():
         facts |= _named("" if len(record.clusters) == 1 else f"{name}: ", _cluster_facts(cluster))
     facts |= {

@@ -44,6 +44,25 @@ class TrackError(EsbenchError):
     exit_code = 2
 
 
+class TrackCodeError(TrackError):
+    """Python code of a track raised an error; `frames` are the lines of the traceback that are the track's own."""
+
+    def __init__(self, what: str, *, where: str = "", hint: str = "", frames: str = "") -> None:
+        super().__init__(what, where=where, hint=hint)
+        self.frames = frames
+
+    def __str__(self) -> str:
+        line = super().__str__()
+        return f"{line}\n{self.frames}" if self.frames else line
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild_code_error, (self.what, self.where, self.hint, self.frames))
+
+
+def _rebuild_code_error(what: str, where: str, hint: str, frames: str) -> TrackCodeError:
+    return TrackCodeError(what, where=where, hint=hint, frames=frames)
+
+
 class CorpusError(EsbenchError):
     """A document file is missing, damaged or cannot be made."""
 

@@ -31,22 +31,54 @@ class Index:
 
 
 @dataclass(frozen=True)
+class DataStream:
+    """A data stream that the track creates; a composable template says what its indices are like."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Template:
+    """A legacy, composable or component template; `index_pattern`: the indices to delete with it, if any."""
+
+    name: str
+    body: Mapping[str, Any]
+    index_pattern: str | None = None
+    delete_matching_indices: bool = True
+
+
+@dataclass(frozen=True)
+class Templates:
+    """The templates of a track by kind."""
+
+    legacy: tuple[Template, ...] = ()
+    composable: tuple[Template, ...] = ()
+    component: tuple[Template, ...] = ()
+
+
+@dataclass(frozen=True)
 class Documents:
     """One document file of a corpus: a `source_file`, or `generate` (the generator's keys) instead of it.
 
-    `document_count` is the number of documents that the race uses, after --test-mode.
+    `document_count` is None where the track does not say it: then the file does. `sample`: in test mode, how many
+    documents of the file are enough, of as many as it has. `synthetic`: generated in place of a file.
     """
 
-    document_count: int
+    document_count: int | None
     source_file: str | None = None
     generate: Mapping[str, Any] | None = None
     base_url: str | None = None
+    source_url: str | None = None
+    sha256: str | None = None
     compressed_bytes: int | None = None
     uncompressed_bytes: int | None = None
     includes_action_and_meta_data: bool = False
     target_index: str | None = None
     target_data_stream: str | None = None
+    target_type: str | None = None
     meta: Mapping[str, Any] = field(default_factory=dict)
+    sample: int | None = None
+    synthetic: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,7 +89,8 @@ class Corpus:
 
     @property
     def document_count(self) -> int:
-        return sum(part.document_count for part in self.documents)
+        """Of the files whose number of documents the track says."""
+        return sum(part.document_count or 0 for part in self.documents)
 
 
 @dataclass(frozen=True)
@@ -70,6 +103,7 @@ class Operation:
     variables: tuple[Variable, ...] = ()
     include_in_reporting: bool | None = None  # None: as its type says
     meta: Mapping[str, Any] = field(default_factory=dict)
+    python: str = ""  # "runner" or "source": what the track's own Python part runs or draws of it
 
 
 @dataclass(frozen=True)
@@ -89,10 +123,11 @@ class Schedule:
     ramp_up_s: float = 0.0
     stages: tuple[Stage, ...] = ()
     params: Mapping[str, Any] = field(default_factory=dict)
+    custom: bool = False  # `kind` is a scheduler of the track's own
 
     @property
     def is_open(self) -> bool:
-        return self.rate is not None or bool(self.stages)
+        return self.rate is not None or bool(self.stages) or self.custom
 
 
 @dataclass(frozen=True)
@@ -143,6 +178,7 @@ class Challenge:
     description: str = ""
     default: bool = False
     meta: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[str, Any] = field(default_factory=dict)  # its `parameters`, for the track's own code
 
     @property
     def tasks(self) -> tuple[Task, ...]:
@@ -163,4 +199,12 @@ class Track:
     variables: tuple[Variable, ...] = ()
     params: Mapping[str, Any] = field(default_factory=dict)  # as given by the user
     requires: tuple[str, ...] = ()  # node features: percolator, painless, language-analyzers
+    data_streams: tuple[DataStream, ...] = ()
+    templates: Templates = field(default_factory=Templates)
+    dependencies: tuple[str, ...] = ()  # Python packages that its track.py needs, as pip names them
     meta: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The names of its indices and data streams."""
+        return (*(index.name for index in self.indices), *(stream.name for stream in self.data_streams))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from math import isinf
 
 from esbench.engine.progress import Progress
 from esbench.model import Challenge, Step
 from esbench.record import HostEvent, TaskResult
-from esbench.units import format_duration, format_number
+from esbench.units import format_bytes, format_duration, format_number
 
 
 def announcement(number: int, challenge: Challenge, step: Step) -> str:
@@ -46,13 +48,29 @@ def _milliseconds(times: Mapping[str, float], rank: str) -> str:
 
 
 class CorpusNews:
-    """Says which corpus is being made, once each."""
+    """Says which corpus is downloaded or made, and every now and then how far that is."""
 
-    def __init__(self, progress: Progress) -> None:
+    _EVERY_S = 15.0
+
+    def __init__(self, progress: Progress, clock: Callable[[], float] = time.monotonic) -> None:
         self._progress = progress
-        self._said: set[str] = set()
+        self._clock = clock
+        self._said: dict[str, float] = {}
 
-    def __call__(self, what: str, done: int, total: int) -> None:
+    def __call__(self, what: str, done: int, total: int | None) -> None:
+        """So many documents of all are done; `total` is None where a file says it only at its end."""
+        now = self._clock()
         if what not in self._said:
-            self._said.add(what)
-            self._progress.say(f"{what}: {total:,} documents")
+            self._progress.say(what if total is None else f"{what}: {total:,} documents")
+        elif now - self._said[what] < self._EVERY_S:
+            return
+        else:
+            share = "" if not total else f" ({100 * done / total:.0f} %)"
+            self._progress.say(f"      {done:,} documents{share}")
+        self._said[what] = now
+
+    def download(self, name: str, total_bytes: int) -> AbstractContextManager[Callable[[int], None]]:
+        """A bar where there is a terminal."""
+        size = f": {format_bytes(total_bytes)}" if total_bytes else ""
+        self._progress.say(f"downloading {name}{size}")
+        return self._progress.download(name, total_bytes)

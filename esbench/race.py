@@ -33,7 +33,9 @@ from esbench.load.messages import Stock, Target
 from esbench.locks import RaceLock, end_other_races, other_races
 from esbench.model import Challenge, Track
 from esbench.news import CorpusNews, announcement, host_news, news
+from esbench.operations.assertions import without_assertions
 from esbench.operations.base import OperationType
+from esbench.operations.python import operation_type
 from esbench.record import (
     ClusterFacts,
     CorpusFacts,
@@ -47,12 +49,17 @@ from esbench.record import (
 from esbench.registry import Registry
 from esbench.store import RaceFolder, RaceStore
 from esbench.telemetry import statistics
+from esbench.track import plugins_view, processing
 from esbench.track.corpus import prepare
+from esbench.track.dependencies import Libraries, libraries_folder
 from esbench.track.features import features_needed, nodes_needed
-from esbench.track.loader import load_track
+from esbench.track.loader import load_track, plugins_of, track_file
+from esbench.track.plugins import Plugins
 from esbench.track.prepared import PreparedDocuments
 from esbench.track.rendering import RenderContext
 from esbench.track.selection import choose_challenge, corpora_needed, select_tasks
+from esbench.track.supply import Origin
+from esbench.track.synthetic import synthetic_corpora
 
 
 @dataclass(frozen=True)
@@ -68,8 +75,10 @@ class RaceOptions:
     exclude_tasks: tuple[str, ...] = ()
     user_tags: Mapping[str, str] = field(default_factory=dict)
     test_mode: bool = False
+    install_dependencies: bool = False
     abort_on_error: bool = True
     max_error_ratio: float | None = None  # of each task's requests; instead of abort_on_error
+    enable_assertions: bool = False
     workers: int = 1
     seed: int = 1
     hosts: tuple[Host, ...] = ()  # none: an embedded node
@@ -81,6 +90,8 @@ class RaceOptions:
     keep_node: bool = False
     node_user: int | None = None
     kill_running_processes: bool = False
+    origin: Origin = field(default_factory=Origin)  # of document files
+    synthetic_documents: int | None = None  # of each corpus, generated in place of its files
 
 
 def run(options: RaceOptions, operations: Registry[OperationType], progress: Progress) -> RaceRecord:
@@ -100,6 +111,7 @@ def run(options: RaceOptions, operations: Registry[OperationType], progress: Pro
                 options.workers,
                 operations,
                 log=folder.logs / "worker.log",
+                libraries=libraries_folder(options.home),
                 abort_on_error=options.abort_on_error,
                 max_error_ratio=options.max_error_ratio,
                 seed=options.seed,
@@ -119,8 +131,17 @@ def run(options: RaceOptions, operations: Registry[OperationType], progress: Pro
         try:
             documents = setup.prepare_corpora(track, challenge)
             target, before = setup.start_cluster(keeper, track, documents)
+            _refuse_missing_features(target.dialect, challenge, operations)
             _count_what_is_there(setup.cluster, track, challenge, coordinator)
-            stock = Stock(track.indices, track.corpora, documents, track.variables)
+            stock = Stock(
+                track.indices,
+                track.corpora,
+                documents,
+                track.variables,
+                track.data_streams,
+                track.templates,
+                setup.view(documents, challenge),
+            )
             setup.look_up_calibration(keeper, challenge, stock)
             interrupts.call_instead(coordinator.cancel)
             for number, step in enumerate(challenge.steps):
@@ -166,6 +187,8 @@ class _SetUp:
         self._endpoint: Endpoint | None = None
         self._hosts: tuple[Host, ...] = ()
         self._nodes: tuple[NodeFacts, ...] = ()
+        self._plugins: Plugins | None = None
+        self._view: plugins_view.Track | None = None
         if options.hosts:
             self._engine = ExternalEngine(options.hosts, options.client_options)
             self._endpoint = self._engine.start()
@@ -189,9 +212,17 @@ class _SetUp:
             build_flavor=self._info.build_flavor or "default",
             now=time.time(),
         )
-        track = load_track(options.track_path, context, self._operations, test_mode=options.test_mode)
+        libraries = Libraries(libraries_folder(options.home), options.install_dependencies, self._progress.say)
+        self._plugins = plugins = plugins_of(track_file(options.track_path, "the track"), context, libraries)
+        track = load_track(options.track_path, context, self._operations, test_mode=options.test_mode, plugins=plugins)
         challenge = choose_challenge(track, options.challenge)
+        if plugins is not None:
+            track, self._view = processing.after_load(track, plugins, challenge.name)
+            processing.validate(self._view, plugins, challenge.name)
+            challenge = choose_challenge(track, options.challenge)
         challenge = select_tasks(challenge, options.include_tasks, options.exclude_tasks)
+        if not options.enable_assertions:
+            challenge = without_assertions(challenge)
         if isinstance(self._engine, EmbeddedEngine):
             self._engine.require(features_needed(track, challenge))
             if (needed := nodes_needed(track, challenge)) > options.nodes:
@@ -223,12 +254,25 @@ class _SetUp:
 
     def prepare_corpora(self, track: Track, challenge: Challenge) -> tuple[PreparedDocuments, ...]:
         """Every document file that the challenge needs, before any clock starts."""
+        if self._plugins is not None and self._view is not None:
+            root = self._options.home / "cache" / "corpora"
+            track = processing.prepare(track, self._view, self._plugins, root)
+        corpora = corpora_needed(track, challenge)
+        if self._options.synthetic_documents is not None:
+            corpora = synthetic_corpora(track, challenge, corpora, self._options.synthetic_documents)
+        news_of_corpora = CorpusNews(self._progress)
         return prepare(
-            corpora_needed(track, challenge),
+            corpora,
             cache=self._options.home / "cache" / "corpora",
             track_dir=track.path.parent,
-            progress=CorpusNews(self._progress),
+            origin=self._options.origin,
+            progress=news_of_corpora,
+            downloading=news_of_corpora.download,
         )
+
+    def view(self, documents: tuple[PreparedDocuments, ...], challenge: Challenge) -> plugins_view.Track | None:
+        """The track for its own code in the workers; None where it has none."""
+        return None if self._view is None else plugins_view.with_documents(self._view, documents, challenge.name)
 
     def start_cluster(
         self, keeper: RecordKeeper, track: Track, documents: tuple[PreparedDocuments, ...]
@@ -244,12 +288,14 @@ class _SetUp:
         keeper.record = replace(
             keeper.record,
             clusters={"default": self._cluster_facts()},
-            corpora=tuple(CorpusFacts(part.corpus, part.digest, part.document_count) for part in documents),
+            corpora=tuple(
+                CorpusFacts(part.corpus, part.digest, part.document_count, part.synthetic) for part in documents
+            ),
         )
         keeper.save()
         major, minor = (*self._info.version_tuple, 0, 0)[:2]
         target = Target(self._hosts, client_options, Dialect(self._info.distribution, (major, minor)))
-        return target, statistics.take(self._cluster, [index.name for index in track.indices])
+        return target, statistics.take(self._cluster, track.targets)
 
     def look_up_calibration(self, keeper: RecordKeeper, challenge: Challenge, stock: Stock) -> None:
         """Warn of target rates that this host's driver is not known to carry, if it was calibrated."""
@@ -266,7 +312,7 @@ class _SetUp:
 
     def finish_cluster(self, keeper: RecordKeeper, track: Track, before: statistics.Snapshot) -> None:
         """Put what the race did to the cluster into the record."""
-        names = [index.name for index in track.indices]
+        names = track.targets
         after = statistics.take(self._cluster, names)
         facts = self._cluster_facts()
         warnings = (*before.warnings, *after.warnings)
@@ -299,6 +345,7 @@ class _SetUp:
                 java_home=options.java_home,
                 keep_node=options.keep_node,
                 node_user=options.node_user,
+                offline=options.origin.offline,
             ),
             self._progress,
         )
@@ -355,17 +402,27 @@ def _objections(
 ) -> Iterator[str]:
     for task in challenge.tasks:
         if task.schedule.is_open:
-            amounts = per_request(task, operations.get(task.operation.type), stock)
+            amounts = per_request(task, operation_type(task.operation, operations), stock)
             if objection := calibration.objection(highest_rate_per_s(task, amounts)):
                 yield f"{task.name}: {objection}"
 
 
+def _refuse_missing_features(dialect: Dialect, challenge: Challenge, operations: Registry[OperationType]) -> None:
+    """Say before anything runs what this cluster cannot do."""
+    for task in challenge.tasks:
+        if feature := operation_type(task.operation, operations).feature:
+            dialect.require(feature, f'task "{task.name}"')
+
+
 def _count_what_is_there(cluster: Cluster, track: Track, challenge: Challenge, coordinator: Coordinator) -> None:
-    """An index that the race does not make anew starts with what it holds; assert-count needs to know."""
+    """What the race does not make anew starts with what it holds; assert-count needs to know."""
     types = {task.operation.type for task in challenge.tasks}
-    if "assert-count" not in types or types & {"create-index", "delete-index"}:
+    if "assert-count" not in types or types & _MAKING_ANEW:
         return
-    for index in track.indices:
-        reply = cluster.request("GET", f"/{index.name}/_count", ignore=(404,))
+    for name in track.targets:
+        reply = cluster.request("GET", f"/{name}/_count", ignore=(404,))
         if "count" in reply:
-            coordinator.count_as_acknowledged(index.name, int(reply["count"]))
+            coordinator.count_as_acknowledged(name, int(reply["count"]))
+
+
+_MAKING_ANEW = {"create-index", "delete-index", "create-data-stream", "delete-data-stream"}

@@ -194,6 +194,7 @@ class TaskResult:
     cluster: str = "default"
     tags: tuple[str, ...] = ()
     meta: Mapping[str, Any] = field(default_factory=dict)
+    path: str = "compiled"  # or "python": the track's own code ran, drew or paced its requests
 
 
 @dataclass(frozen=True)

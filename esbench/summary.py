@@ -74,6 +74,9 @@ def notices(record: RaceRecord) -> tuple[Notice, ...]:
         found.append(Notice(f"the race is not complete ({record.status}): figures are those of its finished tasks"))
     if record.test_mode:
         found.append(Notice("test mode: the race was too small and too short for its figures to mean anything"))
+    if synthetic := [f"{corpus.name} ({corpus.documents:,})" for corpus in record.corpora if corpus.synthetic]:
+        text = f"synthetic documents, not the track's own: {', '.join(synthetic)}"
+        found.append(Notice(f"{text}: the figures cannot be compared with published ones"))
     found.extend(Notice(text) for text in record.warnings)
     found.extend(_host_notices(record))
     for task in reported_tasks(record):
@@ -145,6 +148,9 @@ def _task_figures(task: TaskResult, label: str) -> Iterator[Figure]:
         if part.requests == task.requests and len(task.requests_by_name) == 1:
             continue  # all results are of one class: its figures are the task's
         name = f"{label}/{part.name}"
+        if part.service_time_ms is None and not part.errors:
+            yield Figure("results", name, part.requests, "")  # of documents in bulks
+            continue
         yield Figure("requests", name, part.requests, "")
         yield from _distribution("service time", name, part.service_time_ms)
         if part.requests:

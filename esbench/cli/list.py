@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import click
 
@@ -37,19 +38,29 @@ def races(limit: int, track: str | None, challenge: str | None, form: str) -> No
 
 
 @list_.command("tracks")
+@click.option(
+    "--track-repository",
+    "--track-path",
+    "repository",
+    type=click.Path(path_type=Path),
+    help="Those of this folder instead.",
+)
 @format_option
-def tracks(form: str) -> None:
-    """List the tracks that esbench ships; --track-path races any other."""
+def tracks(repository: Path | None, form: str) -> None:
+    """List the tracks that esbench ships, or those of a folder of tracks."""
     from esbench.report.tables import Column, Document, Table
-    from esbench.track.loader import list_tracks
+    from esbench.summary import Notice
+    from esbench.track.library import list_tracks
 
     columns = (
         Column("Track", "track"),
         Column("Description", "description"),
         Column("Challenges", "challenges"),
     )
-    rows = tuple((track.name, track.description, track.challenges) for track in list_tracks())
-    print_document(Document(Table(columns, rows)), form)
+    found = list_tracks(repository)
+    rows = tuple((track.name, track.description, track.challenges) for track in found.tracks)
+    notices = tuple(Notice(str(problem).replace("\n", " ")) for problem in found.problems)
+    print_document(Document(Table(columns, rows), notices=notices), form)
 
 
 @list_.command("distributions")

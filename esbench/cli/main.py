@@ -21,6 +21,9 @@ COMMANDS = {
     "race": LazyCommand("esbench.cli.race:race", "Race a track against a cluster and keep the record."),
     "calibrate": LazyCommand("esbench.cli.calibrate:calibrate", "Say what this host's driver can do."),
     "list": LazyCommand("esbench.cli.list:list_", "List races, tracks or distributions."),
+    "info": LazyCommand("esbench.cli.info:info", "Describe a track and its challenges."),
+    "render-track": LazyCommand("esbench.cli.render:render_track", "Print what Jinja makes of a track."),
+    "validate-track": LazyCommand("esbench.cli.validate:validate_track", "Say everything that is wrong with a track."),
     "show": LazyCommand("esbench.cli.show:show", "Show the summary of a race."),
     "compare": LazyCommand("esbench.cli.compare:compare", "Compare two races."),
 }

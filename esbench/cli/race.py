@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,14 @@ from esbench.cli.output import check_report_file, print_document, report_options
 
 CANCELLED = 130
 DEFAULT_HEAP = "512m"
+SYNTHETIC_DOCUMENTS = 100_000
+_MIRROR = "ESBENCH_CORPUS_MIRROR"
 
 
 @click.command(cls=EsbenchCommand)
 @click.option("--track", help="A track that esbench ships (esbench list tracks).")
 @click.option("--track-path", type=click.Path(path_type=Path), help="A folder or file of a track.")
+@click.option("--track-repository", type=click.Path(path_type=Path), help="The folder that --track is looked for in.")
 @click.option("--track-params", default="", metavar="PARAMS", help="k:v,k2:v2, inline JSON or a .json file.")
 @click.option("--challenge", help="The challenge to race; the track's default one otherwise.")
 @click.option("--include-tasks", default="", metavar="LIST", help="Only these: names, type:TYPE, tag:TAG.")
@@ -37,7 +41,19 @@ DEFAULT_HEAP = "512m"
 @click.option("--race-id", help="The race's id; made up otherwise.")
 @click.option("--user-tags", default="", metavar="TAGS", help="k:v,k2:v2 kept in the record.")
 @click.option("--test-mode", is_flag=True, help="Everything small and quick; the figures mean nothing.")
+@click.option("--install-dependencies", is_flag=True, help="Install the Python packages that the track asks for.")
+@click.option("--offline", is_flag=True, help="Download nothing: use the files that are there.")
+@click.option("--synthetic-corpus", is_flag=True, help="Generate documents in place of the track's document files.")
+@click.option(
+    "--synthetic-documents",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="How many of each corpus (100000; 1000 in test mode).",
+)
 @click.option("--on-error", type=click.Choice(["abort", "continue"]), help="A failed request: abort unless said so.")
+@click.option(
+    "--enable-assertions", is_flag=True, help="Check the assertions of operations; a failed one ends the race."
+)
 @click.option("--max-error-rate", metavar="RATIO", help="Race on until more of a task's requests fail: 1%, 0.01.")
 @click.option("--strict", is_flag=True, help="A failed check makes the exit status 1.")
 @click.option("--workers", type=click.IntRange(min=1), help="Load worker processes; half of the cores otherwise.")
@@ -84,11 +100,10 @@ def _options(flags: dict[str, Any]) -> Any:
     from esbench.load.coordinator import default_workers
     from esbench.race import RaceOptions
     from esbench.store import check_race_id, new_race_id
-    from esbench.track.loader import find_track
+    from esbench.track.library import find_track
+    from esbench.track.supply import Origin, check_mirror
     from esbench.units import parse_ratio, parse_size
 
-    if flags["track"] and flags["track_path"]:
-        raise UsageError("--track and --track-path exclude each other")
     if flags["include_tasks"] and flags["exclude_tasks"]:
         raise UsageError("--include-tasks and --exclude-tasks exclude each other")
     max_error_ratio = None
@@ -97,7 +112,9 @@ def _options(flags: dict[str, Any]) -> Any:
             raise UsageError("--max-error-rate races on below it, and --on-error=abort does not: give one of them")
         max_error_ratio = parse_ratio(flags["max_error_rate"], "--max-error-rate")
     _check_pipeline(flags)
-    path = find_track(flags["track"], flags["track_path"])
+    if flags["synthetic_documents"] and not flags["synthetic_corpus"]:
+        raise UsageError("--synthetic-documents is a number of documents to generate: add --synthetic-corpus")
+    path = find_track(flags["track"], flags["track_path"], flags["track_repository"])
     client_options = ClientOptions.from_mapping(parse_mapping(flags["client_options"], "--client-options"))
     hosts: tuple[Host, ...] = ()
     if flags["target_hosts"]:
@@ -112,8 +129,10 @@ def _options(flags: dict[str, Any]) -> Any:
         exclude_tasks=parse_list(flags["exclude_tasks"], "--exclude-tasks", [path.parent]),
         user_tags=parse_tags(flags["user_tags"]),
         test_mode=flags["test_mode"],
+        install_dependencies=flags["install_dependencies"],
         abort_on_error=max_error_ratio is None and flags["on_error"] != "continue",
         max_error_ratio=max_error_ratio,
+        enable_assertions=flags["enable_assertions"],
         workers=flags["workers"] or default_workers(),
         seed=flags["seed"],
         hosts=hosts,
@@ -125,7 +144,18 @@ def _options(flags: dict[str, Any]) -> Any:
         keep_node=flags["keep_node"],
         node_user=flags["node_user"],
         kill_running_processes=flags["kill_running_processes"],
+        origin=Origin(check_mirror(os.environ.get(_MIRROR, ""), _MIRROR), flags["offline"]),
+        synthetic_documents=_synthetic_documents(flags),
     )
+
+
+def _synthetic_documents(flags: dict[str, Any]) -> int | None:
+    if not flags["synthetic_corpus"]:
+        return None
+    from esbench.track.testmode import DOCUMENTS
+
+    asked: int | None = flags["synthetic_documents"]
+    return asked or (DOCUMENTS if flags["test_mode"] else SYNTHETIC_DOCUMENTS)
 
 
 def _check_pipeline(flags: dict[str, Any]) -> None:

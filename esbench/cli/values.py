@@ -56,17 +56,17 @@ def parse_list(value: str, where: str, folders: Sequence[Path] = ()) -> tuple[st
 
 def _json(text: str, where: str, folders: Sequence[Path], *, opening: str) -> Any:
     """The JSON document that `text` is or names; None when it is neither."""
-    source = where
+    source, file = where, None
     if text.endswith(".json") and not text.startswith(tuple("[{")):
-        path = _find(text, folders)
-        if path is None:
+        file = _find(text, folders)
+        if file is None:
             if ":" in text:  # a pair whose value happens to end so
                 return None
             looked = ", ".join(str(folder) for folder in (Path.cwd(), *folders))
             raise UsageError(f"there is no file {text}", where=where, hint=f"looked in {looked}")
         source = f"{where}={text}"
         try:
-            text = path.read_text()
+            text = file.read_text()
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"cannot be read: {error}", where=source) from error
     elif not text.startswith(tuple(opening)) or _IPV6.match(text):
@@ -74,9 +74,9 @@ def _json(text: str, where: str, folders: Sequence[Path], *, opening: str) -> An
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise UsageError(
-            f"is not valid JSON: {error.msg}", where=source, hint=f"line {error.lineno}, column {error.colno}"
-        ) from error
+        place = f"line {error.lineno}, column {error.colno}"
+        where = f"{source}:{error.lineno}" if file else source
+        raise UsageError(f"is not valid JSON: {error.msg}", where=where, hint=place) from error
 
 
 def _find(name: str, folders: Sequence[Path]) -> Path | None:

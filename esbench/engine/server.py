@@ -92,6 +92,7 @@ def node_settings(server: Server, node: NodePlan, nodes: tuple[NodePlan, ...], c
         "node.name": node.name,
         "path.data": str(node.data),
         "path.logs": str(node.logs),
+        "path.repo": str(nodes[0].folder / "snapshots"),  # a repository of files is one for all nodes
         "network.host": "127.0.0.1",
         "http.port": node.http_port,
         transport: node.transport_port,

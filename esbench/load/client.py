@@ -1,26 +1,23 @@
 """A simulated client: one connection, one request in flight. It sends when its loop says so and reports back.
 
-A `TemplateClient` runs compiled exchanges by callbacks, since it is the hot path; a `ScriptClient` runs a coroutine
-that decides from replies what to do next. Neither knows when requests are due, nor counts anything itself.
+A `TemplateClient` runs compiled exchanges by callbacks, since it is the hot path; what decides from replies what to do
+next is a `ScriptClient` (script_client.py). Neither knows when requests are due, nor counts anything itself.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import ssl
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Protocol
-from urllib.parse import urlencode
 
 from esbench.load.failures import Failures
 from esbench.load.hosts import CONNECT_TIMEOUT_S, Hosts
 from esbench.load.recorder import TIMEOUT, Recorder
 from esbench.load.transport import Connection, clock_ns, connect
-from esbench.operations.base import ClientProgram, Reply, RequestBytes, RequestFailed, Script, Verdict
-from esbench.track.compression import GZIP_HEADER, compressed, is_encoded
+from esbench.operations.base import ClientProgram, RequestBytes, RequestFailed, Verdict
 
 NS = 1_000_000_000
 _RECONNECT_PAUSE_S = 0.1  # doubled up to 1 s, so that a dead server is not hammered
@@ -187,7 +184,11 @@ class TemplateClient(Client):
         verdict = self._exchange.judge(status, body, self.drawn)
         if verdict.error is not None:
             self._connection.drop_if_unsent()
-            self._fail(received_ns, verdict, status, body)
+            if verdict.again_after_s is None:
+                self._fail(received_ns, verdict, status, body)
+            else:
+                self.loop.recorder.tried(received_ns, self._warmup, verdict)
+                self._spawn(self._try_again(verdict.again_after_s))
             return
         if self._is_sequence and self._goes_on(received_ns):
             return
@@ -235,6 +236,13 @@ class TemplateClient(Client):
         self.free_ns = clock_ns()
         self.loop.freed(self)
 
+    async def _try_again(self, after_s: float) -> None:
+        """Send what is left of the request; its service time goes on."""
+        await asyncio.sleep(after_s)
+        connection = self._connection
+        if not (connection.usable and connection.send(self._exchange.render(self.drawn), self._timeout_ns)):
+            await self._reconnect_and_send()
+
     async def _reconnect_and_send(self) -> None:
         try:
             await self._send_anew(lambda: self._exchange.render(self.drawn), self._timeout_ns)
@@ -247,113 +255,3 @@ class TemplateClient(Client):
             self._free()
         else:
             self._pause_s = _RECONNECT_PAUSE_S
-
-
-class ScriptClient(Client):
-    """Runs a script once per turn; it is the script's session, too. Its service time spans all its requests."""
-
-    def __init__(self, slot: int, route: Route, script: Script) -> None:
-        super().__init__(slot, route)
-        self.draw = lambda: None  # a script decides while it runs
-        self._script = script
-        self._reply: asyncio.Future[Reply] | None = None
-        self._request = b""
-        self._answer = _NO_ANSWER
-        self._warmup = False
-        self._first_sent_ns = 0
-        self._last_received_ns = 0
-
-    def begin(self, due_ns: int, warmup: bool) -> None:
-        self._spawn(self._run(due_ns, warmup))
-
-    def give_up(self, kind: str, detail: str) -> None:
-        super().give_up(kind, detail)
-        if self._task is not None:
-            self._task.cancel()
-
-    async def _run(self, due_ns: int, warmup: bool) -> None:
-        self._warmup = warmup
-        self._first_sent_ns = self._last_received_ns = 0
-        self._request, self._answer = b"", _NO_ANSWER
-        begun_ns = clock_ns()
-        try:
-            verdict = await self._script.run(self)
-        except RequestFailed as failure:
-            verdict = Verdict(0, failure.kind, failure.detail)
-        except asyncio.CancelledError:
-            verdict = Verdict(0, "cancelled", "the race was stopped")
-            self._last_received_ns = 0
-        if verdict.error is not None:
-            verdict = self._route.failures.explain(verdict, lambda: self._request, *self._answer)
-        received_ns = self._last_received_ns or clock_ns()
-        if not self._first_sent_ns:
-            self._first_sent(begun_ns)
-        self.loop.recorder.completed(due_ns, self.free_ns, self._first_sent_ns, received_ns, warmup, verdict)
-        if verdict.error is not None:
-            self.loop.failed(verdict)
-        self.free_ns = received_ns
-        self.loop.freed(self)
-
-    def _first_sent(self, sent_ns: int) -> None:
-        self._first_sent_ns = sent_ns
-        self.loop.recorder.sent(sent_ns, self._warmup)
-
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: Mapping[str, Any] | None = None,
-        body: Any = None,
-        headers: Mapping[str, str] | None = None,
-        timeout_s: float | None = None,
-    ) -> Reply:
-        """Send one request and wait for its reply, whatever its status; RequestFailed when there is none."""
-        timeout_ns = int(timeout_s * NS) if timeout_s else self._timeout_ns
-        request = (self._compose(method, path, params, body, headers or {}),)
-        self._request, self._answer = request[0], _NO_ANSWER
-        self._reply = asyncio.get_running_loop().create_future()
-        if not (self._connection.usable and self._connection.send(request, timeout_ns)):
-            if not self._first_sent_ns:
-                self._first_sent(clock_ns())
-            self._last_received_ns = 0
-            await self._send_anew(lambda: request, timeout_ns)
-        if not self._first_sent_ns:
-            self._first_sent(self._connection.sent_ns)
-        return await self._reply
-
-    def _compose(
-        self, method: str, path: str, params: Mapping[str, Any] | None, body: Any, headers: Mapping[str, str]
-    ) -> bytes:
-        query = f"?{urlencode({key: _text(value) for key, value in params.items()})}" if params else ""
-        lines = [f"{method} {path}{query} HTTP/1.1\r\n".encode(), self._route.headers]
-        lines += [f"{name}: {value}\r\n".encode("latin-1") for name, value in headers.items()]
-        data = b""
-        if body is not None:
-            data = body if isinstance(body, bytes) else json.dumps(body).encode()
-            if "content-type" not in {name.lower() for name in headers}:
-                lines.append(b"Content-Type: application/json\r\n")
-        if data and self._route.compress and not is_encoded(headers):
-            data = compressed(data)
-            lines.append(GZIP_HEADER)
-        if data or method in ("POST", "PUT"):
-            lines.append(b"Content-Length: %d\r\n" % len(data))
-        return b"".join([*lines, b"\r\n", data])
-
-    def on_reply(self, status: int, body: bytes, received_ns: int) -> None:
-        self._last_received_ns = received_ns
-        self._answer = status, body
-        if self._reply is not None and not self._reply.done():
-            self._reply.set_result(Reply(status, body))
-
-    def on_failure(self, kind: str, detail: str) -> None:
-        self._last_received_ns = clock_ns()
-        if self._reply is not None and not self._reply.done():
-            self._reply.set_exception(RequestFailed(kind, detail))
-
-
-_NO_ANSWER: tuple[int | None, bytes] = (None, b"")
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

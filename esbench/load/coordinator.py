@@ -31,6 +31,7 @@ from esbench.load.running import Observer, RunningStep
 from esbench.load.transport import clock_ns
 from esbench.model import Step
 from esbench.operations.base import Ledger, OperationType
+from esbench.operations.python import operation_type
 from esbench.record import DriverFacts, TaskResult
 from esbench.registry import Registry
 
@@ -82,6 +83,7 @@ class Coordinator:
         operations: Registry[OperationType],
         *,
         log: Path,
+        libraries: Path | None = None,
         abort_on_error: bool,
         max_error_ratio: float | None = None,
         seed: int,
@@ -91,6 +93,7 @@ class Coordinator:
         self._operations = operations
         self._count = count
         self._log = log
+        self._libraries = libraries
         self._abort_on_error = abort_on_error
         self._max_error_ratio = max_error_ratio
         self._seed = seed
@@ -109,7 +112,10 @@ class Coordinator:
                 ours, theirs = socket.socketpair()
                 with theirs:
                     process = subprocess.Popen(
-                        [sys.executable, "-m", "esbench.load.worker", str(theirs.fileno()), str(number)],
+                        [
+                            *(sys.executable, "-m", "esbench.load.worker", str(theirs.fileno()), str(number)),
+                            *([str(self._libraries)] if self._libraries else []),
+                        ],
                         pass_fds=(theirs.fileno(),),
                         stdin=subprocess.DEVNULL,
                         stdout=log,
@@ -172,7 +178,7 @@ class Coordinator:
             task.name: TaskMeasurements(
                 task,
                 number,
-                unit=(kind := self._operations.get(task.operation.type)).unit,
+                unit=(kind := operation_type(task.operation, self._operations)).unit_of(task.operation.params),
                 admin=kind.admin,
                 per_request=next(a.per_request for shares in dealt.values() for a in shares if a.task is task),
                 workers=frozenset(n for n, shares in dealt.items() if any(a.task is task for a in shares)),

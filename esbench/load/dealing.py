@@ -9,10 +9,14 @@ from esbench.load.messages import Assignment, Stock
 from esbench.load.schedule import rate_segments, rates
 from esbench.model import Step, Task
 from esbench.operations.base import OperationType
+from esbench.operations.python import operation_type
 from esbench.registry import Registry
 
 RATE_PER_WORKER = 30_000
 CLIENTS_PER_WORKER = 500
+# Python code of a track costs some tenths of a millisecond for each request.
+PYTHON_RATE_PER_WORKER = 1_000
+PYTHON_CLIENTS_PER_WORKER = 8
 _BYTES_OF_A_MB = 1 << 20
 
 
@@ -28,7 +32,7 @@ def deal(
     load = dict.fromkeys(dealt, 0)
     shares: list[tuple[int, Task, tuple[int, ...], Mapping[str, float]]] = []
     for task in step.tasks:
-        amounts = per_request(task, operations.get(task.operation.type), stock)
+        amounts = per_request(task, operation_type(task.operation, operations), stock)
         count = min(workers, workers_needed(task, amounts))
         chosen = sorted(dealt, key=lambda number: (load[number], number))[:count]
         for place, number in enumerate(chosen):
@@ -43,7 +47,7 @@ def deal(
 def per_request(task: Task, kind: OperationType, stock: Stock) -> Mapping[str, float]:
     """How much of each unit that a task's target rates may have one of its requests stands for."""
     params, where = task.operation.params, f'task "{task.name}"'
-    amounts = {kind.unit: kind.units_per_request(params), "ops": 1.0}
+    amounts = {kind.unit_of(params): kind.units_per_request(params), "ops": 1.0}
     for rate in rates(task.schedule):
         kind.check_rate(rate, params, where)
         if rate.unit == "MB":
@@ -54,13 +58,18 @@ def per_request(task: Task, kind: OperationType, stock: Stock) -> Mapping[str, f
 
 def workers_needed(task: Task, amounts: Mapping[str, float]) -> int:
     """As few workers as a task needs: splitting it costs queueing (docs/method.md)."""
-    by_clients = math.ceil(task.clients / CLIENTS_PER_WORKER)
-    by_rate = math.ceil(highest_rate_per_s(task, amounts) / RATE_PER_WORKER) if task.schedule.is_open else 1
+    is_python = bool(task.operation.python)
+    most_clients = PYTHON_CLIENTS_PER_WORKER if is_python else CLIENTS_PER_WORKER
+    most_rate = PYTHON_RATE_PER_WORKER if is_python else RATE_PER_WORKER
+    by_clients = math.ceil(task.clients / most_clients)
+    by_rate = math.ceil(highest_rate_per_s(task, amounts) / most_rate) if task.schedule.is_open else 1
     return min(task.clients, max(1, by_clients, by_rate))
 
 
 def highest_rate_per_s(task: Task, amounts: Mapping[str, float]) -> float:
     """The most requests/s that an open loop is to send at any time."""
+    if task.schedule.rate is None and not task.schedule.stages:
+        return 0.0  # a scheduler of the track's own says when
     return max(max(segment.rate_start, segment.rate_end) for segment in rate_segments(task.schedule, amounts))
 
 

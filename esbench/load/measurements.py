@@ -89,6 +89,11 @@ class TaskMeasurements:
         self.ends.setdefault(worker, TaskEnd(self.task.name, start_ns, end_ns, 0, None, None))
 
     @property
+    def _unit(self) -> str:
+        """What was counted: as the operation type says, or a runner of the track's own."""
+        return next((end.unit for end in self.ends.values() if end.unit is not None), self.unit)
+
+    @property
     def ended(self) -> bool:
         return self.workers <= self.ends.keys()
 
@@ -171,7 +176,7 @@ class TaskMeasurements:
             duration_s=self._duration_s(),
             requests=tally.requests,
             units=tally.units,
-            unit=self.unit,
+            unit=self._unit,
             errors=tally.errors.total,
             error_kinds=_error_kinds(tally.errors),
             error_rate_ratio=tally.errors.total / tally.requests if tally.requests else None,
@@ -198,6 +203,7 @@ class TaskMeasurements:
             think_time_s=task.think_time_s,
             tags=task.tags,
             meta=dict(task.meta),
+            path="python" if task.operation.python or task.schedule.custom else "compiled",
         )
 
     @property
@@ -237,8 +243,8 @@ class TaskMeasurements:
         mean = units / length_s if length_s > 0 else None
         rates = self._rates(window, inside_warmup)
         if len(rates) < _FEWEST_SECONDS:
-            return Throughput(self.unit, mean)
-        return Throughput(self.unit, mean, statistics.median(rates), min(rates), max(rates))
+            return Throughput(self._unit, mean)
+        return Throughput(self._unit, mean, statistics.median(rates), min(rates), max(rates))
 
     def _rates(self, window: Window, inside_warmup: bool) -> list[float]:
         """Units in each whole second of the window: all of them, or measured ones where the task ends by numbers."""
@@ -280,7 +286,7 @@ class TaskMeasurements:
     def _target_requests_per_s(self) -> float | None:
         """The target rate where it is constant over the window."""
         schedule = self.task.schedule
-        if schedule.rate is None or schedule.stages:
+        if schedule.rate is None or schedule.stages or schedule.custom:
             return None
         return rate_segments(schedule, self.per_request)[-1].rate_end
 

@@ -13,8 +13,9 @@ from esbench.dialect import Dialect
 from esbench.errors import EsbenchError
 from esbench.load.health import Usage
 from esbench.load.recorder import Second
-from esbench.model import Corpus, Index, Task, Variable
+from esbench.model import Corpus, DataStream, Index, Task, Templates, Variable
 from esbench.operations.base import Ledger
+from esbench.track.plugins_view import Track
 from esbench.track.prepared import PreparedDocuments
 
 ABORT_DRAIN_S = 0.5  # for requests in flight after a failure: the race is over within a second of it
@@ -55,12 +56,15 @@ class Target:
 
 @dataclass(frozen=True)
 class Stock:
-    """What the race has to work with: indices, corpora, prepared documents, variables."""
+    """What the race has to work with: what its track declares, and its documents, prepared."""
 
     indices: tuple[Index, ...]
     corpora: tuple[Corpus, ...]
     documents: tuple[PreparedDocuments, ...]
     variables: tuple[Variable, ...]
+    data_streams: tuple[DataStream, ...] = ()
+    templates: Templates = field(default_factory=Templates)
+    view: Track | None = None  # of a track with a Python part, which workers load from its folder
 
 
 @dataclass(frozen=True)
@@ -128,6 +132,7 @@ class TaskEnd:
     first_measured_sent_ns: int | None
     last_measured_received_ns: int | None
     feed_waits: int = 0
+    unit: str | None = None  # what a runner of the track's own has counted
 
 
 @dataclass(frozen=True)

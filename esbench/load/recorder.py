@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from esbench.load.histogram import Counts
-from esbench.operations.base import Evidence, Verdict
+from esbench.operations.base import Details, Evidence, Verdict
 
 NS = 1_000_000_000
 
@@ -129,6 +129,16 @@ class Second:
 TIMEOUT = "timeout"
 
 
+def _count_details(tally: Tally, details: Details) -> None:
+    """Count what became of documents, and the server's own time, each under its own name."""
+    for name, count in details.results.items():
+        tally.part(name).requests += count
+    if details.took_ms is not None:
+        took = tally.part("took")
+        took.requests += 1
+        took.service_time.add(details.took_ms * 1_000_000)
+
+
 class Recorder:
     """Counts the requests of one task in one worker. All times are ns of one monotonic clock.
 
@@ -204,11 +214,22 @@ class Recorder:
             tally.failed.add(service_ns)
             if verdict.error == TIMEOUT:
                 tally.timed_out += 1
+        if verdict.details is not None:
+            _count_details(tally, verdict.details)
         if self._is_open:
             ready_ns = due_ns if due_ns > free_ns else free_ns
             tally.client_wait.add(ready_ns - due_ns)
             tally.driver_lag.add(sent_ns - ready_ns)
             tally.schedule_lag.add(sent_ns - due_ns)
+
+    def tried(self, received_ns: int, warmup: bool, verdict: Verdict) -> None:
+        """Count what one try of a request was worth; the request itself goes on."""
+        self._turn_to(received_ns, warmup)
+        self._tally.units += verdict.units
+        if self._is_in_window:
+            self._tally.in_window_units += verdict.units
+        if verdict.details is not None:
+            _count_details(self._tally, verdict.details)
 
     def part(self, name: str, sent_ns: int, received_ns: int, warmup: bool, error: str | None = None) -> None:
         """Count one request of a sequence under its own name; `error` is the kind of its failure."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from esbench.load.client import Client
 from esbench.load.loops import ClosedLoop, Length, OpenLoop, TaskLoop
@@ -11,7 +12,7 @@ from esbench.load.recorder import Recorder
 from esbench.load.schedule import arrival_seed, arrivals, measured_period_s
 from esbench.load.transport import clock_ns
 from esbench.model import Task
-from esbench.operations.base import Program, Verdict
+from esbench.operations.base import Program, TrackCode, Verdict
 
 NS = 1_000_000_000
 
@@ -22,7 +23,10 @@ class TaskShare:
     It begins at most once: a share that ends before is one that never began.
     """
 
-    def __init__(self, assignment: Assignment, program: Program, clients: list[Client]) -> None:
+    def __init__(
+        self, assignment: Assignment, program: Program, clients: list[Client], code: TrackCode | None = None
+    ) -> None:
+        self._code = code
         self.assignment = assignment
         self.program = program
         self.clients = clients
@@ -45,7 +49,19 @@ class TaskShare:
         window = (length.warmup_end_ns, length.end_ns or 1 << 62) if length.warmup_end_ns else None
         within = tuple(sorted(round(limit * 1_000_000) for limit in task.within_ms))
         self.recorder = Recorder(start_ns, is_open=task.schedule.is_open, window_ns=window, within_ns=within)
-        if task.schedule.is_open:
+        if task.schedule.custom:
+            from esbench.load.scheduled import ScheduledLoop, make_schedulers
+
+            assert self._code is not None
+            self.loop = ScheduledLoop(
+                self.clients,
+                self.recorder,
+                length,
+                ended=ended,
+                failed=failed,
+                schedulers=make_schedulers(task, self._code, self._sources(), self.assignment.per_request),
+            )
+        elif task.schedule.is_open:
             due = arrivals(
                 task.schedule,
                 seed=arrival_seed(seed, task.name),
@@ -64,6 +80,11 @@ class TaskShare:
                 think_time_s=task.think_time_s,
                 stagger_s=task.schedule.ramp_up_s / task.clients,
             )
+
+    def _sources(self) -> dict[Client, Any]:
+        """The track's own parameter source of each client, where it has one."""
+        sources = getattr(self.program, "sources", {})
+        return {client: sources.get(client.slot) for client in self.clients}
 
     def _length(self, start_ns: int) -> Length:
         task = self.task
@@ -99,6 +120,7 @@ class TaskShare:
             self.recorder.first_measured_sent_ns,
             self.recorder.last_measured_received_ns,
             self.program.feed_waits,
+            getattr(self.program, "unit", None),
         )
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
 """A load worker: one process, one event loop, its share of the clients of each task.
 
-    python -m esbench.load.worker FD NUMBER
+    python -m esbench.load.worker FD NUMBER [LIBRARIES]
 
 FD is its end of a socket pair. It talks to the coordinator in the five messages and ends when the coordinator is gone.
 """
@@ -18,11 +18,12 @@ import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from multiprocessing.connection import Connection as Pipe
+from pathlib import Path
 from typing import Any
 
 from esbench.alarm import Alarm
 from esbench.errors import ClusterError, EsbenchError, RaceError, TrackError
-from esbench.load.client import Client, Route, ScriptClient, TemplateClient
+from esbench.load.client import Client, Route, TemplateClient
 from esbench.load.failures import Failures, sentence
 from esbench.load.health import Usage
 from esbench.load.hosts import Hosts
@@ -39,15 +40,28 @@ from esbench.load.messages import (
     Tick,
 )
 from esbench.load.schedule import measured_period_s
+from esbench.load.script_client import ScriptClient
 from esbench.load.share import TaskShare
 from esbench.load.transport import clock_ns, header_lines
 from esbench.model import Task
 from esbench.operations import builtin_operations
-from esbench.operations.base import Ledger, OperationType, RequestFailed, Script, TaskContext, Verdict
+from esbench.operations.assertions import asserting
+from esbench.operations.base import (
+    ASSERTION,
+    Ledger,
+    OperationType,
+    RequestFailed,
+    Script,
+    TaskContext,
+    TrackCode,
+    Verdict,
+)
 from esbench.operations.indices import ASSERTION_FAILED
+from esbench.operations.python import DrawnScript, RunnerTurns, operation_type
 from esbench.redaction import Redactor
 from esbench.registry import Registry
 from esbench.run_delay import run_delay_ns
+from esbench.track.plugins import Plugins, load_plugins
 from esbench.units import format_duration, parse_duration
 
 NS = 1_000_000_000
@@ -66,6 +80,7 @@ class Worker:
         self._shares: list[TaskShare] = []
         self._hosts: Hosts | None = None
         self._ledger = Ledger()
+        self._plugins: Plugins | None = None
         self._running = False
         self._alarms: set[Alarm] = set()
         self._leaving = False
@@ -197,9 +212,11 @@ class Worker:
             before=message.ledger,
             ledger=self._ledger,
             compress=target.options.http_compress,
+            code=(code := self._code_of(message)),
+            data_streams=stock.data_streams,
+            templates=stock.templates,
         )
-        kind = self._operations.get(task.operation.type)
-        program = kind.compile(context)
+        program = operation_type(task.operation, self._operations).compile(context)
         if task.is_time_based and measured_period_s(task) is None and not program.finite:
             raise TrackError("the task has a warmup, and no end", where=context.where, hint="give it a time-period")
         timeout_s = parse_duration(task.operation.params.get("request-timeout", target.options.timeout_s))
@@ -210,13 +227,28 @@ class Worker:
         for slot in assignment.slots:
             headers = header_lines(hosts.home(slot), target.options)
             route = Route(hosts, tls, headers, timeout_s, failures, target.options.http_compress)
-            compiled = program.client(slot, route.headers)
+            made = program.client(slot, route.headers)
+            if isinstance(made, RunnerTurns):
+                clients.append(_python_client(slot, route, made, target))
+                continue
+            compiled = asserting(made, task.operation.params)
             if isinstance(compiled, Script):
-                clients.append(ScriptClient(slot, route, compiled))
+                clients.append(client := ScriptClient(slot, route, compiled))
+                if isinstance(made, DrawnScript):
+                    client.draw = made.draw
             else:
                 clients.append(TemplateClient(slot, route, compiled))
         await asyncio.gather(*(self._connect(client, hosts, message, context.where) for client in clients))
-        return TaskShare(assignment, program, clients)
+        return TaskShare(assignment, program, clients, code)
+
+    def _code_of(self, message: Prepare) -> TrackCode | None:
+        """The Python part of the track, imported once in this process; None of a track without."""
+        view = message.stock.view
+        if view is None:
+            return None
+        if self._plugins is None:
+            self._plugins = load_plugins(Path(view.root))
+        return TrackCode(self._plugins, view, self._operations)
 
     def _start(self, message: RunStep) -> None:
         """Get the tasks ready to begin at their start time."""
@@ -261,10 +293,11 @@ class Worker:
         tolerated = not self._prepared.abort_on_error
         if task.ignore_response_error_level == "non-fatal" and not verdict.error_is_of_connection:
             tolerated = True
-        if tolerated and verdict.error != ASSERTION_FAILED:
+        asserted = verdict.error in (ASSERTION, ASSERTION_FAILED)
+        if tolerated and not asserted:
             return
         if self._failure is None and verdict.error != "cancelled":
-            hint = "" if verdict.error == ASSERTION_FAILED else "--on-error=continue races on and counts errors"
+            hint = "" if asserted else "--on-error=continue races on and counts errors"
             self._abort(RaceError(sentence(verdict), where=f'task "{task.name}"', hint=hint))
 
     def _abort(self, failure: EsbenchError) -> None:
@@ -358,6 +391,12 @@ class Worker:
             self._hello(None, self._failure)
 
 
+def _python_client(slot: int, route: Route, turns: RunnerTurns, target: Target) -> Client:
+    from esbench.load.python_client import PythonClient
+
+    return PythonClient(slot, route, turns, target)
+
+
 def _no_host_left(hosts: Hosts, shares: Sequence[TaskShare]) -> RaceError:
     tasks = ", ".join(f'task "{share.task.name}"' for share in shares if not share.ended)
     lost = ", ".join(f"{name} ({loss.reason})" for name, loss in hosts.lost.items())
@@ -386,6 +425,7 @@ def main() -> None:
     """Serve on an inherited socket. Ctrl-C is the coordinator's business."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     fd, number = int(sys.argv[1]), int(sys.argv[2])
+    sys.path += sys.argv[3:]  # last: what the track's own code needs replaces nothing of esbench's
     with socket.socket(fileno=fd) as sock:
         worker = Worker(number, Pipe(sock.detach()), builtin_operations())
     _event_loop_runner()(worker.run())

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
-from esbench.dialect import Dialect
+from esbench.dialect import Dialect, Feature
 from esbench.errors import TrackError, UsageError, closest, did_you_mean
-from esbench.model import Corpus, Index, Task, Variable
+from esbench.model import Corpus, DataStream, Index, Task, Templates, Variable
 from esbench.units import Rate, parse_duration
 
 if TYPE_CHECKING:
+    from esbench.registry import Registry
+    from esbench.track.plugins import Plugins
+    from esbench.track.plugins_view import Track
     from esbench.track.prepared import PreparedDocuments
 
 Body = bytes | bytearray | memoryview
@@ -33,10 +37,19 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
+class Details:
+    """What a reply tells beyond its worth: what became of so many documents, by name; the server's own time for it."""
+
+    results: Mapping[str, int] = field(default_factory=dict)
+    took_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """What a reply was worth: acknowledged `units`, and the `error` kind of a failure with the reply's own words.
 
     `label` counts good replies of different results apart (created, updated). `evidence` is the client's to add.
+    `again_after_s`: this was only a try, and what is left of the request is sent after so many seconds.
     """
 
     units: float = 1
@@ -44,6 +57,8 @@ class Verdict:
     example: str = ""
     label: str | None = None
     evidence: Evidence | None = None
+    details: Details | None = None
+    again_after_s: float | None = None
 
     @property
     def error_is_of_connection(self) -> bool:
@@ -51,6 +66,7 @@ class Verdict:
         return self.error in CONNECTION_ERRORS
 
 
+ASSERTION = "assertion"  # the kind of failure that ends a race whatever it tolerates
 CONNECTION_ERRORS = ("connection refused", "connection lost")
 GOOD = Verdict()
 
@@ -117,7 +133,30 @@ class Reply:
 
 
 class Session(Protocol):
-    """A client of administrative operations: one connection, one request at a time."""
+    """What a script asks with: one connection, one request at a time. `answer` is the last reply to a question.
+
+    `notes` is what the scripts of one turn tell one another, empty at its beginning; `lanes` are the sessions that
+    can be used at the same time, this one first.
+    """
+
+    answer: Reply | None
+
+    @property
+    def notes(self) -> dict[str, str]: ...
+
+    @property
+    def lanes(self) -> Sequence[Session]: ...
+
+    def part(self, name: str, timeout_s: float | None = None) -> AbstractContextManager[None]:
+        """Count what is asked inside as one row under `task/name`; it failed when a RequestFailed leaves it.
+
+        Each request inside times out after `timeout_s`, unless it says otherwise itself.
+        """
+        ...
+
+    async def send(self, request: RequestBytes, timeout_s: float | None = None) -> Reply:
+        """Send a rendered request and wait for its reply, whatever its status; RequestFailed when there is none."""
+        ...
 
     async def request(
         self,
@@ -136,6 +175,13 @@ class Script(Protocol):
     """An operation that decides from replies what to do next; run once per iteration."""
 
     async def run(self, session: Session) -> Verdict: ...
+
+
+@runtime_checkable
+class Concurrent(Protocol):
+    """A script that needs so many connections at the same time: the lanes of its session."""
+
+    connections: int
 
 
 class Program(Protocol):
@@ -194,6 +240,15 @@ class Ledger:
 
 
 @dataclass(frozen=True)
+class TrackCode:
+    """The Python part of a track, loaded in this process, the track as it sees it, and the operation types."""
+
+    plugins: Plugins
+    view: Track
+    operations: Registry[OperationType]
+
+
+@dataclass(frozen=True)
 class TaskContext:
     """Everything that an operation may know when it compiles for one worker.
 
@@ -216,6 +271,9 @@ class TaskContext:
     before: Ledger
     ledger: Ledger
     compress: bool = False  # request bodies, by gzip
+    code: TrackCode | None = None  # of a track with a Python part
+    data_streams: tuple[DataStream, ...] = ()
+    templates: Templates = field(default_factory=Templates)
 
     @property
     def params(self) -> Mapping[str, Any]:
@@ -226,12 +284,12 @@ class TaskContext:
         return f'task "{self.task.name}"'
 
     def default_index(self) -> str:
-        """The `index` parameter, or the track's only index."""
-        return default_index(self.params, self.indices, self.where)
+        """The `index` parameter, or the track's only index or data stream."""
+        return default_index(self.params, self.indices or self.data_streams, self.where)
 
 
-def default_index(params: Mapping[str, Any], indices: Sequence[Index], where: str) -> str:
-    """The `index` parameter, or the track's only index."""
+def default_index(params: Mapping[str, Any], indices: Sequence[Index | DataStream], where: str) -> str:
+    """The `index` parameter, or the only one of the indices."""
     if index := params.get("index"):
         return str(index)
     if len(indices) == 1:
@@ -294,7 +352,11 @@ COMMON = {
     "request-timeout": Parameter("seconds until a request counts as timed out (60)", SECONDS, duration=True),
     "headers": Parameter("further HTTP headers", (dict,)),
     "opaque-id": Parameter("the X-Opaque-Id header", (str,)),
-    "assertions": Parameter("conditions on the reply; accepted, not checked", (list,)),
+    "assertions": Parameter(
+        "`property`, `condition` (< <= == >= >) and `value` of each; with --enable-assertions, one that does not hold "
+        "for the last reply fails the race",
+        (list,),
+    ),
     "retries": Parameter("how often a failure is tried again", (int,), 0),
     "retry-until-success": Parameter("try again until it succeeds", (bool,), False),
     "retry-wait-period": Parameter("seconds between tries", SECONDS, 0.5, duration=True),
@@ -313,6 +375,7 @@ class OperationType:
     doc: str
     unit = "ops"
     admin = False  # hidden from the summary unless it failed
+    feature: ClassVar[Feature | None] = None  # what a server must be able to do for it
     parameters: ClassVar[Mapping[str, Parameter]] = {}
 
     def check(self, params: Mapping[str, Any], where: str) -> None:
@@ -328,10 +391,22 @@ class OperationType:
                     where=where,
                     hint=f'it is spelt "{name}", not "{typo}"' if typo else "",
                 )
+        if assertions := params.get("assertions"):
+            from esbench.operations.assertions import check_assertions
+
+            check_assertions(assertions, where)
+
+    def check_part(self, params: Mapping[str, Any], where: str) -> None:
+        """The same of a request of a composite."""
+        self.check(params, where)
 
     def units_per_request(self, params: Mapping[str, Any]) -> float:
         """How many units one request stands for, for target rates in the operation's own unit."""
         return 1.0
+
+    def unit_of(self, params: Mapping[str, Any]) -> str:
+        """What the operation counts with these parameters."""
+        return self.unit
 
     def check_rate(self, rate: Rate, params: Mapping[str, Any], where: str) -> None:
         """Refuse a target rate in a unit that the operation does not count (TrackError)."""
@@ -340,11 +415,11 @@ class OperationType:
                 raise TrackError(
                     f'the target rate is in bytes, and how large the requests of "{self.name}" are is not known before',
                     where=where,
-                    hint=f"say {self.unit}/s",
+                    hint=f"say {self.unit_of(params)}/s",
                 )
-        elif rate.unit not in ("ops", self.unit):
-            units = "ops/s" if self.unit == "ops" else f"{self.unit}/s, or ops/s for requests"
-            what = f"the target rate is in {rate.unit}/s, the operation counts {self.unit}"
+        elif rate.unit not in ("ops", unit := self.unit_of(params)):
+            units = "ops/s" if unit == "ops" else f"{unit}/s, or ops/s for requests"
+            what = f"the target rate is in {rate.unit}/s, the operation counts {unit}"
             raise TrackError(what, where=where, hint=f"say {units}")
 
     def has_known_bytes(self, params: Mapping[str, Any]) -> bool:

@@ -1,62 +1,91 @@
-"""Bulk indexing: each client sends its part of the corpora, slice by slice of prepared files."""
+"""The operation type bulk: its parameters, and which documents they select."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
 
 from esbench.errors import TrackError, did_you_mean
-from esbench.model import Index
-from esbench.operations.base import (
-    REFRESH,
-    Exchange,
-    Exhausted,
-    OperationType,
-    Parameter,
-    Program,
-    TaskContext,
-    Verdict,
-    default_index,
-)
-from esbench.operations.programs import common_headers, refuse
-from esbench.operations.replies import judge_bulk
-from esbench.track.compression import GZIP_HEADER, compressed, is_encoded
+from esbench.model import DataStream, Index
+from esbench.operations.base import REFRESH, OperationType, Parameter, Program, TaskContext, default_index
 from esbench.track.templates import plain
-from esbench.track.variables import loaded_key
 
 if TYPE_CHECKING:
-    from esbench.track.bulk_source import BulkSource
     from esbench.track.prepared import PreparedDocuments
+
+Indices = Sequence[Index | DataStream]
+_NUMBER = (int, float, str)
 
 
 class Bulk(OperationType):
     name = "bulk"
-    doc = "Index the documents of corpora in bulks; ends when they are exhausted."
+    doc = "Index the documents of corpora in bulks; ends when they are exhausted, unless it is looped."
     unit = "docs"
     parameters = {
         "bulk-size": Parameter("documents per request", (int, str), required=True),
-        "batch-size": Parameter("documents read ahead; accepted, without effect", (int, str)),
-        "ingest-percentage": Parameter("share of the documents to index", (int, float, str), 100),
+        "batch-size": Parameter("a multiple of bulk-size; accepted, without effect", (int, str)),
+        "ingest-percentage": Parameter("share of each file's documents to index, from its beginning", _NUMBER, 100),
+        "ingest-doc-count": Parameter("how many documents to index, of each file in proportion", (int, str)),
+        "looped": Parameter("begin again at the end of the corpora; the task needs a length", (bool,), False),
         "corpora": Parameter("names of corpora; all by default", (str, list)),
         "indices": Parameter("only documents for these indices", (str, list)),
+        "data-streams": Parameter("only documents for these data streams", (str, list)),
         "index": Parameter("the index, where the corpus names none; the track's only one by default"),
+        "conflicts": Parameter(
+            "documents get ids, new ones in this order, and some come again; the server makes them by default",
+            choices=("sequential", "random"),
+        ),
+        "conflict-probability": Parameter("percent of the documents whose id comes again", _NUMBER, 25),
+        "on-conflict": Parameter(
+            "whether a document whose id comes again is indexed or a partial update",
+            default="index",
+            choices=("index", "update"),
+        ),
+        "recency": Parameter("0 to 1: how much the ids that come again are the latest ones", _NUMBER, 0),
         "pipeline": Parameter("an ingest pipeline"),
         "refresh": REFRESH,
         "timeout": Parameter("how long the server waits for shards"),
+        "detailed-results": Parameter(
+            "count what became of the documents (created, updated ...), and show the server's own times (took)",
+            (bool,),
+            False,
+        ),
+        "retries_on_429": Parameter(
+            "how often the documents that were refused for the moment are sent again, within the same request, "
+            "retry-wait-period apart; they are counted as retried",
+            (int, str),
+            0,
+        ),
+        "request-params": Parameter("further query string parameters, the same in each request", (dict,)),
     }
 
     def check(self, params: Mapping[str, Any], where: str) -> None:
         super().check(params, where)
-        bulk_size = _number(params["bulk-size"])
-        if bulk_size is None or bulk_size < 1 or bulk_size != int(bulk_size):
-            raise TrackError(f'"bulk-size" must be a whole number above zero, not {params["bulk-size"]!r}', where=where)
+        bulk_size = _whole(params, "bulk-size", where)
+        if params.get("batch-size") is not None and _whole(params, "batch-size", where) % bulk_size:
+            raise TrackError(
+                f'"batch-size" must be a multiple of "bulk-size" ({bulk_size}), not {params["batch-size"]!r}',
+                where=where,
+            )
         share = _number(_share_percent(params))
         if share is None or not 0 < share <= 100:
             raise TrackError(
                 f'"ingest-percentage" must be above 0 and at most 100, not {params["ingest-percentage"]!r}', where=where
             )
+        if params.get("ingest-doc-count") is not None:
+            _whole(params, "ingest-doc-count", where)
+            if share != 100:
+                what = 'the operation has both "ingest-doc-count" and "ingest-percentage"'
+                raise TrackError(what, where=where, hint="keep one of them")
+        retries = _number(params.get("retries_on_429") or 0)
+        if retries is None or retries < 0 or retries != int(retries):
+            raise TrackError(f'"retries_on_429" must be a whole number, not {params["retries_on_429"]!r}', where=where)
+        _check_conflicts(params, where)
+        for name, value in query_of(params).items():
+            if "$[[" in value:
+                raise TrackError(f'"{name}" of a bulk cannot hold a variable: {value}', where=where)
 
     def units_per_request(self, params: Mapping[str, Any]) -> float:
         return float(params["bulk-size"])
@@ -69,144 +98,85 @@ class Bulk(OperationType):
     ) -> float:
         from esbench.track.prepared import DocumentFile
 
-        selected = _selected(params, documents, indices, where)
-        counts = [_sent_of(part, params) for part in selected]
+        selected = select(params, documents, indices, where)
+        counts = counts_to_send(selected, params)
         size_bytes = sum(DocumentFile(part).offset(count) for part, count in zip(selected, counts, strict=True))
-        return size_bytes / sum(counts) * self.units_per_request(params)
+        id_bytes = len('"_id":"0123456789"') if params.get("conflicts") else 0
+        return (size_bytes / sum(counts) + id_bytes) * self.units_per_request(params)
 
     def compile(self, context: TaskContext) -> Program:
-        refuse(
-            self,
-            context.params,
-            ("conflicts", "detailed-results", "looped", "data-streams", "retries_on_429"),
-            context.where,
-        )
+        from esbench.operations.bulk_program import BulkProgram
+
         return BulkProgram(context)
 
 
-class BulkProgram:
-    """Each client sends its own part of every corpus, slice by slice of the prepared file."""
-
-    finite = True
-    feed_waits = 0
-
-    def __init__(self, context: TaskContext) -> None:
-        self._context = context
-        self._bulk_size = int(float(context.params["bulk-size"]))
-        self._documents = _selected(context.params, context.documents, context.indices, context.where)
-        self._acknowledged: dict[str, int] = {}
-        self._begun = False
-
-    def client(self, slot: int, headers: bytes) -> BulkClientProgram:
-        from esbench.track.bulk_source import BulkSource, partition
-
-        sources: list[tuple[str, BulkSource]] = []
-        clients = self._context.task.clients
-        for documents in self._documents:
-            first, last = partition(_sent_of(documents, self._context.params), clients, slot)
-            if last > first:
-                context = self._context
-                index = _index_of(documents, context.params, context.indices, context.where)
-                sources.append((index, BulkSource(documents, first, last, self._bulk_size)))
-        if sources:
-            start = slot % len(sources)  # clients begin at different corpora
-            sources = sources[start:] + sources[:start]
-        indices = {index for index, _ in sources}
-        return BulkClientProgram(self._context, indices, self._slices(sources), headers, self._acknowledge)
-
-    def _slices(self, sources: Sequence[tuple[str, BulkSource]]) -> Iterator[tuple[str, memoryview, int]]:
-        self._begun = True
-        for index, source in sources:
-            for body, documents in source:
-                yield index, body, documents
-
-    def _acknowledge(self, index: str, documents: int) -> None:
-        self._acknowledged[index] = self._acknowledged.get(index, 0) + documents
-
-    def close(self) -> None:
-        for index, documents in self._acknowledged.items():
-            self._context.ledger.acknowledge(index, documents)
-        if self._begun:
-            for part in self._documents:
-                self._context.ledger.next_values[loaded_key(part.corpus)] = _sent_of(part, self._context.params)
+def _check_conflicts(params: Mapping[str, Any], where: str) -> None:
+    for name, most in (("conflict-probability", 100), ("recency", 1)):
+        if params.get(name) is not None:
+            number = _number(params[name])
+            if number is None or not 0 <= number <= most:
+                raise TrackError(f'"{name}" must be a number from 0 to {most}, not {params[name]!r}', where=where)
+    if params.get("conflicts") and params.get("data-streams"):
+        what = "the documents of a data stream cannot have conflicts"
+        raise TrackError(what, where=where, hint="its documents are created, never indexed again")
 
 
-class BulkClientProgram:
-    """The bulks of one client, corpus after corpus."""
-
-    def __init__(
-        self,
-        context: TaskContext,
-        indices: Iterable[str],
-        slices: Iterator[tuple[str, memoryview, int]],
-        headers: bytes,
-        acknowledge: Callable[[str, int], None],
-    ) -> None:
-        self._acknowledge = acknowledge
-        self._compress = context.compress and not is_encoded(common_headers(context.params))
-        self._heads = {index: self._head(context, index, headers) for index in indices}
-        self._slices = slices
-        self.exchanges = (Exchange("", self._render, self._judge),)
-
-    def _head(self, context: TaskContext, index: str, headers: bytes) -> bytes:
-        params = context.params
-        query = {key: plain(params[key]) for key in ("pipeline", "refresh", "timeout") if params.get(key) is not None}
-        path = context.dialect.bulk_path(index) + (f"?{urlencode(query)}" if query else "")
-        own = "".join(f"{name}: {value}\r\n" for name, value in common_headers(params).items())
-        return (
-            f"POST {path} HTTP/1.1\r\n".encode()
-            + headers
-            + own.encode("latin-1")
-            + (GZIP_HEADER if self._compress else b"")
-            + b"Content-Type: application/x-ndjson\r\nContent-Length: "
-        )
-
-    def draw(self) -> tuple[str, bytes | memoryview, int]:
-        piece = next(self._slices, None)
-        if piece is None:
-            raise Exhausted
-        if self._compress:
-            index, body, documents = piece
-            return index, compressed(body), documents
-        return piece
-
-    def _render(self, piece: tuple[str, bytes | memoryview, int]) -> Sequence[bytes | memoryview]:
-        index, body, _ = piece
-        return (b"%b%d\r\n\r\n" % (self._heads[index], len(body)), body)
-
-    def _judge(self, status: int, body: bytes, piece: tuple[str, bytes | memoryview, int]) -> Verdict:
-        verdict = judge_bulk(status, body, piece[2])
-        self._acknowledge(piece[0], int(verdict.units))
-        return verdict
+def query_of(params: Mapping[str, Any]) -> dict[str, str]:
+    """The query string of a bulk's requests."""
+    own = {name: params[name] for name in ("pipeline", "refresh", "timeout") if params.get(name) is not None}
+    return {str(name): plain(value) for name, value in {**(params.get("request-params") or {}), **own}.items()}
 
 
-def _selected(
-    params: Mapping[str, Any], documents: Sequence[PreparedDocuments], indices: Sequence[Index], where: str
+def select(
+    params: Mapping[str, Any], documents: Sequence[PreparedDocuments], indices: Indices, where: str
 ) -> list[PreparedDocuments]:
-    """The document files that a bulk sends, by its `corpora` and `indices`."""
-    wanted = _names(params.get("corpora"))
+    """The document files that a bulk sends, by its `corpora`, `indices` and `data-streams`."""
+    wanted, into, streams = (_names(params.get(name)) for name in ("corpora", "indices", "data-streams"))
     known = {part.corpus for part in documents}
     for name in wanted:
         if name not in known:
             raise TrackError(f'unknown corpus "{name}"', where=where, hint=did_you_mean(name, known))
-    into = _names(params.get("indices"))
+    if not documents:
+        raise TrackError("there are no documents to index", where=where, hint="the track needs a corpus")
+    found = [part for part in documents if not wanted or part.corpus in wanted]
     selected = [
         part
-        for part in documents
-        if (not wanted or part.corpus in wanted) and (not into or _index_of(part, params, indices, where) in into)
+        for part in found
+        if (not streams or part.target_data_stream in streams)
+        and (not into or (not part.target_data_stream and index_of(part, params, indices, where) in into))
     ]
     if not selected:
-        raise TrackError("there are no documents to index", where=where, hint="the track needs a corpus")
+        known = {name for part in found for name in (part.target_index, part.target_data_stream) if name}
+        names = [*into, *streams]
+        raise TrackError(
+            f"no document of the corpora is for {', '.join(names)}", where=where, hint=did_you_mean(names[0], known)
+        )
     return selected
 
 
-def _index_of(part: PreparedDocuments, params: Mapping[str, Any], indices: Sequence[Index], where: str) -> str:
-    return part.target_index or part.target_data_stream or default_index(params, indices, where)
+def index_of(part: PreparedDocuments, params: Mapping[str, Any], indices: Indices, where: str) -> str | None:
+    """The index or data stream that a file's documents go to; None where only their action lines say it."""
+    if target := part.target_index or part.target_data_stream:
+        return target
+    if part.has_own_actions and params.get("index") is None:
+        return None
+    return default_index(params, indices, where)
 
 
-def _sent_of(part: PreparedDocuments, params: Mapping[str, Any]) -> int:
-    """How many documents of a file are sent: the first ones, so that readers know which there are."""
-    return math.ceil(part.document_count * float(_share_percent(params)) / 100)
+def counts_to_send(documents: Sequence[PreparedDocuments], params: Mapping[str, Any]) -> list[int]:
+    """How many documents of each file are sent: the first ones, so that readers know which there are."""
+    counts = [part.document_count for part in documents]
+    if params.get("ingest-doc-count") is None:
+        return [math.ceil(count * float(_share_percent(params)) / 100) for count in counts]
+    total = sum(counts)
+    wanted = min(total, int(float(params["ingest-doc-count"])))
+    ends = [round(wanted * upto / total) for upto in accumulate(counts)]
+    return [end - start for start, end in pairwise([0, *ends])]
+
+
+def retries_of(params: Mapping[str, Any]) -> int:
+    """How often what was refused with status 429 is sent again."""
+    return int(float(params.get("retries_on_429") or 0))
 
 
 def _names(value: Any) -> list[str]:
@@ -221,6 +191,14 @@ def _number(value: Any) -> float | None:
     except (TypeError, ValueError):
         return None
     return number if math.isfinite(number) else None
+
+
+def _whole(params: Mapping[str, Any], name: str, where: str) -> int:
+    """A whole number above zero, which may be text."""
+    number = _number(params[name])
+    if number is None or number < 1 or number != int(number):
+        raise TrackError(f'"{name}" must be a whole number above zero, not {params[name]!r}', where=where)
+    return int(number)
 
 
 def _share_percent(params: Mapping[str, Any]) -> Any:

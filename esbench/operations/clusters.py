@@ -1,23 +1,34 @@
-"""Operations on the cluster as a whole: its health."""
+"""Operations on the cluster as a whole: its health, its nodes' statistics, and leaving it alone for a while."""
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from esbench.operations.administrative import (
+    QUERY,
+    AdministrativeType,
+    Call,
+    RequestType,
+    query_of,
+    seconds,
+    segment,
+)
 from esbench.operations.base import (
-    OperationType,
+    GOOD,
+    SECONDS,
     Parameter,
-    Program,
     RequestFailed,
+    Script,
     Session,
     TaskContext,
     Verdict,
     flag,
 )
-from esbench.operations.programs import ScriptProgram
-from esbench.operations.scripts import Retrying, ask
+from esbench.operations.scripts import ask
 
 _STATUSES = ("red", "yellow", "green")
 _AT_WORK = (
@@ -31,20 +42,18 @@ _PATIENCE_S = 20.0  # so long may a cluster do nothing about shards that it has 
 UNHEALTHY = "cluster not healthy"
 
 
-class ClusterHealth(OperationType):
+class ClusterHealth(AdministrativeType):
     name = "cluster-health"
     doc = "Wait until the cluster is as healthy as the request asks."
-    admin = True
     parameters = {
-        "index": Parameter("only these indices"),
+        "index": Parameter("only these indices", (str, list)),
         "request-params": Parameter("wait_for_status, wait_for_no_relocating_shards, timeout ...", (dict,)),
     }
 
-    def compile(self, context: TaskContext) -> Program:
-        params = context.params
-        index = params.get("index")
-        path = f"/_cluster/health/{index}" if index else "/_cluster/health"
-        return ScriptProgram(Retrying(Health(path, dict(params.get("request-params") or {})), params), params)
+    def script(self, context: TaskContext) -> Script:
+        index = context.params.get("index")
+        path = f"/_cluster/health/{segment(index)}" if index else "/_cluster/health"
+        return Health(path, query_of(context.params))
 
 
 class Health:
@@ -80,3 +89,31 @@ class Health:
         else:
             self._idle_since_s = None
         return Verdict(0, UNHEALTHY, f"{state}, {relocating} relocating")
+
+
+class NodeStats(RequestType):
+    name = "node-stats"
+    doc = "The statistics of all nodes."
+    admin = False
+    parameters = {"request-params": QUERY}
+
+    def calls(self, context: TaskContext) -> Iterable[Call]:
+        yield Call("GET", "/_nodes/stats", query_of(context.params))
+
+
+class Sleep(AdministrativeType):
+    name = "sleep"
+    doc = "Do nothing for a while."
+    parameters = {"duration": Parameter("seconds", SECONDS, required=True, duration=True)}
+
+    def script(self, context: TaskContext) -> Script:
+        return _Pause(seconds(context.params, "duration", 0.0))
+
+
+@dataclass(frozen=True)
+class _Pause:
+    duration_s: float
+
+    async def run(self, session: Session) -> Verdict:
+        await asyncio.sleep(self.duration_s)
+        return GOOD

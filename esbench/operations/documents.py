@@ -134,7 +134,7 @@ class FreshDocuments:
         from esbench.track.feed import DocumentFeed
 
         self._key = f"documents/{documents.corpus}"
-        self._first_index = first = context.before.next_values.get(self._key, documents.document_count)
+        self._first_index = first = context.before.next_values.get(self._key, documents.count_of_all)
         self._last_index = first + context.stripe - context.stripes
         self._step = context.stripes
         self._feed = DocumentFeed(documents, first + context.stripe, context.stripes)

@@ -2,60 +2,69 @@
 
 from __future__ import annotations
 
-import asyncio
 import fnmatch
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
 
 from esbench.errors import TrackError, did_you_mean
 from esbench.model import Index
+from esbench.operations.administrative import (
+    CONDITION,
+    ONLY_IF_EXISTS,
+    QUERY,
+    AdministrativeType,
+    Call,
+    Condition,
+    RequestType,
+    delete_matching,
+    finished_task,
+    query_of,
+    seconds,
+    segment,
+)
 from esbench.operations.base import (
+    GOOD,
     SECONDS,
-    OperationType,
+    Ledger,
     Parameter,
-    Program,
     RequestFailed,
+    Script,
     Session,
     TaskContext,
     Verdict,
     flag,
 )
-from esbench.operations.programs import ScriptProgram
-from esbench.operations.replies import judge_shards, reason_of
-from esbench.operations.scripts import Retrying, ask
+from esbench.operations.replies import judge_shards
+from esbench.operations.scripts import ask
+from esbench.operations.settings import with_settings
 from esbench.track.templates import plain
-from esbench.units import parse_duration
 
 _ALL = Parameter("the index or indices; those of the track by default", (str, list))
-_QUERY = Parameter("query string parameters", (dict,))
 
 
-def _target(context: TaskContext, otherwise: str = "_all") -> str:
-    """The `index` parameter, or all indices of the track, or `otherwise`."""
+def _target(context: TaskContext) -> str:
+    """The `index` parameter, or all indices or data streams of the track, or all there are, as part of a path."""
     if index := context.params.get("index"):
-        return plain(index)
-    return ",".join(index.name for index in context.indices) or otherwise
+        return segment(index)
+    return segment([target.name for target in context.indices or context.data_streams]) or "_all"
 
 
-def _query(context: TaskContext) -> dict[str, Any]:
-    return dict(context.params.get("request-params") or {})
-
-
-class CreateIndex(OperationType):
+class CreateIndex(RequestType):
     name = "create-index"
     doc = "Create the track's indices, or one from its own body."
-    admin = True
     parameters = {
         "index": Parameter("which indices of the track; all by default", (str, list)),
         "settings": Parameter("settings merged into those of the index", (dict,)),
         "body": Parameter("a body of its own, with index", (dict,)),
-        "request-params": _QUERY,
+        "request-params": QUERY,
     }
 
-    def compile(self, context: TaskContext) -> Program:
-        return ScriptProgram(Retrying(_Create(context, _to_create(context)), context.params), context.params)
+    def calls(self, context: TaskContext) -> Iterable[Call]:
+        for index in _to_create(context):
+            body = context.dialect.index_body(with_settings(index.body, context.params.get("settings")))
+            path = f"/{segment(index.name)}"
+            yield Call("PUT", path, query_of(context.params), body, empties=index.name)
 
 
 def _to_create(context: TaskContext) -> tuple[Index, ...]:
@@ -79,68 +88,47 @@ def _to_create(context: TaskContext) -> tuple[Index, ...]:
     return tuple(known[name] for name in names)
 
 
-@dataclass(frozen=True)
-class _Create:
-    context: TaskContext
-    indices: tuple[Index, ...]
-
-    async def run(self, session: Session) -> Verdict:
-        for index in self.indices:
-            body = dict(index.body)
-            if extra := self.context.params.get("settings"):
-                body["settings"] = {**body.get("settings", {}), **extra}
-            await ask(
-                session,
-                "PUT",
-                f"/{quote(index.name)}",
-                params=_query(self.context),
-                body=self.context.dialect.index_body(body),
-            )
-            self.context.ledger.empty(index.name)
-        return Verdict(len(self.indices))
-
-
-class DeleteIndex(OperationType):
+class DeleteIndex(AdministrativeType):
     name = "delete-index"
-    doc = "Delete the track's indices, or the named ones."
-    admin = True
-    parameters = {
-        "index": Parameter("the index or indices; those of the track by default", (str, list)),
-        "only-if-exists": Parameter("a missing index is no failure", (bool,), True),
-        "request-params": _QUERY,
-    }
+    doc = "Delete the track's indices, or the named ones; of a pattern, each index that matches."
+    parameters = {"index": _ALL, "only-if-exists": ONLY_IF_EXISTS, "request-params": QUERY}
 
-    def compile(self, context: TaskContext) -> Program:
-        names = tuple(name for name in _target(context, "").split(",") if name)
+    def script(self, context: TaskContext) -> Script:
+        given = context.params.get("index")
+        wanted = plain(given) if given else ",".join(index.name for index in context.indices)
+        names = tuple(name for name in wanted.split(",") if name)
         if not names:
             raise TrackError(
                 "the track has no index to delete", where=context.where, hint='give the operation an "index"'
             )
-        return ScriptProgram(Retrying(_Delete(context, names), context.params), context.params)
+        missing_is_fine = flag(context.params.get("only-if-exists"), True)
+        return _Delete(names, query_of(context.params), (404,) if missing_is_fine else (), context.ledger)
 
 
 @dataclass(frozen=True)
 class _Delete:
-    context: TaskContext
     names: tuple[str, ...]
+    query: Mapping[str, Any]
+    accept: tuple[int, ...]
+    ledger: Ledger
 
     async def run(self, session: Session) -> Verdict:
-        accept = (404,) if flag(self.context.params.get("only-if-exists"), True) else ()
         for name in self.names:
-            await ask(session, "DELETE", f"/{quote(name, safe='*')}", params=_query(self.context), accept=accept)
-            self.context.ledger.empty(name)
+            if "*" in name or name == "_all":
+                await delete_matching(session, name, self.ledger, self.query)
+                continue
+            await ask(session, "DELETE", f"/{segment(name)}", params=self.query, accept=self.accept)
+            self.ledger.empty(name)
         return Verdict(len(self.names))
 
 
-class Refresh(OperationType):
+class Refresh(AdministrativeType):
     name = "refresh"
     doc = "Make everything that was written visible to searches."
-    admin = True
-    parameters = {"index": _ALL, "request-params": _QUERY}
+    parameters = {"index": _ALL, "request-params": QUERY}
 
-    def compile(self, context: TaskContext) -> Program:
-        script = _Post(f"/{_target(context)}/_refresh", _query(context))
-        return ScriptProgram(Retrying(script, context.params), context.params)
+    def script(self, context: TaskContext) -> Script:
+        return _Post(f"/{_target(context)}/_refresh", query_of(context.params))
 
 
 @dataclass(frozen=True)
@@ -152,26 +140,24 @@ class _Post:
         return judge_shards((await ask(session, "POST", self.path, params=self.params)).json())
 
 
-class ForceMerge(OperationType):
+class ForceMerge(AdministrativeType):
     name = "force-merge"
     doc = "Merge the segments of the track's indices."
-    admin = True
     parameters = {
         "index": _ALL,
         "max-num-segments": Parameter("how many segments a shard may keep", (int,)),
         "mode": Parameter("blocking, or polling of the task", default="blocking", choices=("blocking", "polling")),
         "poll-period": Parameter("seconds between polls", SECONDS, 10, duration=True),
+        "request-params": QUERY,
     }
 
-    def compile(self, context: TaskContext) -> Program:
+    def script(self, context: TaskContext) -> Script:
         params = context.params
-        query = {"max_num_segments": params["max-num-segments"]} if params.get("max-num-segments") else {}
+        query = query_of(params, max_num_segments=params.get("max-num-segments") or None)
         path = f"/{_target(context)}/_forcemerge"
         if params.get("mode") == "polling":
-            period = params.get("poll-period")
-            poll_s = 10.0 if period is None else parse_duration(period)
-            return ScriptProgram(_PollingMerge(path, {**query, "wait_for_completion": "false"}, poll_s), params)
-        return ScriptProgram(_Post(path, query), params)
+            return _PollingMerge(path, {**query, "wait_for_completion": "false"}, seconds(params, "poll-period", 10.0))
+        return _Post(path, query)
 
 
 @dataclass(frozen=True)
@@ -182,54 +168,37 @@ class _PollingMerge:
 
     async def run(self, session: Session) -> Verdict:
         started = (await ask(session, "POST", self.path, params=self.params)).json()
-        task = started.get("task")
-        if task is None:
+        if "task" not in started:
             raise RequestFailed("bad response", "this version cannot force-merge in the background: use mode blocking")
-        while not (status := (await ask(session, "GET", f"/_tasks/{task}")).json()).get("completed"):
-            await asyncio.sleep(self.poll_s)
-        if error := status.get("error"):
-            return Verdict(0, "force-merge failed", reason_of(error))
-        return judge_shards(status.get("response"))
+        return judge_shards(await finished_task(session, started["task"], self.poll_s, "force-merge"))
 
 
-class IndexStats(OperationType):
+class IndexStats(AdministrativeType):
     name = "index-stats"
     doc = "Index statistics, optionally until a value is as expected."
-    admin = True
     parameters = {
         "index": Parameter("the index or indices; all by default", (str, list)),
-        "condition": Parameter('{"path": "_all.total.merges.current", "expected-value": 0}', (dict,)),
+        "condition": CONDITION,
     }
 
-    def compile(self, context: TaskContext) -> Program:
-        condition = context.params.get("condition")
-        if condition is not None and not {"path", "expected-value"} <= set(condition):
-            raise TrackError('"condition" needs "path" and "expected-value"', where=context.where)
-        path = f"/{plain(context.params.get('index') or '_all')}/_stats"
-        return ScriptProgram(Retrying(_Stats(path, condition), context.params), context.params)
+    def script(self, context: TaskContext) -> Script:
+        path = f"/{segment(context.params.get('index') or '_all')}/_stats"
+        return _Stats(path, Condition.of(context.params, context.where))
 
 
 @dataclass(frozen=True)
 class _Stats:
     path: str
-    condition: Mapping[str, Any] | None
+    condition: Condition | None
 
     async def run(self, session: Session) -> Verdict:
-        value: Any = (await ask(session, "GET", self.path)).json()
-        if self.condition is None:
-            return Verdict()
-        for key in str(self.condition["path"]).split("."):
-            value = value.get(key) if isinstance(value, dict) else None
-        expected = self.condition["expected-value"]
-        if str(value) == str(expected):
-            return Verdict()
-        return Verdict(0, "condition not met", f"{self.condition['path']} is {value}, not {expected}")
+        stats = (await ask(session, "GET", self.path)).json()
+        return GOOD if self.condition is None else self.condition.verdict(stats)
 
 
-class AssertCount(OperationType):
+class AssertCount(AdministrativeType):
     name = "assert-count"
     doc = "Refresh, count, and fail the race when documents are missing or too many."
-    admin = True
     parameters = {
         "index": Parameter("the index; the track's only one by default"),
         "expected": Parameter("a number, or acknowledged: what the race's writes got acknowledged", (int, str)),
@@ -241,8 +210,8 @@ class AssertCount(OperationType):
         if isinstance(expected, str) and expected != "acknowledged" and not expected.isdigit():
             raise TrackError(f'"expected" must be a number or "acknowledged", not "{expected}"', where=where)
 
-    def compile(self, context: TaskContext) -> Program:
-        return ScriptProgram(_Count(context.default_index(), _expected(context)), context.params)
+    def script(self, context: TaskContext) -> Script:
+        return _Count(context.default_index(), _expected(context))
 
 
 def _expected(context: TaskContext) -> int:

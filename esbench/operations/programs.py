@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
-from esbench.errors import TrackError
 from esbench.operations.base import (
     ClientProgram,
     Exchange,
-    OperationType,
     Reply,
     RequestBytes,
     Script,
@@ -159,6 +158,28 @@ class _HeaderSession:
     session: Session
     headers: Mapping[str, str]
 
+    @property
+    def notes(self) -> dict[str, str]:
+        return self.session.notes
+
+    @property
+    def answer(self) -> Reply | None:
+        return self.session.answer
+
+    @answer.setter
+    def answer(self, answer: Reply | None) -> None:
+        self.session.answer = answer
+
+    @property
+    def lanes(self) -> Sequence[Session]:
+        return tuple(_HeaderSession(lane, self.headers) for lane in self.session.lanes)
+
+    def part(self, name: str, timeout_s: float | None = None) -> AbstractContextManager[None]:
+        return self.session.part(name, timeout_s)
+
+    async def send(self, request: RequestBytes, timeout_s: float | None = None) -> Reply:
+        return await self.session.send(request, timeout_s)
+
     async def request(self, method: str, path: str, **keys: Any) -> Reply:
         headers = {**self.headers, **(keys.pop("headers", None) or {})}
         return await self.session.request(method, path, headers=headers, **keys)
@@ -182,10 +203,3 @@ def common_headers(params: Mapping[str, Any]) -> dict[str, str]:
     if opaque_id := params.get("opaque-id"):
         headers["X-Opaque-Id"] = str(opaque_id)
     return headers
-
-
-def refuse(operation: OperationType, params: Mapping[str, Any], names: Sequence[str], where: str) -> None:
-    """Refuse parameters that this version cannot honour: figures without them would be figures of something else."""
-    for name in names:
-        if params.get(name) not in (None, False):
-            raise TrackError(f'"{name}" of operation type "{operation.name}" is not supported yet', where=where)

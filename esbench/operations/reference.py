@@ -24,8 +24,43 @@ unless they fail.
 _COMMON_HEAD = """
 ## Parameters of every type
 
-The retry parameters are honoured by administrative types; a measured request is never repeated.
+The retry parameters are honoured by administrative types; a measured request is never repeated, but
+for the refused documents of a bulk where it says so (`retries_on_429`).
 
+"""
+_ASSERTIONS = """
+## Assertions
+
+```yaml
+assertions:
+  - {property: hits, condition: ">", value: 0}
+  - {property: hits.total.relation, condition: "==", value: eq}
+```
+They are checked with `--enable-assertions` only, since every reply is then decoded. `property` is a path of keys into
+the last reply of an operation, or one of `hits`, `hits_relation`, `weight` (units), `pages`, `success`,
+`cluster-status`, `relocating-shards`. A condition that does not hold is a failure of the kind `assertion`, and ends the
+race whatever `--on-error` says.
+"""
+_COMPOSITES = """
+## Composites
+
+```yaml
+operation-type: composite
+max-connections: 4
+requests:
+  - {name: open, operation-type: open-point-in-time, index: orders}
+  - stream:
+      - {name: list, operation-type: paginated-search, with-point-in-time-from: open, pages: 3, body: {sort: [created]}}
+      - {operation-type: sleep, duration: 0.1}
+  - stream:
+      - {operation-type: search, index: orders, body: {size: 0, aggs: {total: {sum: {field: amount}}}}}
+  - {operation-type: close-point-in-time, with-point-in-time-from: open}
+```
+Requests run one after the other; streams that stand next to each other run at the same time, and what follows waits for
+all of them. Each client has as many connections as can be used at once, at most `max-connections`. A request has a row
+`task/name`, from its first byte sent to its last byte received; the service time of the task spans all of them. A
+variable has one value in all requests of a turn. A request that fails ends its stream, and the composite once the
+streams beside it have ended. `detailed-results` of its requests are not kept.
 """
 
 
@@ -39,11 +74,14 @@ def _lines(operations: Registry[OperationType]) -> Iterator[str]:
     yield _COMMON_HEAD.rstrip("\n")
     yield ""
     yield from _table(COMMON)
+    yield _ASSERTIONS.rstrip("\n")
     for name in operations:
         kind = operations.get(name)
         yield f"\n## {name}\n"
-        yield f"{kind.doc} Unit: {kind.unit}.{' Administrative.' if kind.admin else ''}\n"
+        needs = f" From {' and '.join(kind.feature.first_versions)} on." if kind.feature else ""
+        yield f"{kind.doc} Unit: {kind.unit}.{' Administrative.' if kind.admin else ''}{needs}\n"
         yield from _table(kind.parameters)
+    yield _COMPOSITES.rstrip("\n")
 
 
 def _table(parameters: Mapping[str, Parameter]) -> Iterator[str]:

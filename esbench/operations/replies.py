@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
-from esbench.operations.base import GOOD, Verdict
+from esbench.operations.base import GOOD, Details, Verdict
 
 _EXAMPLE_LENGTH = 2_000  # characters; the client shortens it further, once its secrets are hidden
 _KIND = re.compile(r"[A-Za-z_][\w.$-]{0,79}")
@@ -127,6 +129,56 @@ def _judge_items(items: object, body: bytes, documents: int) -> Verdict:
     worst = max(failed, key=lambda kind: failed[kind])
     refused = documents - acknowledged
     return Verdict(acknowledged, worst, f"{refused} of {documents} documents: {example}"[:_EXAMPLE_LENGTH])
+
+
+def judge_unrefused(status: int, body: bytes, documents: int) -> tuple[list[int], Verdict]:
+    """The documents of a failed bulk that were refused for the moment (429), by position; what the others were worth.
+
+    Nothing is refused so in a reply that does not account for each document.
+    """
+    if status == 429:
+        return list(range(documents)), Verdict(0)
+    decoded = _decoded(body) if status == 200 else None
+    items = decoded.get("items") if isinstance(decoded, dict) else None
+    if not isinstance(items, list) or len(items) != documents:
+        return [], judge_bulk(status, body, documents)
+    results = [_item_result(item) or {} for item in items]
+    refused = [number for number, result in enumerate(results) if result.get("status") == 429]
+    others = [item for item, result in zip(items, results, strict=True) if result.get("status") != 429]
+    return refused, _judge_items(others, body, len(others))
+
+
+_RESULT = re.compile(rb'"result":"(\w{1,40})"')
+_SHARD_FAILED = re.compile(rb'"failed":[1-9]')
+_TOOK = re.compile(rb'"took":(\d{1,15})')
+
+
+def bulk_details(status: int, body: bytes) -> Details:
+    """What became of the documents of a bulk, and the server's own time for it."""
+    if status != 200:
+        return Details()
+    results = {name.decode(): count for name, count in Counter(_RESULT.findall(body)).items()}
+    if failed := len(_SHARD_FAILED.findall(body)):
+        results["with failed shards"] = failed
+    took = _TOOK.search(body, 0, 200)
+    return Details(results, None if took is None else int(took[1]))
+
+
+# an item up to its result; ids may hold any text, escaped as JSON
+_CREATED = re.compile(
+    rb'"_index":"([^"]+)",(?:"_type":"[^"]*",)?"_id":"(?:[^"\\]|\\.)*","_version":\d+,"result":"created"'
+)
+_BACKING_INDEX = re.compile(r"\.ds-(.+)-\d{4}\.\d\d\.\d\d-\d{6}")
+
+
+def created_by_index(body: bytes) -> Mapping[str, int]:
+    """How many documents the items of a bulk have created, by index or data stream."""
+    created: Counter[str] = Counter()
+    for name, count in Counter(_CREATED.findall(body)).items():
+        index = name.decode("utf-8", "replace")
+        backing = _BACKING_INDEX.fullmatch(index)
+        created[backing[1] if backing else index] += count
+    return created
 
 
 def _item_result(item: object) -> dict[str, Any] | None:

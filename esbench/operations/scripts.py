@@ -19,10 +19,11 @@ async def ask(
     *,
     params: Mapping[str, Any] | None = None,
     body: Any = None,
+    headers: Mapping[str, str] | None = None,
     accept: tuple[int, ...] = (),
 ) -> Reply:
     """Send a request; RequestFailed when its status is neither 2xx nor one to accept."""
-    reply = await session.request(method, path, params=params, body=body)
+    reply = await session.request(method, path, params=params, body=body, headers=headers)
     if not 200 <= reply.status < 300 and reply.status not in accept:
         failure = http_failure(reply.status, reply.body)
         raise RequestFailed(failure.error or f"HTTP {reply.status}", failure.example)

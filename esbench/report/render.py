@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -75,4 +75,6 @@ def _plain(cell: Cell) -> Any:
 def _flat(cell: Cell) -> Any:
     if isinstance(cell, Mapping):
         return pairs_text(cell)
+    if isinstance(cell, Sequence) and not isinstance(cell, str):
+        return ", ".join(cell)
     return _plain(cell)

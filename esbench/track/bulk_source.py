@@ -1,11 +1,18 @@
-"""The bodies of bulk requests: slices of a mapped document file, never copied."""
+"""The bodies of bulk requests: slices of a mapped document file, never copied; or, with conflicts, made of them."""
 
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, zip_longest
+from random import Random
+from typing import Protocol, TypeVar
 
 from esbench.track.prepared import DocumentFile, PreparedDocuments
+
+T = TypeVar("T")
 
 
 def partition(document_count: int, clients: int, slot: int) -> tuple[int, int]:
@@ -16,6 +23,25 @@ def partition(document_count: int, clients: int, slot: int) -> tuple[int, int]:
     """
     share = document_count / clients
     return round(share * slot), round(share * (slot + 1))
+
+
+def in_turn(corpora: Sequence[Sequence[T]], slot: int) -> list[T]:
+    """The files of corpora in the order in which a client sends them, as Rally deals them.
+
+    Rally, track/params.py, `create_readers`: clients begin at different corpora, and after each file goes the next
+    corpus. in_turn([[a1, a2], [b1]], 1) is [b1, a1, a2].
+    """
+    if not corpora:
+        return []
+    start = slot % len(corpora)
+    rounds = zip_longest(*corpora[start:], *corpora[:start])
+    return [file for file in chain.from_iterable(rounds) if file is not None]
+
+
+class Bulks(Protocol):
+    """What a client sends of a file: (body of a bulk request, its documents), from the beginning each time."""
+
+    def __iter__(self) -> Iterator[tuple[bytes | memoryview, int]]: ...
 
 
 class BulkSource:
@@ -58,3 +84,68 @@ def _read_ahead(mapped: mmap.mmap, start: int, end: int) -> None:
     if hasattr(mmap, "MADV_WILLNEED"):
         page = start - start % mmap.PAGESIZE
         mapped.madvise(mmap.MADV_WILLNEED, page, end - page)
+
+
+_RECENCY_SLOPE = 30  # Rally's
+
+
+@dataclass(frozen=True)
+class Conflicts:
+    """How ids of documents repeat: new ids come in sequence or shuffled, `again_ratio` of the documents get one that
+    this client has used before, drawn from all of them or, with `recency` towards 1, from the latest ones. Such a
+    document is indexed again or, with `update`, sent as a partial update.
+    """
+
+    shuffled: bool
+    again_ratio: float
+    recency: float = 0.0
+    update: bool = False
+
+
+class ConflictingBulks:
+    """The bulks of a source under ids of ten digits, some of which come again.
+
+    As Rally (track/params.py, `GenerateActionMetaData`): the ids of documents first .. first + count - 1 of a file
+    are their numbers, so that clients do not share any.
+    """
+
+    def __init__(self, source: BulkSource, first: int, count: int, conflicts: Conflicts, seed: str) -> None:
+        self._source = source
+        self._conflicts = conflicts
+        self._random = Random(seed)
+        self._ids: Sequence[int] = range(first, first + count)
+        if conflicts.shuffled:
+            shuffled = array("Q", self._ids)
+            self._random.shuffle(shuffled)
+            self._ids = shuffled
+
+    def __iter__(self) -> Iterator[tuple[bytes, int]]:
+        used = 0
+        for body, count in self._source:
+            documents = bytes(body).split(b"\n")[1::2]
+            bulk, used = self._bulk(documents, used)
+            yield bulk, count
+
+    def _bulk(self, documents: Sequence[bytes], used: int) -> tuple[bytes, int]:
+        """The body of a bulk; `used` ids came before it, and how many after it is told."""
+        ids, again_ratio, uniform = self._ids, self._conflicts.again_ratio, self._random.random
+        again = b'{"update":{"_id":"%010d"}}\n{"doc":%b}\n' if self._conflicts.update else _INDEX
+        parts = []
+        for document in documents:
+            if used and uniform() < again_ratio:
+                parts.append(again % (ids[self._position(used)], document.rstrip()))
+            else:
+                parts.append(_INDEX % (ids[used], document))
+                used += 1
+        return b"".join(parts), used
+
+    def _position(self, used: int) -> int:
+        """Which of the `used` ids comes again."""
+        recency = self._conflicts.recency
+        if not recency:
+            return self._random.randrange(used)
+        back_ratio = min(self._random.expovariate(_RECENCY_SLOPE * recency), 1.0)
+        return round((used - 1) * (1 - back_ratio))
+
+
+_INDEX = b'{"index":{"_id":"%010d"}}\n%b\n'

@@ -20,14 +20,16 @@ from typing import BinaryIO
 
 from esbench.errors import CorpusError
 from esbench.model import Corpus, Documents
+from esbench.track.download import DownloadProgress, no_progress
 from esbench.track.generate.spec import plain_spec, spec_digest
 from esbench.track.generated_file import write_generated
 from esbench.track.prepared import GROUP, PreparedDocuments
-from esbench.track.source_file import find_source, sha256_of, write_with_actions
+from esbench.track.source_file import check_count, sha256_of, write_with_actions
+from esbench.track.supply import Origin, SourceFile, Supply, source_name
 
-__all__ = ["PreparedDocuments", "Progress", "prepare"]
+__all__ = ["Origin", "PreparedDocuments", "Progress", "prepare"]
 
-Progress = Callable[[str, int, int], None]  # what is done, documents done, documents in all
+Progress = Callable[[str, int, int | None], None]  # what is done, documents done, documents in all where known
 
 
 @dataclass(frozen=True)
@@ -42,27 +44,36 @@ class _Metadata:
 
 
 def prepare(
-    corpora: Iterable[Corpus], *, cache: Path, track_dir: Path, progress: Progress = lambda what, done, total: None
+    corpora: Iterable[Corpus],
+    *,
+    cache: Path,
+    track_dir: Path,
+    origin: Origin = Origin(),  # noqa: B008 - frozen
+    progress: Progress = lambda what, done, total: None,
+    downloading: DownloadProgress = no_progress,
 ) -> tuple[PreparedDocuments, ...]:
     """Prepare every document file of the corpora, in their order.
 
-    cache: the folder of prepared corpora; downloaded files are looked for in its folder of the corpus' name,
-    and beside the track. Raises CorpusError, or TrackError for a generator that means nothing.
+    cache: the folder of prepared corpora; files are looked for beside the track and in the cache's folder of the
+    corpus' name, and downloaded to that. Raises CorpusError, or TrackError for a generator that means nothing.
     """
-    return tuple(
-        _prepare_generated(corpus.name, part, cache, progress)
-        if part.generate is not None
-        else _prepare_source(corpus.name, part, cache, track_dir, progress)
-        for corpus in corpora
-        for part in corpus.documents
-    )
+
+    def prepared(corpus: str, part: Documents) -> PreparedDocuments:
+        if part.generate is not None:
+            return _prepare_generated(corpus, part, cache, progress)
+        folder = corpus_folder(cache, corpus)
+        source = Supply(track_dir, folder, origin, _where(corpus), downloading).obtain(part)
+        return _prepare_source(corpus, part, source, folder, progress)
+
+    return tuple(prepared(corpus.name, part) for corpus in corpora for part in corpus.documents)
 
 
 def _prepare_generated(corpus: str, part: Documents, cache: Path, progress: Progress) -> PreparedDocuments:
     assert part.generate is not None
+    assert part.document_count is not None
     where, action = _where(corpus), _action(part)
     digest = spec_digest(part.generate)
-    path = cache / _file_name(corpus) / digest[:16] / f"{part.document_count}-{action}.bulk"
+    path = corpus_folder(cache, corpus) / digest[:16] / f"{part.document_count}-{action}.bulk"
     metadata = _read_metadata(path)
     if metadata is None:
         spec = plain_spec(part.generate)
@@ -81,49 +92,56 @@ def _prepare_generated(corpus: str, part: Documents, cache: Path, progress: Prog
 
 
 def _prepare_source(
-    corpus: str, part: Documents, cache: Path, track_dir: Path, progress: Progress
+    corpus: str, part: Documents, source: SourceFile, folder: Path, progress: Progress
 ) -> PreparedDocuments:
-    where, action = _where(corpus), _action(part)
-    folder = cache / _file_name(corpus)
-    source = find_source(part, [track_dir, folder], where)
-    stat = source.stat()
-    if source.name == part.source_file and part.compressed_bytes not in {None, stat.st_size}:
+    where, action, file = _where(corpus), _action(part), source.path
+    stat = file.stat()
+    is_named = source.first is None and file.name == Path(source_name(part)).name
+    if is_named and part.compressed_bytes not in {None, stat.st_size}:
         raise CorpusError(
-            f"{source} has {stat.st_size:,} bytes, not {part.compressed_bytes:,}",
+            f"{file} has {stat.st_size:,} bytes, not {part.compressed_bytes:,}",
             where=where,
-            hint='correct "compressed-bytes", or get the file anew',
+            hint='correct "compressed-bytes", or delete the file and get it anew',
         )
-    origin = f"{source.resolve()} {action} {part.includes_action_and_meta_data}"
-    path = folder / hashlib.sha256(origin.encode()).hexdigest()[:16] / f"{source.name}.bulk"
+    origin = f"{file.resolve()} {action} {part.includes_action_and_meta_data}"
+    if source.first is not None:
+        origin += f" {source.first}"
+    path = folder / hashlib.sha256(origin.encode()).hexdigest()[:16] / f"{file.name}.bulk"
     metadata = _read_metadata(path)
     if metadata is None:
-        digest = sha256_of(source, where)
+        digest = sha256_of(file, where)
+        _check_sum(file, part if is_named else None, digest, where)
         with _writing(path, where) as out:
-            offsets = write_with_actions(
+            written = write_with_actions(
                 out,
                 source,
                 part,
                 action=action,
                 where=where,
-                progress=_of(progress, f"preparing {source.name}", part.document_count),
+                progress=_of(progress, f"preparing {file.name}", source.first or part.document_count),
             )
-        metadata = _Metadata(part.document_count, offsets[-1], digest, stat.st_size, stat.st_mtime_ns)
-        _finish(path, offsets, metadata, where)
+        metadata = _Metadata(written.documents, written.offsets[-1], digest, stat.st_size, stat.st_mtime_ns)
+        _finish(path, written.offsets, metadata, where)
     elif (metadata.source_size_bytes, metadata.source_mtime_ns) != (stat.st_size, stat.st_mtime_ns):
-        digest = sha256_of(source, where)
+        digest = sha256_of(file, where)
         if digest != metadata.digest:
             raise CorpusError(
-                f"{source} changed since earlier races (sha256 {metadata.digest[:12]} then, {digest[:12]} now)",
+                f"{file} changed since earlier races (sha256 {metadata.digest[:12]} then, {digest[:12]} now)",
                 where=where,
                 hint=f"put the old file back, or delete {path.parent} to race the new one",
             )
-    if metadata.documents != part.document_count:
-        raise CorpusError(
-            f"{source} holds {metadata.documents:,} documents, not {part.document_count:,}",
-            where=where,
-            hint='correct "document-count"',
-        )
+    _check_sum(file, part if is_named else None, metadata.digest, where)
+    check_count(source, part, metadata.documents, where)
     return _prepared(corpus, part, path, metadata)
+
+
+def _check_sum(file: Path, part: Documents | None, digest: str, where: str) -> None:
+    if part is not None and part.sha256 is not None and part.sha256.lower() != digest:
+        raise CorpusError(
+            f"{file} has sha256 {digest}, not {part.sha256}",
+            where=where,
+            hint='correct "sha256", or delete the file and get it anew',
+        )
 
 
 def _prepared(corpus: str, part: Documents, path: Path, metadata: _Metadata) -> PreparedDocuments:
@@ -136,8 +154,11 @@ def _prepared(corpus: str, part: Documents, path: Path, metadata: _Metadata) -> 
         digest=metadata.digest,
         action=_action(part),
         generate=None if part.generate is None else plain_spec(part.generate),
+        synthetic=part.synthetic,
         target_index=part.target_index,
         target_data_stream=part.target_data_stream,
+        target_type=part.target_type,
+        has_own_actions=part.includes_action_and_meta_data,
     )
 
 
@@ -179,7 +200,7 @@ def _writing(path: Path, where: str) -> Iterator[BinaryIO]:
         ) from error
 
 
-def _of(progress: Progress, what: str, total: int) -> Callable[[int], None]:
+def _of(progress: Progress, what: str, total: int | None) -> Callable[[int], None]:
     return lambda done: progress(what, done, total)
 
 
@@ -191,5 +212,6 @@ def _where(corpus: str) -> str:
     return f'corpus "{corpus}"'
 
 
-def _file_name(corpus: str) -> str:
-    return re.sub(r"[^\w.-]", "_", corpus)
+def corpus_folder(cache: Path, corpus: str) -> Path:
+    """Where the files of a corpus are kept in the cache."""
+    return cache / re.sub(r"[^\w.-]", "_", corpus)

@@ -19,6 +19,32 @@ from esbench.track.rendering import Rendered
 from esbench.track.source import YAML_SUFFIXES
 
 Path = tuple[str | int, ...]
+_JSON_REMEDIES = {
+    "nothing follows this comma": "remove it",
+    "the file is empty": "or its template rendered to nothing: esbench render-track shows it",
+    "text stands in single quotes": 'write "..."',
+    "Expecting ',' delimiter": "write a comma between two values",
+    "Expecting ':' delimiter": 'write "key": value',
+    "Expecting value": "a value is missing, or a template rendered to nothing: esbench render-track shows it",
+    "Expecting property name enclosed in double quotes": 'write "key": value',
+    "Extra data": "the document ends before this",
+    "Unterminated string starting at": 'close it with "',
+    "Invalid control character at": "write \\n for a line break within text",
+    "Invalid \\escape": "write \\\\ for a backslash",
+}
+_YAML_REMEDIES = {  # by the words of libyaml
+    "could not find expected ':'": "write key: value",
+    "mapping values are not allowed in this context": "put quotes around text with a colon, or mend the indentation",
+    "block sequence entries are not allowed in this context": "mend the indentation",
+    "did not find expected key": "mend the indentation, or put quotes around the text",
+    "did not find expected '-' indicator": "mend the indentation",
+    "did not find expected ',' or ']'": "write a comma between two values, or close the list with ]",
+    "did not find expected ',' or '}'": "write a comma between two values, or close the mapping with }",
+    "found unexpected end of stream": "close the quotes",
+    "found character that cannot start any token": "put quotes around text that begins with % @ or `",
+    "found undefined alias": "put quotes around text that begins with *",
+    "found unknown escape character": "write \\\\ for a backslash, or use single quotes",
+}
 
 
 class _Yaml(yaml.CSafeLoader):
@@ -122,15 +148,15 @@ def _parse_json(rendered: Rendered) -> Any:
         return json.loads(text, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
         what, offset = error.msg, error.pos
-        before = text[:offset].rstrip()
-        if before.endswith(",") and text[offset : offset + 1] in ("}", "]", ""):
+        before, after = text[:offset].rstrip(), text[offset : offset + 1]
+        if before.endswith(",") and after in ("}", "]", ""):
             what, offset = "nothing follows this comma", len(before) - 1
         elif not text.strip():
             what = "the file is empty"
-        line = text.count("\n", 0, offset) + 1
-        raise _syntax_error(
-            rendered, f"not valid JSON: {what}", line, offset - text.rfind("\n", 0, offset) - 1
-        ) from None
+        elif after == "'":
+            what = "text stands in single quotes"
+        line, column = text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset) - 1
+        raise _syntax_error(rendered, f"not valid JSON: {what}", line, column, _JSON_REMEDIES.get(what, "")) from None
     except ValueError as error:
         raise TrackError(f"not valid JSON: {error}", where=rendered.file) from None
 
@@ -145,19 +171,22 @@ def _parse_yaml(rendered: Rendered) -> Any:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column) if mark else (1, 0)
-        what = error.problem or str(error)
+        what, hint = error.problem or str(error), _YAML_REMEDIES.get(str(error.problem), "")
         if "\t" in _text_line(rendered.text, line)[: column + 1]:
             what = "a tab indents this line, where YAML wants spaces"
+            hint = "replace the tab by spaces"
+        elif "a second time" in what:
+            hint = "keep one of them"
         elif error.context:
             what = f"{what} {error.context}"
-        raise _syntax_error(rendered, f"not valid YAML: {what}", line, column) from None
+        raise _syntax_error(rendered, f"not valid YAML: {what}", line, column, hint) from None
     except yaml.reader.ReaderError as error:
         line = rendered.text.count("\n", 0, error.position) + 1
         raise _syntax_error(rendered, f"not valid YAML: {error.reason}", line, 0) from None
 
 
-def _syntax_error(rendered: Rendered, what: str, line: int, column: int) -> TrackError:
-    return rendered.location(line, column).error(what, column, _text_line(rendered.text, line))
+def _syntax_error(rendered: Rendered, what: str, line: int, column: int, hint: str = "") -> TrackError:
+    return rendered.location(line, column).error(what, column, _text_line(rendered.text, line), hint)
 
 
 def _text_line(text: str, line: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from esbench.model import Challenge, Track
+from esbench.model import Challenge, Templates, Track
 
 LANGUAGE_ANALYZERS = "language-analyzers"
 PERCOLATOR = "percolator"
@@ -21,13 +21,18 @@ _ADDED = frozenset(
     stemmer porter_stem kstem minimal_english
     """.split()  # noqa: SIM905
 )
+_OF_OPERATIONS = {"reindex": {"reindex"}, "put-pipeline": {"ingest-processors"}}
 _ANALYZERS = ("analyzer", "search_analyzer", "search_quote_analyzer", "filter")
 
 
 def features_needed(track: Track, challenge: Challenge) -> tuple[str, ...]:
-    """The features that one challenge needs: what the track requires, and painless for its operations' scripts."""
-    scripts = any(_has_script(task.operation.params) for task in challenge.tasks)
-    return tuple(sorted({*track.requires, *([PAINLESS] if scripts else [])}))
+    """The features that one challenge needs: what the track requires, and what its operations do."""
+    found = set(track.requires)
+    for task in challenge.tasks:
+        found |= _OF_OPERATIONS.get(task.operation.type, set())
+        if _has_script(task.operation.params):
+            found.add(PAINLESS)
+    return tuple(sorted(found))
 
 
 def nodes_needed(track: Track, challenge: Challenge) -> int:
@@ -37,7 +42,15 @@ def nodes_needed(track: Track, challenge: Challenge) -> int:
         and str((task.operation.params.get("request-params") or {}).get("wait_for_status")).lower() == "green"
         for task in challenge.tasks
     )
-    return 1 + max((_replicas(index.body) for index in track.indices), default=0) if waits else 1
+    bodies = (*(index.body for index in track.indices), *bodies_of(track.templates))
+    return 1 + max(map(_replicas, bodies), default=0) if waits else 1
+
+
+def bodies_of(templates: Templates) -> Iterator[Mapping[str, Any]]:
+    """What templates say of indices: their settings, mappings and aliases."""
+    yield from (template.body for template in templates.legacy)
+    for template in (*templates.composable, *templates.component):
+        yield template.body.get("template") or {}
 
 
 def _replicas(body: Mapping[str, Any]) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import select
+from bisect import bisect_right
+from itertools import accumulate
 from typing import IO
 
 from esbench.errors import CorpusError
@@ -24,7 +26,7 @@ class DocumentFeed:
     """Documents first, first + step, first + 2 * step ... of a corpus.
 
     Generated documents never end: a child process makes them ahead and waits when its pipe is full. Those of
-    a file start over at its end. `waits` counts how often a document had to be waited for.
+    files, one after the other, start over at their end. `waits` counts how often a document had to be waited for.
     """
 
     def __init__(self, documents: PreparedDocuments, first: int, step: int) -> None:
@@ -106,14 +108,15 @@ class _GeneratedLines:
 
 
 class _FileLines:
-    """Lines of the same form from a prepared file, from its beginning again after its end."""
+    """Lines of the same form from prepared files, from their beginning again after their end."""
 
     waits = 0
 
     def __init__(self, documents: PreparedDocuments, first: int, step: int) -> None:
-        self._file = DocumentFile(documents)
+        self._files = [DocumentFile(part) for part in documents.files]
+        self._ends = list(accumulate(part.document_count for part in documents.files))
         self._position, self._step = first, step
-        self._group = -1
+        self._group = (-1, -1)
         self._pairs: list[bytes] = []
 
     def first_lines(self) -> list[bytes]:
@@ -121,13 +124,19 @@ class _FileLines:
 
     def lines(self) -> list[bytes]:
         """Those of the group of the next document; at least one."""
-        count = self._file.document_count
-        group = self._position % count // GROUP
+        count = self._ends[-1]
+        place = self._position % count
+        number = bisect_right(self._ends, place)
+        file = self._files[number]
+        first = self._ends[number] - file.document_count
+        group = (number, (place - first) // GROUP)
         if group != self._group:
-            self._group, self._pairs = group, self._file.group(group)
+            self._group, self._pairs = group, file.group(group[1])
+        begin = first + group[1] * GROUP
+        end = min(begin + GROUP, self._ends[number])
         lines: list[bytes] = []
-        while (place := self._position % count) // GROUP == group:
-            within = 2 * (place % GROUP)
+        while begin <= (place := self._position % count) < end:
+            within = 2 * (place - begin)
             lines.append(_keys(self._pairs[within]) + self._pairs[within + 1])
             self._position += self._step
             if len(lines) == GROUP:

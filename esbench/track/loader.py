@@ -1,22 +1,27 @@
-"""Finds a track and loads it: Jinja -> YAML or JSON -> structure -> model.
+"""Loads a track: Jinja -> YAML or JSON -> structure -> model.
 
 Reads files of the track's folder only; corpora are made ready elsewhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from esbench.errors import TrackError, UsageError, did_you_mean
-from esbench.model import Challenge, Corpus, Documents, Index, Track
+from esbench.errors import UsageError, did_you_mean
+from esbench.model import Challenge, Corpus, DataStream, Documents, Index, Track
 from esbench.registry import Registry
 from esbench.track import features, schema, testmode
+from esbench.track.bodies import build_index, build_templates
+from esbench.track.dependencies import Libraries
 from esbench.track.document import Node, parse
+from esbench.track.faults import Faults
 from esbench.track.params import refuse_unknown
+from esbench.track.plugins import Plugins, has_plugins, load_plugins, python_files
 from esbench.track.rendering import RenderContext, TrackRenderer
+from esbench.track.selection import for_serverless
 from esbench.track.source import JSON_SUFFIXES, YAML_SUFFIXES
 from esbench.track.tasks import TaskBuilder, build_variables, refuse_typos
 
@@ -24,49 +29,6 @@ if TYPE_CHECKING:
     from esbench.operations.base import OperationType
 
 _FILES = ("track.yml", "track.yaml", "track.json")
-_NOT_YET = (
-    "data-streams",
-    "templates",
-    "composable-templates",
-    "component-templates",
-    "dependencies",
-)
-
-
-@dataclass(frozen=True)
-class TrackSummary:
-    """A bundled track, as `list tracks` shows it; the default challenge comes first."""
-
-    name: str
-    description: str
-    challenges: tuple[str, ...]
-
-
-def find_track(name: str | None, path: Path | None) -> Path:
-    """The track file of a bundled track by name, or of a folder or file; a UsageError says what there is."""
-    if path is not None:
-        return _track_file(path, "--track-path")
-    if name is None:
-        raise UsageError("no track was named", hint="say --track=NAME or --track-path=FOLDER")
-    bundled = _bundled()
-    if name in bundled:
-        return bundled[name]
-    if Path(name).exists():
-        raise UsageError(f'"{name}" is a file or folder', where="--track", hint=f"say --track-path={name}")
-    raise UsageError(f'unknown track "{name}"', where="--track", hint=did_you_mean(name, bundled))
-
-
-def list_tracks() -> tuple[TrackSummary, ...]:
-    """The bundled tracks by name, with their parameters' defaults."""
-    context = RenderContext(params={}, distribution="elasticsearch", version="8.0.0", now=0.0)
-    summaries = []
-    for name, path in sorted(_bundled().items()):
-        node = parse(TrackRenderer(path.parent, context).render(path.name))
-        schema.validate(node)
-        challenges = sorted(_challenge_nodes(node), key=lambda found: not found.get("default", False))
-        names = tuple(challenge.get("name", "default") for challenge in challenges)
-        summaries.append(TrackSummary(name, node.get("description", ""), names))
-    return tuple(summaries)
 
 
 def load_track(
@@ -75,36 +37,56 @@ def load_track(
     operation_types: Registry[OperationType],
     *,
     test_mode: bool = False,
+    faults: Faults | None = None,
+    plugins: Plugins | None = None,
+    libraries: Libraries | None = None,
 ) -> Track:
     """Render, check and build the track of a file (or of the folder that holds it).
 
     Raises a TrackError with file:line for whatever is wrong in it, a UsageError for an unknown track parameter.
+    `plugins` is its Python part where that was loaded before; `libraries` are for it. Where `faults` are gathered, it
+    raises only what hides all the rest, and the track lacks what could not be built.
     """
-    path = _track_file(path, "the track")
-    name = path.parent.resolve().name if path.stem == "track" else path.stem
-    if (path.parent / "track.py").is_file():
-        raise TrackError("esbench cannot run the Python part of a track yet", where=str(path.parent / "track.py"))
+    faults = faults or Faults()
+    path = track_file(path, "the track")
+    name = track_name(path)
+    if plugins is None:
+        with faults.apart():
+            plugins = plugins_of(path, context, libraries)
     renderer = TrackRenderer(path.parent, context)
     node = parse(renderer.render(path.name))
-    schema.validate(node)
-    refuse_typos(node, "track")
-    for key in _NOT_YET:
-        if node.get(key):
-            node[key].fail(f'esbench cannot use "{key}" yet')
-    indices = tuple(_index(index, renderer) for index in node.find("indices") or ())
-    refuse_unknown(context.params, renderer.parameters(), name)
+    schema.validate(node, faults)
+    faults.need_shape(node, below=tuple(node.value) if isinstance(node.value, Mapping) else ())
+    refuse_typos(node, "track", faults)
+    indices = faults.each(lambda index: _index(index, renderer, faults), node.find("indices") or ())
+    streams = _by_name(node, "data-streams", "data stream", faults).values()
+    data_streams = faults.each(lambda stream: DataStream(stream.value["name"]), streams)
+    with faults.apart():
+        if indices and data_streams:
+            node["data-streams"].fail('a track cannot have both "indices" and "data-streams"', "keep one of them")
+    templates = build_templates(node, renderer, faults)
+    with faults.apart():
+        refuse_unknown(context.params, renderer.parameters(), name)
 
     builder = TaskBuilder(
-        operations=_by_name(node, "operations", "operation"),
+        operations=_by_name(node, "operations", "operation", faults),
         operation_types=operation_types,
-        variables=build_variables(node),
+        variables=build_variables(node, faults),
         meta=node.get("meta", {}),
+        faults=faults,
+        plugins=plugins,
+        lacks_code=plugins is None and has_plugins(path.parent),
+        corpora=[corpus.get("name", "") for corpus in node.find("corpora") or ()],
     )
-    for operation in builder.operations.values():
-        builder.operation(operation)
+    faults.each(builder.operation, builder.operations.values())
     challenges = _challenges(node, builder)
+    if context.build_flavor == "serverless":
+        challenges = tuple(for_serverless(challenge) for challenge in challenges)
     builder.refuse_unknown_types()
-    corpora = tuple(_corpus(corpus, indices) for corpus in _by_name(node, "corpora", "corpus").values())
+    corpora = faults.each(
+        lambda corpus: _corpus(corpus, indices or data_streams, faults),
+        _by_name(node, "corpora", "corpus", faults).values(),
+    )
     if test_mode:
         corpora = tuple(testmode.shrink_corpus(corpus) for corpus in corpora)
         challenges = tuple(
@@ -115,35 +97,45 @@ def load_track(
         name=name,
         path=path,
         description=node.get("description", ""),
-        digest=renderer.digest(),
+        digest=renderer.digest(python_files(path.parent)),
         challenges=challenges,
         indices=indices,
         corpora=corpora,
         variables=builder.variables,
         params=dict(context.params),
-        requires=_requires(node, indices),
+        requires=_requires(node, (*(index.body for index in indices), *features.bodies_of(templates)), faults),
+        data_streams=data_streams,
+        templates=templates,
+        dependencies=tuple(node.get("dependencies", ())),
         meta=builder.meta,
     )
 
 
-def _bundled() -> dict[str, Path]:
-    """Track name -> track file, of the wheel's tracks or of the source tree's."""
-    package = Path(__file__).resolve().parent.parent
-    root = next((folder for folder in (package / "tracks", package.parent / "tracks") if folder.is_dir()), None)
-    if root is None:
-        return {}
-    files = {folder.name: _file_in(folder) for folder in root.iterdir() if folder.is_dir()}
-    return {name: file for name, file in files.items() if file is not None}
+def plugins_of(track: Path, context: RenderContext, libraries: Libraries | None = None) -> Plugins | None:
+    """The Python part of a track, loaded after its dependencies were provided; None where it has none."""
+    if not has_plugins(track.parent):
+        return None
+    if libraries is not None:
+        node = parse(TrackRenderer(track.parent, context).render(track.name))
+        libraries.provide(node.find("dependencies"))
+    return load_plugins(track.parent)
 
 
-def _file_in(folder: Path) -> Path | None:
+def file_in(folder: Path) -> Path | None:
+    """The track file of a folder, if it holds one."""
     return next((folder / name for name in _FILES if (folder / name).is_file()), None)
 
 
-def _track_file(path: Path, where: str) -> Path:
+def track_name(file: Path) -> str:
+    """What a track is called: as its folder, or as its file where that is not called track."""
+    return file.parent.resolve().name if file.stem == "track" else file.stem
+
+
+def track_file(path: Path, where: str) -> Path:
+    """The track file that a path names: itself, or the one in a folder. A UsageError says what is expected."""
     path = path.expanduser()
     if path.is_dir():
-        found = _file_in(path)
+        found = file_in(path)
         if found is None:
             raise UsageError(f'the folder "{path}" holds no track', where=where, hint=f"looked for {', '.join(_FILES)}")
         return found
@@ -154,7 +146,7 @@ def _track_file(path: Path, where: str) -> Path:
     return path
 
 
-def _challenge_nodes(track: Node) -> list[Node]:
+def challenge_nodes(track: Node) -> list[Node]:
     """The challenges of a track; one that is only a `schedule` is the one challenge itself."""
     given = [key for key in ("challenges", "challenge", "schedule") if key in track]
     if len(given) != 1:
@@ -166,60 +158,62 @@ def _challenge_nodes(track: Node) -> list[Node]:
 
 
 def _challenges(track: Node, builder: TaskBuilder) -> tuple[Challenge, ...]:
-    nodes = _challenge_nodes(track)
+    faults = builder.faults
+    nodes = challenge_nodes(track)
     if nodes[0] is track:
         unnamed = Node({"name": "default", "schedule": track.value["schedule"]}, (), track.rendered)
         return (replace(builder.challenge(unnamed), default=True),)
-    challenges = tuple(builder.challenge(node) for node in nodes)
-    names = [challenge.name for challenge in challenges]
-    for position, name in enumerate(names):
-        if name in names[:position]:
-            nodes[position].fail(f'two challenges are named "{name}"')
-    if len(challenges) == 1:
-        return (replace(challenges[0], default=True),)
-    defaults = [node for node, challenge in zip(nodes, challenges, strict=True) if challenge.default]
+    names: list[str] = []
+    for node in nodes:
+        with faults.apart():
+            if (name := str(node.get("name"))) in names:
+                node.fail(f'two challenges are named "{name}"')
+            names.append(name)
+    challenges = faults.each(builder.challenge, nodes, below=("schedule",))
+    if len(nodes) == 1:
+        return tuple(replace(challenge, default=True) for challenge in challenges)
+    defaults = [node for node in nodes if node.get("default")]
     if len(defaults) != 1:
-        what = "more than one challenge is the default" if defaults else "no challenge is the default"
-        (defaults or nodes)[-1].fail(what, f'write "default": true in one of {", ".join(names)}')
+        with faults.apart():
+            what = "more than one challenge is the default" if defaults else "no challenge is the default"
+            (defaults or nodes)[-1].fail(what, f'write "default": true in one of {", ".join(names)}')
     return challenges
 
 
-def _by_name(track: Node, key: str, what: str) -> dict[str, Node]:
+def _index(node: Node, renderer: TrackRenderer, faults: Faults) -> Index:
+    """An index of the track, which it has whatever is wrong with its body."""
+    with faults.apart():
+        return build_index(node, renderer)
+    return Index(node.value["name"])
+
+
+def _by_name(track: Node, key: str, what: str, faults: Faults) -> dict[str, Node]:
     found: dict[str, Node] = {}
     for node in track.find(key) or ():
-        name = node.value["name"]
-        if name in found:
-            node.fail(f'the {what} "{name}" is defined twice')
-        found[name] = node
+        name = str(node.get("name"))
+        with faults.apart():
+            if name in found:
+                node.fail(f'the {what} "{name}" is defined twice')
+            found[name] = node
     return found
 
 
-def _index(node: Node, renderer: TrackRenderer) -> Index:
-    body = node.find("body")
-    if body is None:
-        return Index(node.value["name"])
-    if isinstance(body.value, str):
-        if not (renderer.files.root / body.value).is_file():
-            body.fail(f'there is no file "{body.value}" beside the track')
-        body = parse(renderer.render(body.value))
-        if not isinstance(body.value, Mapping):
-            body.fail("an index body must be a mapping")
-    return Index(node.value["name"], body.value)
+_Targets = tuple[Index, ...] | tuple[DataStream, ...]
 
 
-def _corpus(node: Node, indices: tuple[Index, ...]) -> Corpus:
-    refuse_typos(node, "corpus")
-    parts = tuple(_documents(part, node, indices) for part in node["documents"])
+def _corpus(node: Node, targets: _Targets, faults: Faults) -> Corpus:
+    refuse_typos(node, "corpus", faults)
+    parts = faults.every(lambda part: _documents(part, node, targets, faults), node["documents"])
     return Corpus(node.value["name"], parts, node.get("meta", {}))
 
 
-def _documents(node: Node, corpus: Node, indices: tuple[Index, ...]) -> Documents:
-    refuse_typos(node, "documents")
+def _documents(node: Node, corpus: Node, targets: _Targets, faults: Faults) -> Documents:
+    refuse_typos(node, "documents", faults)
 
     def key(name: str) -> Any:
         return node.get(name, corpus.get(name))
 
-    if ("source-file" in node) == ("generate" in node):
+    if ("source-file" in node or "source-url" in node) == ("generate" in node):
         node.fail(f'{node.label} needs either "source-file" or "generate"')
     generate = node.find("generate")
     if generate is not None:
@@ -230,41 +224,54 @@ def _documents(node: Node, corpus: Node, indices: tuple[Index, ...]) -> Document
                     f'"{role}" names no field of the documents: "{name}"',
                     did_you_mean(name, generate.value["fields"]),
                 )
+    count = node.find("document-count")
+    if generate is not None and count is None:
+        node.fail(f'{node.label} needs "document-count"', "how many documents to generate")
     has_action_lines = bool(key("includes-action-and-meta-data"))
     target_index, target_data_stream = key("target-index"), key("target-data-stream")
     if target_index is None and target_data_stream is None and not has_action_lines:
-        if len(indices) != 1:
-            names = ", ".join(index.name for index in indices)
-            node.fail(f'{node.label} needs "target-index"', f"the track's indices: {names or 'none'}")
-        target_index = indices[0].name
+        are_streams = any(isinstance(target, DataStream) for target in targets)
+        if len(targets) != 1:
+            names = ", ".join(target.name for target in targets)
+            what, kind = ("target-data-stream", "data streams") if are_streams else ("target-index", "indices")
+            node.fail(f'{node.label} needs "{what}"', f"the track's {kind}: {names or 'none'}")
+        target_index, target_data_stream = (None, targets[0].name) if are_streams else (targets[0].name, None)
     return Documents(
-        document_count=int(node.value["document-count"]),
+        document_count=None if count is None else int(count.value),
         source_file=node.get("source-file"),
         generate=None if generate is None else generate.value,
         base_url=key("base-url"),
+        source_url=node.get("source-url"),
+        sha256=node.get("sha256"),
         compressed_bytes=node.get("compressed-bytes"),
         uncompressed_bytes=node.get("uncompressed-bytes"),
         includes_action_and_meta_data=has_action_lines,
         target_index=target_index,
         target_data_stream=target_data_stream,
+        target_type=key("target-type"),
         meta={**corpus.get("meta", {}), **node.get("meta", {})},
+        synthetic=generate is not None and node.get("synthetic", False),
     )
 
 
-def _requires(track: Node, indices: tuple[Index, ...]) -> tuple[str, ...]:
-    """The features that the track declares, and those that its index bodies need."""
-    declared = track.find("requires")
-    for feature in declared or ():
+def _requires(track: Node, bodies: Iterable[Mapping[str, Any]], faults: Faults) -> tuple[str, ...]:
+    """The features that the track declares, and those that the bodies of its indices and templates need."""
+
+    def known(feature: Node) -> str:
         if feature.value not in features.FEATURES:
             feature.fail(f'unknown feature "{feature.value}"', did_you_mean(feature.value, features.FEATURES))
-    found = set(declared.value if declared else ())
-    for index in indices:
-        found |= features.of_index_body(index.body)
+        return str(feature.value)
+
+    found = set(faults.each(known, track.find("requires") or ()))
+    for body in bodies:
+        found |= features.of_index_body(body)
     return tuple(sorted(found))
 
 
 def _units_per_request(challenge: Challenge, operation_types: Registry[OperationType]) -> dict[str, float]:
+    from esbench.operations.python import operation_type
+
     return {
-        task.name: operation_types.get(task.operation.type).units_per_request(task.operation.params)
+        task.name: operation_type(task.operation, operation_types).units_per_request(task.operation.params)
         for task in challenge.tasks
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import mmap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,9 @@ class PreparedDocuments:
 
     path holds `document_count` times an action line and a document, each ended by a line feed; offsets_path
     one u64 of the machine's byte order for each GROUP documents, and the file's length. has_ids: whether
-    action lines carry `_id`. digest: sha256 (hex) of the source file or of the generator's spec.
+    action lines carry `_id`. digest: sha256 (hex) of the source file or of the generator's spec. has_own_actions:
+    the action lines came with the source file.
+    synthetic: made from the mapping, in place of a document file.
     """
 
     corpus: str
@@ -37,6 +39,21 @@ class PreparedDocuments:
     generate: Mapping[str, Any] | None = None
     target_index: str | None = None
     target_data_stream: str | None = None
+    target_type: str | None = None
+    has_own_actions: bool = False
+    further: tuple[PreparedDocuments, ...] = ()  # the corpus' other files, where single documents are drawn of all
+
+    @property
+    def files(self) -> tuple[PreparedDocuments, ...]:
+        """This file, and those that single documents are drawn of as well."""
+        return (self, *self.further)
+
+    @property
+    def count_of_all(self) -> int:
+        """The number of documents in `files`."""
+        return sum(part.document_count for part in self.files)
+
+    synthetic: bool = False
 
     @property
     def id_field(self) -> str | None:
@@ -55,7 +72,7 @@ class PreparedDocuments:
 
 
 def documents_of(documents: Sequence[PreparedDocuments], corpus: str | None, where: str) -> PreparedDocuments:
-    """The documents of a corpus, or of the only one there is; a TrackError when that is not one file."""
+    """The documents of a corpus, or of the only one there is: its first file with all `further` ones."""
     known = sorted({part.corpus for part in documents})
     if corpus is None and len(known) != 1:
         raise TrackError('a "corpus" must be named', where=where, hint=did_you_mean("", known))
@@ -63,12 +80,13 @@ def documents_of(documents: Sequence[PreparedDocuments], corpus: str | None, whe
     found = [part for part in documents if part.corpus == name]
     if not found:
         raise TrackError(f'unknown corpus "{name}"', where=where, hint=did_you_mean(name, known))
-    if len(found) > 1:
+    if len(found) > 1 and any(part.generate is not None for part in found):
         raise TrackError(
-            f'corpus "{name}" has {len(found)} files: single documents of several files are not supported yet',
+            f'corpus "{name}" has {len(found)} parts, and single documents can only be made by one generator',
             where=where,
+            hint="give each generated part a corpus of its own",
         )
-    return found[0]
+    return replace(found[0], further=tuple(found[1:]))
 
 
 class DocumentFile:
@@ -104,7 +122,12 @@ class DocumentFile:
 
 
 def mean_document_bytes(documents: PreparedDocuments) -> float:
-    """The mean size of a document's JSON in bytes, of 1,024 documents from all over the file."""
+    """The mean size of a document's JSON in bytes, of 1,024 documents from all over each file."""
+    sizes = [_mean_bytes(part) * part.document_count for part in documents.files]
+    return sum(sizes) / documents.count_of_all
+
+
+def _mean_bytes(documents: PreparedDocuments) -> float:
     file = DocumentFile(documents)
     groups = math.ceil(documents.document_count / GROUP)
     sampled = sorted({groups * part // _SAMPLED_GROUPS for part in range(_SAMPLED_GROUPS)})

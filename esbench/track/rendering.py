@@ -9,7 +9,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
@@ -19,7 +19,7 @@ import jinja2.ext
 import jinja2.lexer
 import jinja2.meta
 
-from esbench.errors import TrackError, UsageError
+from esbench.errors import TrackError, UsageError, nearest
 from esbench.track.source import YAML_SUFFIXES, Location, SourceFiles
 
 _HELPERS_NAME = "rally.helpers"
@@ -48,7 +48,10 @@ _FAULTS = (
 
 @dataclass(frozen=True)
 class RenderContext:
-    """What the templates of a track see. `version` is the cluster's ("7.10.2"), `now` seconds since the epoch."""
+    """What the templates of a track see. `version` is the cluster's ("7.10.2"), `now` seconds since the epoch.
+
+    A track parameter cannot take the place of a name that is given.
+    """
 
     params: Mapping[str, Any]
     distribution: str
@@ -65,7 +68,6 @@ class RenderContext:
             "build_flavor": self.build_flavor,
             "serverless_operator": self.serverless_operator,
             "distribution": self.distribution,
-            "version": self.version,
             "version_major": major,
             "version_minor": minor,
             "fail": fail,
@@ -77,10 +79,32 @@ def fail(message: str) -> NoReturn:
     raise UsageError(message, where="--track-params")
 
 
-def days_ago(date: str, now: float) -> int:
-    """`{{ "31-12-2024" | days_ago(now) }}`: whole days from that date until `now`, seconds since the epoch."""
-    start = datetime.strptime(date, "%d-%m-%Y").replace(tzinfo=UTC)
-    return (datetime.fromtimestamp(now, UTC) - start).days
+Moment = str | float | datetime
+
+
+def days_ago(start: Moment, end: Moment, date_format: str = "%d-%m-%Y") -> int:
+    """`{{ "31-12-2024" | days_ago(now) }}`: whole days between two moments, dates (in UTC) or seconds."""
+    return (_moment(end, date_format) - _moment(start, date_format)).days
+
+
+def get_start_date(date: Moment, date_format: str = "%Y-%m-%d") -> str:
+    """`{{ now | get_start_date }}`: the day of a moment (in UTC) as text."""
+    return _moment(date, date_format).strftime(date_format)
+
+
+def get_end_date(start: Moment, duration_days: float = 1, date_format: str = "%Y-%m-%d") -> str:
+    """`{{ now | get_end_date(7) }}`: the day so many days after a moment (in UTC) as text."""
+    return (_moment(start, date_format) + timedelta(days=duration_days)).strftime(date_format)
+
+
+def _moment(value: Moment, date_format: str) -> datetime:
+    if isinstance(value, int | float):
+        return datetime.fromtimestamp(value, UTC)
+    moment = datetime.strptime(value, date_format) if isinstance(value, str) else value
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+_FILTERS = {"days_ago": days_ago, "get_start_date": get_start_date, "get_end_date": get_end_date}
 
 
 class _Unprintable(jinja2.Undefined):
@@ -153,11 +177,15 @@ class TrackRenderer:
         try:
             return Rendered(name, self._template(name).render(), self)
         except jinja2.TemplateSyntaxError as error:
-            raise self._error(str(error.message), error.name or name, error.lineno) from None
+            what = str(error.message)
+            raise self._error(what, error.name or name, error.lineno, self._remedy(what)) from None
         except jinja2.TemplateNotFound as error:
-            raise self._error(f'there is no file "{error.name}"', *_raised_at(error, name)) from None
+            where = _raised_at(error, name)
+            raise self._error(f'there is no file "{error.name}"', *where, self.files.like(str(error.name))) from None
         except _FAULTS as error:
-            raise self._error(str(error) or type(error).__name__, *_raised_at(error, name)) from None
+            what = str(error) or type(error).__name__
+            hint = "give it a default: | default(...)" if isinstance(error, jinja2.UndefinedError) else ""
+            raise self._error(what, *_raised_at(error, name), hint) from None
 
     def render_marked(self, name: str, origins: list[Location]) -> str:
         """Render with `\\0n\\0` before each stretch of literal text, n being the index of its place in `origins`."""
@@ -179,15 +207,16 @@ class TrackRenderer:
             todo += [found for found in jinja2.meta.find_referenced_templates(tree) if found]
         return frozenset(asked - {"rally"})
 
-    def digest(self) -> str:
-        """The sha256 (hex) of the unrendered sources; the same whatever the parameters."""
+    def digest(self, further: Iterable[Path] = ()) -> str:
+        """The sha256 (hex) of the unrendered sources and `further` files; the same whatever the parameters."""
         self.parameters()  # reads what other branches include
-        return self.files.digest()
+        return self.files.digest(further)
 
     def _template(self, name: str, *extensions: type[jinja2.ext.Extension]) -> jinja2.Template:
         undefined = _Unprintable if name.endswith(YAML_SUFFIXES) else jinja2.Undefined
         environment = self._environment(undefined, extensions)
-        environment.globals.update(self._context.params)
+        for param, value in self._context.params.items():
+            environment.globals.setdefault(param, value)
         return environment.get_template(name)
 
     def _environment(
@@ -199,13 +228,25 @@ class TrackRenderer:
             loader=_Loader(self.files), undefined=undefined, extensions=extensions, autoescape=False
         )
         environment.globals.update(self._context.globals(), glob=lambda pattern: self.files.glob("", pattern))
-        environment.filters["days_ago"] = days_ago
+        environment.filters.update(_FILTERS)
         return environment
 
-    def _error(self, what: str, name: str, line: int) -> TrackError:
+    def _error(self, what: str, name: str, line: int, hint: str) -> TrackError:
         place = self.files.source(name).location(line)
         tag = re.search(r"\{[{%#]", place.text)
-        return place.error_at(f"the template fails: {what.rstrip('.')}", tag[0] if tag else place.text.strip())
+        return place.error_at(f"the template fails: {what.rstrip('.')}", tag[0] if tag else place.text.strip(), hint)
+
+    def _remedy(self, what: str) -> str:
+        """A hint for a syntax error of Jinja's, by its words."""
+        unknown = re.match(r"No (filter|test) named '(\w+)'", what)
+        if unknown:
+            environment = self._environment()
+            return nearest(unknown[2], environment.filters if unknown[1] == "filter" else environment.tests)
+        if "unknown tag" in what:
+            return ""  # it says which one was expected
+        if re.search("end of (template|statement)|unexpected", what, re.IGNORECASE):
+            return "each {% if %} and {% for %} has its {% end... %}, tags end in %} and expressions in }}"
+        return ""
 
 
 class _Loader(jinja2.BaseLoader):

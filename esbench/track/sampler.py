@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -67,11 +68,22 @@ def _generated(documents: PreparedDocuments, fields: Sequence[str], indexed: int
 
 
 def _sample(documents: PreparedDocuments, fields: Sequence[str], indexed: int) -> tuple[_Values, int]:
-    """The parsed sample is the same for all seeds and workers, in the documents' order."""
-    count = min(indexed, documents.document_count)
+    """The parsed sample is the same for all seeds and workers, in the documents' order, file after file."""
+    count = min(indexed, documents.count_of_all)
     chosen = sorted(random.Random(1).sample(range(count), min(count, _SAMPLE)))
-    file = DocumentFile(documents)
     rows: list[tuple[Any, ...]] = []
+    first = 0
+    for part in documents.files:
+        last = first + part.document_count
+        mine = chosen[bisect_left(chosen, first) : bisect_left(chosen, last)]
+        rows += _rows(part, fields, [index - first for index in mine])
+        first = last
+    return lambda indices: [rows[index] for index in indices.tolist()], len(rows)
+
+
+def _rows(documents: PreparedDocuments, fields: Sequence[str], chosen: Sequence[int]) -> Iterator[tuple[Any, ...]]:
+    """The fields of the chosen documents of one file."""
+    file = DocumentFile(documents)
     group, lines = -1, []
     for index in chosen:
         if index // GROUP != group:
@@ -81,8 +93,7 @@ def _sample(documents: PreparedDocuments, fields: Sequence[str], indexed: int) -
         document = json.loads(lines[within + 1])
         (keys,) = json.loads(lines[within]).values()
         keys = {"_id": keys.get("_id"), "_routing": keys.get("routing", keys.get("_routing"))}
-        rows.append(tuple(_field({**document, **keys}, name, documents.where) for name in fields))
-    return lambda indices: [rows[index] for index in indices.tolist()], len(rows)
+        yield tuple(_field({**document, **keys}, name, documents.where) for name in fields)
 
 
 def _field(document: Mapping[str, Any], name: str, where: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from esbench.errors import EsbenchError, did_you_mean
 from esbench.load.schedule import builtin_schedules
@@ -18,11 +18,15 @@ _RANGE = re.compile(r"\s*([^:-]+?)\s*-\s*([^:-]+?)\s*:(.*)")
 _DIGITS = re.compile(r"[0-9.]+\s*")
 
 
-def build_schedule(node: Node, key: Callable[[str], Node | None]) -> Schedule:
-    """The schedule of a task; `key` finds what the task may have from its "parallel"."""
-    kind, known = node.get("schedule", "deterministic"), builtin_schedules()
+def build_schedule(node: Node, key: Callable[[str], Node | None], schedulers: Iterable[str] = ()) -> Schedule:
+    """The schedule of a task; `key` finds what the task may have from its "parallel".
+
+    `schedulers` are those of the track's own code.
+    """
+    kind, own = node.get("schedule", "deterministic"), set(schedulers)
+    known = {*builtin_schedules(), *own}
     if kind not in known:
-        node["schedule"].fail(f'unknown {known.kind} "{kind}"', did_you_mean(kind, known))
+        node["schedule"].fail(f'unknown schedule "{kind}"', did_you_mean(kind, known))
     given = [name for name in ("target-throughput", "target-interval", "stages") if node.find(name) is not None]
     if len(given) > 1:
         node[given[1]].fail(f'"{given[0]}" and "{given[1]}" exclude one another')
@@ -32,6 +36,7 @@ def build_schedule(node: Node, key: Callable[[str], Node | None]) -> Schedule:
         ramp_up_s=optional_seconds(key("ramp-up-time-period")) or 0.0,
         stages=_stages(node),
         params={name: value for name, value in node.value.items() if name not in _TASK_KEYS},
+        custom=kind in own,
     )
 
 

@@ -12,6 +12,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, cast
 
 from esbench.track.document import Node
+from esbench.track.faults import Faults
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
@@ -28,14 +29,15 @@ _TYPES = {
 }
 
 
-def validate(track: Node) -> None:
-    """Raise a TrackError for the first structural fault of a track."""
+def validate(track: Node, faults: Faults) -> None:
+    """Find the structural faults of a track (TrackError each)."""
     for fault in _validator().iter_errors(track.value):
         node = track
         for key in fault.absolute_path:
             node = node[key]
         what, hint = _describe(fault, node)
-        node.fail(what, hint)
+        with faults.apart(shape_of=node):
+            node.fail(what, hint)
 
 
 @cache

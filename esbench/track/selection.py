@@ -49,6 +49,17 @@ def select_tasks(challenge: Challenge, include: Sequence[str], exclude: Sequence
     return replace(challenge, steps=steps)
 
 
+def for_serverless(challenge: Challenge) -> Challenge:
+    """The challenge without the tasks that say, or whose operations say, run-on-serverless: false."""
+
+    def stays(task: Task) -> bool:
+        said = task.params.get("run-on-serverless", task.operation.params.get("run-on-serverless"))
+        return str(said).lower() != "false"
+
+    steps = tuple(kept for step in challenge.steps if (kept := _filtered(step, stays)) is not None)
+    return replace(challenge, steps=steps)
+
+
 def _filtered(step: Step, stays: Callable[[Task], bool]) -> Step | None:
     """The step with the tasks that stay. Where the task that would end the others is gone, each ends by itself."""
     tasks = tuple(task for task in step.tasks if stays(task))
@@ -87,7 +98,8 @@ def corpora_needed(track: Track, challenge: Challenge) -> tuple[Corpus, ...]:
         for name, corpus in {**drawn_from, **own}.items():
             if f"$[[{name}." in text:
                 needed |= {corpus} if corpus else everything
-        if task.operation.type in _WRITES_DOCUMENTS and params.get("body") is None:
+        own_code = bool(task.operation.python) and "corpora" in params
+        if own_code or (task.operation.type in _WRITES_DOCUMENTS and params.get("body") is None):
             named = params.get("corpora") or params.get("corpus")
             names = [named] if isinstance(named, str) else named
             needed |= set(names) if names else everything

@@ -10,12 +10,14 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path, PurePosixPath
 
-from esbench.errors import TrackError
+from esbench.errors import TrackError, nearest
 
 JSON_SUFFIXES = (".json",)
 YAML_SUFFIXES = (".yml", ".yaml")
+_MOST_PATHS = 2000  # a track file may lie in a folder of everything else
 _COLLECT = re.compile(r"""\{\{-?\s*rally\.collect\(\s*parts\s*=\s*(["'])(?P<glob>.+?)\1\s*\)\s*-?\}\}""")
 
 
@@ -30,23 +32,23 @@ class Location:
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
 
-    def error(self, what: str, column: int, rendered: str | None = None) -> TrackError:
-        """An error that shows this line, with a caret under `column` (from 0).
+    def error(self, what: str, column: int, rendered: str | None = None, hint: str = "") -> TrackError:
+        """An error that shows this line below its sentence, with a caret under `column` (from 0).
 
         The column counts in `rendered`, where the line was rendered to something else; both are shown then.
         """
         gutter, source = f"{self.line:>5} | ", self.text.replace("\t", " ")
         line = source if rendered is None else rendered.replace("\t", " ")
-        rows = [what, gutter + source]
+        rows = [f"{what} ({hint})" if hint else what, gutter + source]
         if line != source:
             gutter = "rendered: "
             rows.append(gutter + line)
         rows.append(" " * (len(gutter) + column) + "^")
         return TrackError("\n".join(rows), where=str(self))
 
-    def error_at(self, what: str, word: str) -> TrackError:
+    def error_at(self, what: str, word: str, hint: str = "") -> TrackError:
         """An error that shows this line, with a caret under the first `word` of it."""
-        return self.error(what, max(0, self.text.find(word)))
+        return self.error(what, max(0, self.text.find(word)), hint=hint)
 
 
 @dataclass(frozen=True)
@@ -83,10 +85,11 @@ class SourceFiles:
         found = sorted(glob(pattern, root_dir=base))  # noqa: PTH207
         return [str(PurePosixPath(folder) / name) for name in found if (base / name).is_file()]
 
-    def digest(self) -> str:
-        """The sha256 (hex) of the files that were read, as they are, with their names."""
+    def digest(self, further: Iterable[Path] = ()) -> str:
+        """The sha256 (hex) of the files that were read and of `further` ones, as they are, with their names."""
         total = hashlib.sha256()
-        for name, content in sorted(self._contents.items()):
+        others = {str(path.relative_to(self.root)): path.read_bytes() for path in further}
+        for name, content in sorted({**self._contents, **others}.items()):
             total.update(f"{name}\0{len(content)}\0".encode() + content)
         return total.hexdigest()
 
@@ -100,8 +103,8 @@ class SourceFiles:
             line = text.count("\n", 0, match.start())
             yield text[done : match.start()], lines[done_line : line + 1]
             parts = self.glob(str(PurePosixPath(name).parent), match["glob"])
-            if not parts and not re.search(r"[*?\[]", match["glob"]):
-                raise lines[line].error_at(f'there is no file "{match["glob"]}"', match["glob"])
+            if not parts and not _is_in_comment(text, match.start()):
+                self._refuse_if_misspelt(match["glob"], PurePosixPath(name).parent, lines[line])
             for part in parts:
                 if part in (*outer, name):
                     raise lines[line].error_at(f'"{part}" collects itself', "rally.collect")
@@ -110,6 +113,25 @@ class SourceFiles:
                 yield from self._pieces(part, (*outer, name))
             done, done_line = match.end(), text.count("\n", 0, match.end())
         yield text[done:], lines[done_line:]
+
+    def like(self, name: str) -> str:
+        """A hint for a file that is not there: the one below the root whose name is nearest."""
+        known = [path.relative_to(self.root).as_posix() for path in self._paths() if path.is_file()]
+        return nearest(name, known) or "paths are relative to the track's folder"
+
+    def _paths(self) -> Iterator[Path]:
+        """What is below the root, as far as it may belong to the track."""
+        return islice(self.root.rglob("*"), _MOST_PATHS)
+
+    def _refuse_if_misspelt(self, pattern: str, folder: PurePosixPath, place: Location) -> None:
+        """Parts may be none, but not in a folder that is not there, nor a file that is named without * or ?."""
+        fixed = re.split(r"[^/]*[*?\[]", pattern)[0]
+        if fixed == pattern:
+            raise place.error_at(f'there is no file "{pattern}"', pattern, self.like(str(folder / pattern)))
+        if not (self.root / folder / fixed).is_dir():
+            folders = [path.relative_to(self.root).as_posix() for path in self._paths() if path.is_dir()]
+            hint = nearest(fixed.rstrip("/"), folders) or "paths are relative to the file that collects"
+            raise place.error_at(f'there is no folder "{fixed}"', pattern, hint)
 
     def _read(self, name: str) -> str:
         path = self.root / name
@@ -122,6 +144,10 @@ class SourceFiles:
             raise TrackError(f"is not UTF-8 text (byte {error.start})", where=str(path)) from None
         self._contents[name] = content
         return text.replace("\r\n", "\n")
+
+
+def _is_in_comment(text: str, place: int) -> bool:
+    return text.rfind("{#", 0, place) > text.rfind("#}", 0, place)
 
 
 def _joined(pieces: Iterable[tuple[str, list[Location]]]) -> Iterator[Location]:

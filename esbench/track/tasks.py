@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -14,6 +15,7 @@ from esbench.model import ANY_TASK, Challenge, Operation, Step, Task, Variable
 from esbench.registry import Registry
 from esbench.track import templates
 from esbench.track.document import Node
+from esbench.track.faults import AlreadyFound, Faults
 from esbench.track.schedules import build_schedule, optional_seconds
 from esbench.track.schema import known_keys
 from esbench.track.templates import Encoding, Slot
@@ -21,7 +23,10 @@ from esbench.track.variables import builtin_variables
 
 if TYPE_CHECKING:
     from esbench.operations.base import OperationType
+    from esbench.track.plugins import Plugins
 
+_QUOTED = re.compile(r'"([^"]+)"')
+_BULK_SOURCE = "file-reader"
 _OPERATION_KEYS = known_keys("operation")
 _TASK_KEYS = known_keys("task")
 _PARALLEL_DEFAULTS = (
@@ -45,30 +50,29 @@ class TaskBuilder:
     operation_types: Registry[OperationType]
     variables: tuple[Variable, ...]
     meta: Mapping[str, Any]
+    faults: Faults
+    plugins: Plugins | None = None  # of a track with a Python part
+    lacks_code: bool = False  # its Python part could not be loaded, which was told: what only it knows is not judged
+    corpora: Sequence[str] = ()
     unknown: dict[str, Node] = field(default_factory=dict)
+    unjudged: set[tuple[str | int, ...]] = field(default_factory=set)  # the paths of operations with a fault
 
     def challenge(self, node: Node) -> Challenge:
-        meta = {**self.meta, **node.get("meta", {})}
-        refuse_typos(node, "challenge")
-        steps = tuple(self._step(element, meta) for element in node["schedule"])
-        seen: set[str] = set()
-        for task, place in zip((task for step in steps for task in step.tasks), _task_nodes(node), strict=True):
-            if task.name in seen:
-                place.fail(
-                    f'challenge "{node.value["name"]}" has two tasks named "{task.name}"',
-                    'give one of them another "name"',
-                )
-            seen.add(task.name)
+        refuse_typos(node, "challenge", self.faults)
+        scope = _Scope(node.value["name"], {**self.meta, **node.get("meta", {})})
+        steps = self.faults.each(lambda element: self._step(element, scope), node["schedule"])
         return Challenge(
             name=node.value["name"],
             steps=steps,
             description=node.get("description", ""),
             default=node.get("default", False),
-            meta=meta,
+            meta=scope.meta,
+            params=node.get("parameters", {}),
         )
 
     def operation(self, node: Node) -> Operation:
         """An operation from its definition, or from the bare name of an operation type."""
+        self.faults.need_shape(node)
         if isinstance(node.value, str):
             operation = Operation(node.value, node.value)
         else:
@@ -77,23 +81,22 @@ class TaskBuilder:
                 name=node.get("name", kind),
                 type=kind,
                 params={key: value for key, value in node.value.items() if key not in _OPERATION_KEYS},
-                variables=build_variables(node),
+                variables=build_variables(node, self.faults),
                 include_in_reporting=node.get("include-in-reporting"),
                 meta=node.get("meta", {}),
             )
-        if operation.type in self.operation_types:
-            self._check(node, operation)
-        else:
-            self.unknown.setdefault(operation.type, node)
+        self.unjudged.add(node.path)
+        with self.faults.apart():
+            operation = self._of_python(node, operation)
+            if operation.python == "runner" or operation.type in self.operation_types:
+                self._check(node, operation)
+                self.unjudged.discard(node.path)
+            elif not self.lacks_code:
+                self.unknown.setdefault(operation.type, node)
         return operation
 
     def _check(self, node: Node, operation: Operation) -> None:
         label = f'operation "{operation.name}"'
-        if source := operation.params.get("param-source"):
-            node["param-source"].fail(
-                f'{label} wants the parameter source "{source}"',
-                "parameter sources of a track.py are not supported",
-            )
         known = {variable.name for variable in (*self.variables, *operation.variables)}
         try:
             used = tuple(_slots(operation.params))
@@ -103,32 +106,75 @@ class TaskBuilder:
             if slot not in known:
                 node.fail(f"{label} uses the undeclared variable $[[{slot}]]", did_you_mean(slot, known))
         try:
-            self.operation_types.get(operation.type).check(operation.params, "")
+            self._type_of(operation).check(operation.params, "")
         except EsbenchError as error:
-            raise node.failed(error) from None
+            named = _QUOTED.match(error.what)  # a parameter that is wrong stands on a line of its own
+            raise (node[named[1]] if named and named[1] in node else node).failed(error) from None
+
+    def _of_python(self, node: Node, operation: Operation) -> Operation:
+        """The operation, marked where the track's own code runs it or draws its parameters; its runners win."""
+        source = operation.params.get("param-source")
+        if source == _BULK_SOURCE and operation.type == "bulk":
+            source = None  # Rally's name for what a bulk sends anyway
+        if source is not None:
+            if self.lacks_code:
+                raise AlreadyFound
+            if self.plugins is None:
+                node["param-source"].fail(
+                    f'operation "{operation.name}" wants the param-source "{source}"',
+                    "sources are registered by a track.py, and the track has none",
+                )
+            if source not in (known := self.plugins.param_sources):
+                node["param-source"].fail(f'unknown param-source "{source}"', did_you_mean(str(source), known))
+        if self.plugins is not None and operation.type in self.plugins.runners:
+            return replace(operation, python="runner", params=self._with_corpora(operation))
+        return operation if source is None else replace(operation, python="source")
+
+    def _with_corpora(self, operation: Operation) -> Mapping[str, Any]:
+        """The parameters of a runner whose source sends documents: of all corpora unless it names some."""
+        from esbench.track.plugins_sources import BulkIndexParamSource
+
+        params, source = operation.params, None
+        if self.plugins is not None and (name := params.get("param-source")) is not None:
+            source = self.plugins.param_sources.get(name)
+        elif operation.type == "bulk":
+            source = BulkIndexParamSource
+        if isinstance(source, type) and issubclass(source, BulkIndexParamSource) and not params.get("corpora"):
+            return {**params, "corpora": self.corpora}
+        return params
+
+    def _type_of(self, operation: Operation) -> OperationType:
+        from esbench.operations.python import operation_type
+
+        return operation_type(operation, self.operation_types)
 
     def refuse_unknown_types(self) -> None:
         """Raise one TrackError for all the operation types that nobody provides, at the place of the first."""
-        if not self.unknown:
-            return
-        kinds = list(self.unknown)
+        groups = [[kind] for kind in self.unknown] if self.faults.gather else [list(self.unknown)]
+        for kinds in filter(None, groups):
+            with self.faults.apart():
+                self._refuse_types(kinds)
+
+    def _refuse_types(self, kinds: list[str]) -> None:
         node = self.unknown[kinds[0]]
-        what, known = "operation type", {*self.operation_types}
+        runners = () if self.plugins is None else self.plugins.runners
+        what, known = "operation type", {*self.operation_types, *runners}
         if isinstance(node.value, str):  # it may have been meant as the name of an operation
             what, known = "operation or operation type", known | set(self.operations)
         names = ", ".join(f'"{kind}"' for kind in kinds)
-        node.fail(f"unknown {what}{'s' if len(kinds) > 1 else ''} {names}", did_you_mean(kinds[0], known))
+        place = node if isinstance(node.value, str) else node["operation-type"]
+        place.fail(f"unknown {what}{'s' if len(kinds) > 1 else ''} {names}", did_you_mean(kinds[0], known))
 
-    def _step(self, node: Node, meta: Mapping[str, Any]) -> Step:
+    def _step(self, node: Node, scope: _Scope) -> Step:
         parallel = node.find("parallel")
         if parallel is None:
-            return Step((self._task(node, meta, {}),))
-        refuse_typos(parallel, "parallel")
+            return Step((self._task(node, scope, {}),))
+        refuse_typos(parallel, "parallel", self.faults)
         for key in _NOT_OF_A_PARALLEL:
             if parallel.find(key) is not None:
                 parallel[key].fail(f'a "parallel" does not hand "{key}" on to its tasks', "say it in each of them")
         inherited = {key: parallel[key] for key in _PARALLEL_DEFAULTS if key in parallel}
-        tasks = tuple(self._task(task, meta, inherited) for task in parallel["tasks"])
+        tasks = self.faults.every(lambda task: self._task(task, scope, inherited), parallel["tasks"])
         clients = _whole(parallel.get("clients"))
         for task, place in zip(tasks, parallel["tasks"], strict=True):
             if clients is not None and task.clients > clients:
@@ -138,11 +184,12 @@ class TaskBuilder:
                 )
         return Step(tasks, clients, _completed_by(parallel, [task.name for task in tasks]))
 
-    def _task(self, node: Node, meta: Mapping[str, Any], inherited: Mapping[str, Node]) -> Task:
-        refuse_typos(node, "task")
+    def _task(self, node: Node, scope: _Scope, inherited: Mapping[str, Node]) -> Task:
+        refuse_typos(node, "task", self.faults)
         if "parallel" in node:
             node["parallel"].fail('"parallel" cannot stand within "parallel"')
-        operation = self._referenced(node["operation"])
+        definition = self._definition(node["operation"])
+        operation = self.operation(definition)
         if (shown := node.get("include-in-reporting")) is not None:
             operation = replace(operation, include_in_reporting=shown)
 
@@ -156,7 +203,7 @@ class TaskBuilder:
             name=node.get("name", operation.name),
             operation=operation,
             clients=int(node.get("clients", 1)),
-            schedule=build_schedule(node, key),
+            schedule=build_schedule(node, key, () if self.plugins is None else self.plugins.schedulers),
             warmup_iterations=_whole(_value(key("warmup-iterations"))),
             iterations=_whole(_value(key("iterations"))),
             requests=_whole(node.get("requests")),
@@ -166,43 +213,60 @@ class TaskBuilder:
             within_ms=tuple(float(value) for value in node.get("within-ms", ())),
             tags=_tags(_value(key("tags"))),
             ignore_response_error_level=node.get("ignore-response-error-level"),
-            meta={**meta, **operation.meta, **node.get("meta", {})},
+            meta={**scope.meta, **operation.meta, **node.get("meta", {})},
             params={name: value for name, value in node.value.items() if name not in _TASK_KEYS},
         )
         _refuse_contradictions(node, task)
-        if operation.type in self.operation_types:
+        if definition.path not in self.unjudged:
             self._check_rates(node, task)
+        scope.add(task, node)
         return task
 
     def _check_rates(self, node: Node, task: Task) -> None:
         for rate in rates(task.schedule):
             try:
-                self.operation_types.get(task.operation.type).check_rate(rate, task.operation.params, "")
+                self._type_of(task.operation).check_rate(rate, task.operation.params, "")
             except EsbenchError as error:
                 place = next(node[key] for key in ("stages", "target-throughput") if node.find(key) is not None)
                 raise place.failed(error) from None
 
-    def _referenced(self, node: Node) -> Operation:
-        """A task's operation: the name of one of the track's, an operation type, or a definition in place."""
-        if isinstance(node.value, str) and node.value in self.operations:
-            return self.operation(self.operations[node.value])
-        return self.operation(node)
+    def _definition(self, node: Node) -> Node:
+        """What a task's operation names: one of the track's operations; else an operation type or what stands there."""
+        return self.operations.get(node.value, node) if isinstance(node.value, str) else node
 
 
-def build_variables(node: Node) -> tuple[Variable, ...]:
+@dataclass(frozen=True)
+class _Scope:
+    """What the tasks of one challenge have in common."""
+
+    challenge: str
+    meta: Mapping[str, Any]
+    names: set[str] = field(default_factory=set)
+
+    def add(self, task: Task, node: Node) -> None:
+        if task.name in self.names:
+            what = f'challenge "{self.challenge}" has two tasks named "{task.name}"'
+            node.fail(what, 'give one of them another "name"')
+        self.names.add(task.name)
+
+
+def build_variables(node: Node, faults: Faults) -> tuple[Variable, ...]:
     """The `variables` of a track or an operation; a name that is declared twice is an error."""
     types = builtin_variables()
     found: dict[str, Variable] = {}
-    for variable in node.find("variables") or ():
-        name = variable.value["name"]
-        if (kind := variable.value["type"]) not in types:
-            variable["type"].fail(f'unknown {types.kind} "{kind}"', did_you_mean(kind, types))
+
+    def build(variable: Node) -> None:
+        name, kind = variable.value["name"], variable.value["type"]
+        params = {key: value for key, value in variable.value.items() if key not in ("name", "type")}
         if name in found:
             variable.fail(f'the variable "{name}" is declared twice')
-        params = {key: value for key, value in variable.value.items() if key not in ("name", "type")}
+        found[name] = Variable(name, kind, params)  # whatever is wrong with it, it is declared
+        if kind not in types:
+            variable["type"].fail(f'unknown {types.kind} "{kind}"', did_you_mean(kind, types))
         if kind == "file" and (path := params.get("path")):
-            params["path"] = str(_beside(variable["path"], path))
-        found[name] = Variable(name, variable.value["type"], params)
+            found[name] = Variable(name, kind, {**params, "path": str(_beside(variable["path"], path))})
+
+    faults.each(build, node.find("variables") or ())
     return tuple(found.values())
 
 
@@ -214,7 +278,7 @@ def _beside(node: Node, path: object) -> Path:
     return file
 
 
-def refuse_typos(node: Node, definition: str) -> None:
+def refuse_typos(node: Node, definition: str, faults: Faults) -> None:
     """Refuse a key that is all but one of the known ones: tolerated as unknown, it would change nothing unseen."""
     known = known_keys(definition)
     for key in node.value:
@@ -222,7 +286,8 @@ def refuse_typos(node: Node, definition: str) -> None:
             continue
         close = get_close_matches(key.lower().replace("_", "-"), known, n=1, cutoff=0.9)
         if close and close[0] not in node:
-            node[key].fail(f'unknown key "{key}" in {node.label}', f'did you mean "{close[0]}"?')
+            with faults.apart():
+                node[key].fail(f'unknown key "{key}" in {node.label}', f'did you mean "{close[0]}"?')
 
 
 def _completed_by(parallel: Node, tasks: list[str]) -> tuple[str, ...]:
@@ -266,12 +331,6 @@ def _refuse_contradictions(node: Node, task: Task) -> None:
             f'the "ramp-up-time-period" of task "{task.name}" is longer than its warmup',
             'make "warmup-time-period" at least as long',
         )
-
-
-def _task_nodes(challenge: Node) -> Iterator[Node]:
-    for element in challenge["schedule"]:
-        parallel = element.find("parallel")
-        yield from [element] if parallel is None else parallel["tasks"]
 
 
 def _slots(value: object) -> Iterator[str]:

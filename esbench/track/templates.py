@@ -217,9 +217,12 @@ class RequestTemplate:
         return cls(method.upper(), tuple(target), tuple(lines), None if body is None else tuple(parse_body(body)))
 
     @property
+    def _header_names(self) -> list[str]:
+        return [part.partition(b":")[0].decode() for part in self.headers if isinstance(part, bytes) and b":" in part]
+
+    @property
     def _is_encoded(self) -> bool:
-        lines = [part.partition(b":")[0].decode() for part in self.headers if isinstance(part, bytes)]
-        return is_encoded(lines)
+        return is_encoded(self._header_names)
 
     @property
     def slots(self) -> tuple[Slot, ...]:
@@ -230,8 +233,8 @@ class RequestTemplate:
         self, layout: Layout, connection_headers: bytes, compress: bool = False
     ) -> Callable[[Draw], Sequence[bytes]]:
         """The request as a function of a draw, for a connection with these header lines; with a body of gzip."""
-        head: list[Part] = [self.method.encode() + b" ", *self.target, b" HTTP/1.1\r\n", connection_headers]
-        head += self.headers
+        lines = without_headers(connection_headers, self._header_names)
+        head: list[Part] = [self.method.encode() + b" ", *self.target, b" HTTP/1.1\r\n", lines, *self.headers]
         body = self.body
         if body is None:
             if self.method in ("POST", "PUT"):
@@ -254,6 +257,15 @@ class RequestTemplate:
             return (b"%b%d\r\n\r\n%b" % (render_head(draw)[0], len(content), content),)
 
         return render
+
+
+def without_headers(lines: bytes, names: Iterable[str]) -> bytes:
+    """The header lines of a connection but for those that a request has itself: its own replace them."""
+    own = {name.lower().encode() for name in names}
+    if not own:
+        return lines
+    kept = [line for line in lines.splitlines(keepends=True) if line.partition(b":")[0].lower() not in own]
+    return b"".join(kept)
 
 
 def _joiner(parts: list[Part], layout: Layout) -> Callable[[Draw], Sequence[bytes]]:

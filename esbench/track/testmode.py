@@ -6,7 +6,6 @@ Target rates stay (with at most a second between requests), so that open loops a
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import PurePosixPath
 from typing import TypeVar
 
 from esbench.model import Challenge, Corpus, Documents, Schedule, Step, Task
@@ -18,11 +17,10 @@ WARMUP_S = 1.0
 REQUESTS = 100
 GAP_S = 1.0
 N = TypeVar("N", int, float)
-_ARCHIVES = (".zip", ".bz2", ".gz", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".zst")
 
 
 def shrink_corpus(corpus: Corpus) -> Corpus:
-    """At most 1,000 documents of each part: fewer generated ones, or Rally's `-1k` file beside the large one."""
+    """At most 1,000 documents of each part: fewer generated ones, or so many of a file."""
     return replace(corpus, documents=tuple(_shrink_documents(part) for part in corpus.documents))
 
 
@@ -33,20 +31,9 @@ def shrink_challenge(challenge: Challenge, units_per_request: dict[str, float]) 
 
 
 def _shrink_documents(part: Documents) -> Documents:
-    if part.document_count <= DOCUMENTS:
+    if part.document_count is not None and part.document_count <= DOCUMENTS:
         return part
-    small = replace(part, document_count=DOCUMENTS)
-    if part.source_file is None:
-        return small
-    path = PurePosixPath(part.source_file)
-    ending = "".join(path.suffixes[-2:]) if path.suffixes[-1:] and path.suffixes[-1] in _ARCHIVES else path.suffix
-    stem = path.name.removesuffix(ending)
-    return replace(
-        small,
-        source_file=str(path.with_name(f"{stem}-1k{ending}")),
-        compressed_bytes=None,
-        uncompressed_bytes=None,
-    )
+    return replace(part, document_count=DOCUMENTS, sample=None if part.generate is not None else DOCUMENTS)
 
 
 def _shrink_step(step: Step, units_per_request: dict[str, float]) -> Step:
@@ -57,7 +44,7 @@ def _shrink_task(task: Task, units: float) -> Task:
     warmup_s = _at_most(task.warmup_time_s, WARMUP_S)
     return replace(
         task,
-        warmup_iterations=_at_most(task.warmup_iterations, task.clients),
+        warmup_iterations=_at_most(task.warmup_iterations, 1 if task.requests else task.clients),
         iterations=_at_most(task.iterations, task.clients),
         requests=_at_most(task.requests, max(REQUESTS, task.clients)),
         warmup_time_s=warmup_s,

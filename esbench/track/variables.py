@@ -11,7 +11,7 @@ import time
 import uuid
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import accumulate, chain
 from pathlib import Path
@@ -184,9 +184,9 @@ def _now_with_format(variable: Variable, places: Places, context: SourceContext)
     return _now(lambda: datetime.now().astimezone().strftime(str(form)), numeric=False)(variable, places, context)
 
 
-def loaded_key(corpus: str) -> str:
-    """The name under which a ledger keeps how many documents of a corpus were loaded."""
-    return f"loaded/{corpus}"
+def loaded_key(documents: PreparedDocuments) -> str:
+    """The name under which a ledger keeps how many documents of a file were loaded."""
+    return f"loaded/{documents.path}"
 
 
 def _corpus_document(variable: Variable, places: Places, context: SourceContext) -> Source:
@@ -194,6 +194,8 @@ def _corpus_document(variable: Variable, places: Places, context: SourceContext)
 
     name = variable.params.get("corpus")
     documents = documents_of(context.documents, None if name is None else str(name), f'variable "{variable.name}"')
+    first, *others = (_loaded(part, context) for part in documents.files)
+    documents = replace(first, further=tuple(others))
     fields = [field for field, _ in places]
     if None in fields:
         raise _bad(variable, "a document has fields", f"say $[[{variable.name}.field]]")
@@ -203,10 +205,15 @@ def _corpus_document(variable: Variable, places: Places, context: SourceContext)
         str(variable.params.get("pick", "uniform")),
         variable.params,
         seed=context.random(variable.name).getrandbits(63),
-        indexed=context.next_values.get(loaded_key(documents.corpus), documents.document_count),
+        indexed=documents.count_of_all,
     )
     encodings = [encoding for _, encoding in places]
     return Drawn(chain.from_iterable(encode_rows(rows, encodings) for rows in sampler.blocks()).__next__)
+
+
+def _loaded(documents: PreparedDocuments, context: SourceContext) -> PreparedDocuments:
+    """A file as far as the race has loaded it."""
+    return replace(documents, document_count=context.next_values.get(loaded_key(documents), documents.document_count))
 
 
 def _index_sample(variable: Variable, places: Places, context: SourceContext) -> Source:

@@ -29,11 +29,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A default node for the tests of one module."""
+def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A default node for the tests of one module, with what its FEATURES say a node must have."""
     home = home_in(tmp_path_factory.mktemp("node"))
     race_id = f"test-node-{os.getpid()}"
     engine = EmbeddedEngine(EmbeddedOptions(home=home, race_id=race_id, logs=home / "logs"))
+    engine.require(getattr(request.module, "FEATURES", ()))
     try:
         yield engine.start().urls[0]
     finally:

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from esbench.dialect import Dialect
 from esbench.model import Index, Operation, Schedule, Task, Variable
 from esbench.operations import builtin_operations
-from esbench.operations.base import ClientProgram, Ledger, Program, Reply, RequestFailed, Script, TaskContext, Verdict
+from esbench.operations.base import (
+    ClientProgram,
+    Ledger,
+    Program,
+    Reply,
+    RequestBytes,
+    RequestFailed,
+    Script,
+    Session,
+    TaskContext,
+    Verdict,
+)
 from esbench.track.prepared import PreparedDocuments
 
 HEADERS = b"Host: node:9200\r\n"
@@ -101,6 +114,23 @@ class FakeSession:
     bodies: list[Any] = field(default_factory=list)
     queries: list[Mapping[str, Any]] = field(default_factory=list)
     headers: list[Mapping[str, str]] = field(default_factory=list)
+    notes: dict[str, str] = field(default_factory=dict)
+    parts: list[str] = field(default_factory=list)
+    answer: Reply | None = None
+
+    @property
+    def lanes(self) -> Sequence[Session]:
+        return (self,)
+
+    @contextmanager
+    def part(self, name: str, timeout_s: float | None = None) -> Iterator[None]:
+        self.parts.append(name)
+        yield
+
+    async def send(self, request: RequestBytes, timeout_s: float | None = None) -> Reply:
+        head, _, body = b"".join(bytes(piece) for piece in request).partition(b"\r\n\r\n")
+        method, _, target = head.partition(b" HTTP/1.1")[0].decode().partition(" ")
+        return await self.request(method, target, body=json.loads(body) if body else None)
 
     async def request(
         self,
@@ -119,6 +149,7 @@ class FakeSession:
         answer = self.answers[min(len(self.asked), len(self.answers)) - 1]
         if isinstance(answer, RequestFailed):
             raise answer
+        self.answer = answer
         return answer
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from esbench.model import Corpus, Documents
-from esbench.track.corpus import prepare
+from esbench.track.corpus import Origin, prepare
 from esbench.track.prepared import PreparedDocuments
 
 SPEC: dict[str, Any] = {
@@ -27,9 +27,9 @@ def generated(folder: Path, count: int, spec: dict[str, Any] | None = None, **do
     return prepare([corpus], cache=folder, track_dir=folder)[0]
 
 
-def from_file(folder: Path, name: str, count: int, **documents: Any) -> PreparedDocuments:
+def from_file(folder: Path, name: str, count: int | None, **documents: Any) -> PreparedDocuments:
     corpus = Corpus("filed", (Documents(count, source_file=name, **documents),))
-    return prepare([corpus], cache=folder / "cache", track_dir=folder)[0]
+    return prepare([corpus], cache=folder / "cache", track_dir=folder, origin=Origin(offline=True))[0]
 
 
 def lines(count: int) -> list[bytes]:

@@ -85,7 +85,7 @@ def test_a_mistyped_mapping_is_one_line_that_says_how_to_mend_it(text: str, mess
 def test_a_broken_or_wrong_json_file_is_named(tmp_path: Path) -> None:
     file = tmp_path / "x.json"
     file.write_text('{"a": 1,}')
-    with pytest.raises(UsageError, match=r"x\.json: is not valid JSON.*line 1, column \d+"):
+    with pytest.raises(UsageError, match=r"x\.json:1: is not valid JSON.*line 1, column \d+"):
         parse_mapping(str(file), WHERE)
     file.write_text("[1]")
     with pytest.raises(UsageError, match="expected a JSON object, not an array"):

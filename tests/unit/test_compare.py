@@ -59,6 +59,11 @@ def test_a_tag_is_shown_and_changes_nothing() -> None:
             "corpus orders",
             ("200000 documents, 1d18e78b59cc", "5 documents, other"),
         ),
+        (
+            {"corpora": (CorpusFacts("orders", "other", 5, synthetic=True),)},
+            "corpus orders",
+            ("200000 documents, 1d18e78b59cc", "5 synthetic documents, other"),
+        ),
     ],
 )
 def test_a_fact_that_differs_is_shown_and_the_races_are_not_a_a(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import hashlib
 import io
 import os
 import pickle
@@ -13,14 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 from corpora import SPEC, from_file, generated, lines
 
 from esbench.errors import CorpusError, TrackError
 from esbench.model import Corpus, Documents
+from esbench.track.archives import ENDINGS
 from esbench.track.corpus import prepare
 from esbench.track.generate.generator import Generator
 from esbench.track.generated_file import BLOCK
 from esbench.track.prepared import GROUP, DocumentFile
+from esbench.track.supply import sample_name
 
 
 @pytest.mark.parametrize("count", [1, GROUP - 1, GROUP, GROUP + 1, BLOCK, BLOCK + 1, 5000])
@@ -127,18 +131,29 @@ def archive(folder: Path, ending: str, content: bytes) -> str:
     elif ending == ".zip":
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
             out.writestr("documents.json", content)
-    elif ending in {".tar", ".tar.gz"}:
-        with tarfile.open(path, "w:gz" if ending == ".tar.gz" else "w") as tar:
+    elif ending == ".zst":
+        half = len(content) // 2  # of two frames, as parallel compressors write
+        path.write_bytes(zstandard.compress(content[:half]) + zstandard.compress(content[half:]))
+    elif ending.startswith((".tar", ".tgz")):
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w") as tar:
             entry = tarfile.TarInfo("documents.json")
             entry.size = len(content)
             tar.addfile(entry, io.BytesIO(content))
+        pack = {
+            ".tar.gz": gzip.compress,
+            ".tgz": gzip.compress,
+            ".tar.bz2": bz2.compress,
+            ".tar.zst": zstandard.compress,
+        }
+        path.write_bytes(pack.get(ending, bytes)(packed.getvalue()))
     else:
         path.write_bytes(content)
     return path.name
 
 
 @pytest.mark.parametrize("last_line_end", [b"\n", b""])
-@pytest.mark.parametrize("ending", ["", ".bz2", ".gz", ".zip", ".tar", ".tar.gz"])
+@pytest.mark.parametrize("ending", ["", *ENDINGS])
 def test_documents_of_a_file_get_action_lines(tmp_path: Path, ending: str, last_line_end: bytes) -> None:
     name = archive(tmp_path, ending, b"\n".join(lines(300)) + last_line_end)
     documents = from_file(tmp_path, name, 300)
@@ -175,8 +190,65 @@ def test_a_downloaded_file_is_found_in_the_cache(tmp_path: Path) -> None:
 def test_a_file_that_is_nowhere_names_the_url_and_the_folder(tmp_path: Path) -> None:
     with pytest.raises(CorpusError) as caught:
         from_file(tmp_path, "d.json.bz2", 5, base_url="https://example.org/corpora/")
-    folder = tmp_path / "cache" / "filed"
-    assert f"download https://example.org/corpora/d.json.bz2 to {folder}/" in str(caught.value)
+    file = tmp_path / "cache" / "filed" / "d.json.bz2"
+    assert f"--offline: download https://example.org/corpora/d.json.bz2 to {file}" in str(caught.value)
+    assert "--synthetic-corpus" in str(caught.value)
+
+
+def test_a_file_that_is_published_nowhere_names_the_folders(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError) as caught:
+        from_file(tmp_path, "d.json.bz2", 5)
+    assert f"put it into {tmp_path} or {tmp_path / 'cache' / 'filed'}" in str(caught.value)
+
+
+def test_a_file_of_unknown_length_has_as_many_documents_as_it_holds(tmp_path: Path) -> None:
+    name = archive(tmp_path, ".bz2", b"\n".join(lines(300)))
+    assert from_file(tmp_path, name, None).document_count == 300
+    archive(tmp_path, "", b"")
+    with pytest.raises(CorpusError, match="holds no documents"):
+        from_file(tmp_path, "documents.json", None)
+
+
+def test_a_sum_that_differs_is_refused_each_time(tmp_path: Path) -> None:
+    content = b"\n".join(lines(5))
+    name = archive(tmp_path, "", content)
+    right = hashlib.sha256(content).hexdigest()
+    assert from_file(tmp_path, name, 5, sha256=right.upper()).digest == right
+    for _ in range(2):
+        with pytest.raises(CorpusError, match=f"has sha256 {right}, not 00"):
+            from_file(tmp_path, name, 5, sha256="0" * 64)
+
+
+@pytest.mark.parametrize("lines_each", [1, 2])
+def test_a_sample_is_the_first_documents_of_the_full_file(tmp_path: Path, lines_each: int) -> None:
+    name = archive(tmp_path, ".gz", b"\n".join(lines(600)))
+    sample = from_file(
+        tmp_path, name, None, sample=100, uncompressed_bytes=1, includes_action_and_meta_data=lines_each == 2
+    )
+    written = sample.path.read_bytes().splitlines()
+    assert sample.document_count == 100
+    assert written[2 - lines_each :: 3 - lines_each] == lines(100 * lines_each)
+    assert from_file(tmp_path, name, 600).document_count == 600
+
+
+def test_a_sample_is_the_small_file_where_there_is_one(tmp_path: Path) -> None:
+    (tmp_path / "documents.json").write_bytes(b"\n".join(lines(600)))
+    (tmp_path / "documents-1k.json.gz").write_bytes(gzip.compress(b"\n".join(reversed(lines(50)))))
+    sample = from_file(tmp_path, "documents.json.bz2", 100, sample=100, compressed_bytes=3)
+    assert sample.path.read_bytes().splitlines()[1::2] == lines(50)[::-1]
+
+
+@pytest.mark.parametrize(
+    ("name", "small"),
+    [
+        ("documents-2.json.bz2", "documents-2-1k.json.bz2"),
+        ("documents.json", "documents-1k.json"),
+        ("2024/logs.tar.gz", "2024/logs-1k.tar.gz"),
+        ("logs.zst", "logs-1k.zst"),
+    ],
+)
+def test_small_files_are_named_as_rally_names_them(name: str, small: str) -> None:
+    assert sample_name(name) == small
 
 
 @pytest.mark.parametrize(
@@ -200,7 +272,7 @@ def test_a_file_that_is_not_what_the_track_says_is_refused(
     assert not list((tmp_path / "cache").rglob("*.*"))
 
 
-@pytest.mark.parametrize("ending", [".bz2", ".gz", ".zip", ".tar.gz"])
+@pytest.mark.parametrize("ending", [ending for ending in ENDINGS if ending != ".tar"])
 def test_a_damaged_archive_is_refused(tmp_path: Path, ending: str) -> None:
     name = archive(tmp_path, ending, b"\n".join(lines(3000)))
     whole = (tmp_path / name).read_bytes()
@@ -209,12 +281,28 @@ def test_a_damaged_archive_is_refused(tmp_path: Path, ending: str) -> None:
         from_file(tmp_path, name, 3000)
 
 
+@pytest.mark.parametrize("ending", [".bz2", ".gz", ".zip", ".zst"])
+def test_an_archive_with_altered_bytes_is_refused(tmp_path: Path, ending: str) -> None:
+    name = archive(tmp_path, ending, b"\n".join(lines(3000)))
+    whole = bytearray((tmp_path / name).read_bytes())
+    whole[400:440] = bytes(40)
+    (tmp_path / name).write_bytes(whole)
+    with pytest.raises(CorpusError, match=r"is damaged|holds"):
+        from_file(tmp_path, name, 3000)
+
+
 def test_an_archive_of_several_files_is_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "d.zip", "w") as out:
         out.writestr("a", "{}\n")
         out.writestr("b", "{}\n")
+    (tmp_path / "a").write_text("{}\n")
+    with tarfile.open(tmp_path / "d.tar", "w") as tar:
+        tar.add(tmp_path / "a")
+        tar.add(tmp_path / "a", "b")
     with pytest.raises(CorpusError, match="holds 2 files, not one"):
         from_file(tmp_path, "d.zip", 1)
+    with pytest.raises(CorpusError, match="holds several files, not one"):
+        from_file(tmp_path, "d.tar", 1)
 
 
 def test_a_file_that_changed_since_earlier_races_is_refused(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from esbench.cli.command import RALLY_COMMANDS, RALLY_OPTIONS
 from esbench.cli.main import esbench
 from esbench.engine.catalog import load_catalog
 from esbench.operations import builtin_operations
-from esbench.track.loader import list_tracks
+from esbench.track.library import list_tracks
 from esbench.track.variables import builtin_variables
 
 ROOT = Path(__file__).parents[2]
@@ -122,7 +122,7 @@ def test_variable_types_in_examples_exist_and_the_reference_has_them_all() -> No
 
 
 def test_tracks_in_examples_exist() -> None:
-    known = {track.name for track in list_tracks()}
+    known = {track.name for track in list_tracks().tracks}
     for page in PAGES:
         for line in re.findall(r"^ *esbench race .+$", page.read_text(), re.MULTILINE):
             assert set(re.findall(r"--track[= ]([\w-]+)", line)) <= known, f"{page_id(page)}: {line}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from esbench.errors import TrackError
 from esbench.track.bulk_source import BulkSource, partition
 from esbench.track.feed import Document, DocumentFeed
 from esbench.track.generate.generator import Generator
-from esbench.track.prepared import PreparedDocuments
+from esbench.track.prepared import PreparedDocuments, documents_of, mean_document_bytes
 from esbench.track.sampler import DocumentSampler
 
 
@@ -146,6 +146,41 @@ def test_a_feed_of_a_file_starts_over_at_its_end(tmp_path: Path, first: int, ste
         assert document == [b"", b"", lines(100)[index % 100]]
     assert feed.waits == 0
     feed.close()
+
+
+@pytest.mark.parametrize(("first", "step"), [(0, 1), (60, 1), (3, 40), (1000, 7), (63, 64), (5, 103)])
+def test_a_feed_of_files_goes_from_one_to_the_next(tmp_path: Path, first: int, step: int) -> None:
+    joined = several_files(tmp_path, [100, 1, 70])
+    every = [*lines(100), *lines(1), *lines(70)]
+    feed = DocumentFeed(joined, first, step)
+    feed.start()
+    for index, document in zip(range(first, first + 400 * step, step), taken(feed), strict=False):
+        assert document == [b"", b"", every[index % 171]]
+    feed.close()
+
+
+def several_files(folder: Path, counts: Sequence[int]) -> PreparedDocuments:
+    """Files of one corpus, as single documents are drawn of them all."""
+    for number, count in enumerate(counts):
+        (folder / f"{number}.json").write_bytes(b"\n".join(lines(count)))
+    return documents_of([from_file(folder, f"{n}.json", count) for n, count in enumerate(counts)], None, "t")
+
+
+def test_documents_of_all_files_are_drawn(tmp_path: Path) -> None:
+    joined = several_files(tmp_path, [3, 70, 2])
+    wanted: dict[str, Any] = {"fields": ["n", "text"], "pick": "uniform", "params": {}, "seed": 5}
+    sampler = DocumentSampler(joined, indexed=75, **wanted)
+    drawn = Counter(islice(chain.from_iterable(sampler.blocks()), 7_500))
+    rows = [(row["n"], row["text"]) for row in map(json.loads, [*lines(3), *lines(70), *lines(2)])]
+    assert drawn.keys() == set(rows)
+    assert all(150 < drawn[row] < 450 for row in rows[:2])  # in three files each: 300
+    assert all(40 < drawn[row] < 170 for row in rows[3:73][3:])  # in one of them: 100
+
+
+def test_the_mean_size_is_that_of_all_files(tmp_path: Path) -> None:
+    every = [*lines(100), *lines(1), *lines(70)]
+    expected = sum(map(len, every)) / 171
+    assert mean_document_bytes(several_files(tmp_path, [100, 1, 70])) == pytest.approx(expected)
 
 
 def test_a_feed_of_a_file_gives_the_ids_of_its_action_lines(tmp_path: Path) -> None:

@@ -51,6 +51,11 @@ def test_any_other_folder_is_refused(tmp_path: Path) -> None:
         inspect_server(tmp_path)
 
 
+def test_all_nodes_keep_snapshots_in_one_place() -> None:
+    subject = server("elasticsearch", "7.10.2")
+    assert {node_settings(subject, node, TWO, "c")["path.repo"] for node in TWO} == {"/n/0/snapshots"}
+
+
 def test_each_generation_has_its_own_names_for_discovery_and_transport() -> None:
     six = settings(server("elasticsearch", "6.8.23"))
     assert six["transport.tcp.port"] == 20002

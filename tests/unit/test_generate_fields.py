@@ -41,6 +41,14 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "constant": {"type": "constant", "value": {"a": [1, "é", None]}},
     "list": {"type": "list", "count": [0, 4], "of": {"type": "range", "from": 1, "to": 3000}},
     "list_fixed": {"type": "list", "count": 2, "of": {"type": "choice", "values": ["a", "b"]}},
+    "mixture": {
+        "type": "mixture",
+        "of": [
+            {"weight": 70, "type": "words", "count": [1, 3]},
+            {"weight": 20.5, "type": "zipf", "from": 1, "to": 3000},
+            {"weight": 9.5, "type": "constant", "value": {"a": None}},
+        ],
+    },
     "object": {
         "type": "object",
         "fields": {
@@ -112,6 +120,11 @@ def test_another_seed_gives_other_documents() -> None:
 def test_weights_of_a_choice_are_kept() -> None:
     seen = Counter(documents({"type": "choice", "values": {"a": 70, "b": 20, "c": 10}}, 50_000))
     assert [seen[value] / 50_000 for value in "abc"] == pytest.approx([0.7, 0.2, 0.1], abs=0.01)
+
+
+def test_weights_of_a_mixture_are_kept() -> None:
+    seen = Counter(type(value) for value in documents(EXAMPLES["mixture"], 50_000))
+    assert [seen[kind] / 50_000 for kind in (str, int, dict)] == pytest.approx([0.7, 0.205, 0.095], abs=0.01)
 
 
 def test_a_range_holds_both_its_ends_and_no_more() -> None:
@@ -246,6 +259,9 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"type": "timestamp", "after": "g", "within": 3}, 'there is no field "g" above it'),
     ({"type": "prefix", "of": "f0", "length": 3}, 'there is no field "f0" above it'),
     ({"type": "list", "count": 2, "of": "range"}, "expected a mapping, not 'range'"),
+    ({"type": "mixture", "of": {"a": 1}}, '"of" must be a list of types, each with a "weight"'),
+    ({"type": "mixture", "of": [{"type": "words", "count": 1}]}, 'the weight of "words" must be a number above zero'),
+    ({"type": "mixture", "of": [{"weight": 1, "typ": "words"}]}, '"type" is missing'),
     ({"type": "object", "fields": {}}, '"fields" must map names to types'),
     ({"type": "range", "from": 1, "to": 2, "hidden": "yes"}, '"hidden" must be true or false'),
 ]

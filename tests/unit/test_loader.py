@@ -11,7 +11,7 @@ from track_files import load, write_track
 from esbench.errors import UsageError
 from esbench.model import Schedule, Stage, Variable
 from esbench.track.features import features_needed
-from esbench.track.loader import find_track
+from esbench.track.library import find_track
 from esbench.units import Rate
 
 
@@ -170,6 +170,26 @@ schedule: [{operation: refresh}]
     assert three.includes_action_and_meta_data
 
 
+def test_document_files_may_have_a_url_a_sum_a_type_and_no_count(tmp_path: Path) -> None:
+    root = write_track(
+        tmp_path,
+        f"""
+indices: [{{name: a}}]
+corpora:
+  - name: logs
+    target-type: log
+    documents:
+      - {{source-url: "https://example.org/one.json", sha256: "{"0" * 64}"}}
+      - {{source-file: two.json, document-count: null, target-type: other}}
+schedule: [{{operation: refresh}}]
+""",
+    )
+    one, two = load(root).corpora[0].documents
+    assert (one.source_file, one.source_url, one.sha256) == (None, "https://example.org/one.json", "0" * 64)
+    assert (one.document_count, one.target_type) == (None, "log")
+    assert (two.document_count, two.target_type) == (None, "other")
+
+
 def test_the_default_challenge_is_the_only_one_or_the_marked_one(tmp_path: Path) -> None:
     root = write_track(
         tmp_path,
@@ -296,12 +316,3 @@ def test_a_track_that_cannot_be_found(tmp_path: Path, name: str | None, path: st
 def test_a_folder_given_as_a_name_hints_at_track_path(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="say --track-path="):
         find_track(str(tmp_path), None)
-
-
-def test_the_track_of_the_documentation_loads(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "tracks.md").read_text()
-    text, body = (block.partition("```")[0] for block in page.split("```yaml\n")[1:])
-    track = load(write_track(tmp_path, text, index__yml=body), documents=200, number_of_shards=3)
-    assert track.corpora[0].document_count == 200
-    assert track.indices[0].body["settings"] == {"index.number_of_shards": 3}
-    assert track.challenges[0].tasks[-1].name == "articles-of-an-author"

@@ -24,17 +24,20 @@ def failure(tmp_path: Path, text: str, suffix: str = ".yml", params: Any = None,
     [
         (
             "schedule:\n  - operation: refresh\n    iterations 5\n",
-            "track.yml:3: not valid YAML: could not find expected ':' while scanning a simple key\n"
+            "track.yml:3: not valid YAML: could not find expected ':' while scanning a simple key (write key: value)\n"
             "    3 |     iterations 5\n"
             "        ^",
         ),
         (
             "schedule:\n  - operation: refresh\n    name: a\n    name: b\n",
-            'track.yml:4: not valid YAML: the key "name" stands here a second time\n    4 |     name: b\n            ^',
+            'track.yml:4: not valid YAML: the key "name" stands here a second time (keep one of them)\n'
+            "    4 |     name: b\n"
+            "            ^",
         ),
         (
             "schedule:\n\t- operation: refresh\n",
-            "track.yml:2: not valid YAML: a tab indents this line, where YAML wants spaces\n"
+            "track.yml:2: not valid YAML: a tab indents this line, where YAML wants spaces "
+            "(replace the tab by spaces)\n"
             "    2 |  - operation: refresh\n"
             "        ^",
         ),
@@ -46,7 +49,8 @@ def failure(tmp_path: Path, text: str, suffix: str = ".yml", params: Any = None,
         ),
         (
             "schedule:\n{% for i in range(3) }\n  - operation: refresh\n{% endfor %}\n",
-            "track.yml:2: the template fails: unexpected '}'\n    2 | {% for i in range(3) }\n        ^",
+            "track.yml:2: the template fails: unexpected '}' (each {% if %} and {% for %} has its {% end... %}, tags "
+            "end in %} and expressions in }})\n    2 | {% for i in range(3) }\n        ^",
         ),
         (
             "schedule:\n  - operation: refresh\n    clients: {{ 3 | many }}\n",
@@ -56,13 +60,14 @@ def failure(tmp_path: Path, text: str, suffix: str = ".yml", params: Any = None,
         ),
         (
             "schedule:\n  - operation: refresh\n    clients: {{ clients }}\n",
-            "track.yml:3: the template fails: 'clients' is undefined\n"
+            "track.yml:3: the template fails: 'clients' is undefined (give it a default: | default(...))\n"
             "    3 |     clients: {{ clients }}\n"
             "                     ^",
         ),
         (
             "{% include 'gone.yml' %}\nschedule: [{operation: refresh}]\n",
-            'track.yml:1: the template fails: there is no file "gone.yml"\n'
+            'track.yml:1: the template fails: there is no file "gone.yml" '
+            "(paths are relative to the track's folder)\n"
             "    1 | {% include 'gone.yml' %}\n"
             "        ^",
         ),
@@ -74,7 +79,7 @@ def test_syntax_error_shows_its_line_and_a_caret(tmp_path: Path, text: str, expe
 
 def test_trailing_comma_of_json_is_pointed_at(tmp_path: Path) -> None:
     assert failure(tmp_path, '{"schedule": [\n  {"operation": "refresh"},\n]}', ".json") == (
-        "track.json:2: not valid JSON: nothing follows this comma\n"
+        "track.json:2: not valid JSON: nothing follows this comma (remove it)\n"
         '    2 |   {"operation": "refresh"},\n'
         "                                  ^"
     )
@@ -89,7 +94,7 @@ def test_error_in_a_collected_part_names_the_part_and_shows_what_was_rendered(tm
         tasks_in_b__json='{\n  "operation": "refresh"\n  "clients": {{ clients | default(2) }}\n}',
     )
     assert message == (
-        "tasks/b.json:3: not valid JSON: Expecting ',' delimiter\n"
+        "tasks/b.json:3: not valid JSON: Expecting ',' delimiter (write a comma between two values)\n"
         '    3 |   "clients": {{ clients | default(2) }}\n'
         'rendered:   "clients": 2\n'
         "            ^"
@@ -102,10 +107,111 @@ def test_lines_are_found_behind_loops_that_rendered_more_of_them(tmp_path: Path)
     assert failure(tmp_path, text).startswith('track.yml:5: unknown operation or operation type "refesh"')
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{'schedule': []}", "track.json:1: not valid JSON: text stands in single quotes (write "),
+        ('{"a": 1 "b": 2}', "track.json:1: not valid JSON: Expecting ',' delimiter (write a comma between two values)"),
+        ('{"a": {{ missing }}}', "track.json:1: not valid JSON: Expecting value (a value is missing, or a template"),
+        ("{}\n{}", "track.json:2: not valid JSON: Extra data (the document ends before this)"),
+        ("", "track.json:1: not valid JSON: the file is empty (or its template rendered to nothing"),
+        ('{"a": "x}', 'track.json:1: not valid JSON: Unterminated string starting at (close it with ")'),
+        ('{"a": "x\ny"}', "track.json:1: not valid JSON: Invalid control character at (write \\n for a line break"),
+        (
+            '{% import "rally.helpers" as rally %}{"a": {{ 1 | lenght }}}',
+            "track.json:1: the template fails: No filter named 'lenght' (did you mean \"length\"?)",
+        ),
+        ('{"a": 1}{% endfro %}', "track.json:1: the template fails: Encountered unknown tag 'endfro'"),
+        ('{{ rally.collect(parts="task/*.json") }}', 'there is no folder "task/" (did you mean "tasks"?)'),
+        (
+            '{{ rally.collect(parts="tasks/on.json") }}',
+            'there is no file "tasks/on.json" (did you mean "tasks/one.json"?)',
+        ),
+        ('{% include "tasks/on.json" %}', 'there is no file "tasks/on.json" (did you mean "tasks/one.json"?)'),
+    ],
+)
+def test_first_line_of_a_syntax_error_says_how_to_mend_it(tmp_path: Path, text: str, expected: str) -> None:
+    first = failure(tmp_path, text, ".json", tasks_in_one__json="{}").partition("\n")[0]
+    assert expected in first
+    assert first.startswith("track.json:")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a: b: c\n", "mapping values are not allowed in this context (put quotes around text with a colon"),
+        ("a: [1 2\nb: 1\n", "did not find expected ',' or ']' while parsing a flow sequence (write a comma"),
+        ("a: {b: 1\nc: 2\n", "(write a comma between two values, or close the mapping with })"),
+        ('a: "x\n', "found unexpected end of stream while scanning a quoted scalar (close the quotes)"),
+        ("a: @x\n", "cannot start any token while scanning for the next token (put quotes around text that begins"),
+        ("a: *x\n", "found undefined alias (put quotes around text that begins with *)"),
+        ('a: "\\d"\n', "(write \\\\ for a backslash, or use single quotes)"),
+        ("a: 1\n  b: 2\n", "mapping values are not allowed in this context (put quotes"),
+        ("- a\nb: 1\n", "did not find expected '-' indicator while parsing a block collection (mend the indentation)"),
+    ],
+)
+def test_first_line_of_a_yaml_error_says_how_to_mend_it(tmp_path: Path, text: str, expected: str) -> None:
+    first = failure(tmp_path, text).partition("\n")[0]
+    assert expected in first
+    assert first.startswith("track.yml:")
+
+
+def test_parts_may_be_none_in_a_folder_that_is_there(tmp_path: Path) -> None:
+    text = '{"operations": [{{ rally.collect(parts="tasks/*.json") }}], "schedule": [{"operation": "refresh"}]}'
+    text += '{# {{ rally.collect(parts="gone/*.json") }} #}'
+    root = write_track(tmp_path, text, ".json", tasks_in_note__txt="")
+    assert [task.name for task in load(root).challenges[0].tasks] == ["refresh"]
+
+
 def test_error_in_an_index_body_names_its_file(tmp_path: Path) -> None:
     text = '{"indices": [{"name": "a", "body": "a.json"}], "schedule": [{"operation": "refresh"}]}'
     message = failure(tmp_path, text, ".json", a__json='{\n  "settings": {},,\n}')
     assert message.startswith("a.json:2: not valid JSON: ")
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ('{"a": 1,}', "not valid JSON: nothing follows this comma (remove it)"),
+        ('{"a": {{ n | dfault(1) }}}', "the template fails: No filter named 'dfault' (did you mean \"default\"?)"),
+        ('{"a": {% if x %}1}', "the template fails: Unexpected end of template"),
+        ('{% include "bdy.json" %}', 'the template fails: there is no file "bdy.json" (did you mean "body.json"?)'),
+        ("[1]", "must be a mapping"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("key", "entry"),
+    [
+        ("indices", '{"name": "a", "body": "body.json"}'),
+        ("templates", '{"name": "a", "index-pattern": "a*", "template": "body.json"}'),
+        ("composable-templates", '{"name": "a", "index-pattern": "a*", "template": "body.json"}'),
+        ("component-templates", '{"name": "a", "template": "body.json"}'),
+    ],
+)
+def test_error_in_a_file_that_is_rendered_on_its_own_stands_at_its_line(
+    tmp_path: Path, key: str, entry: str, content: str, expected: str
+) -> None:
+    text = f'{{"{key}": [{entry}], "schedule": [{{"operation": "refresh"}}]}}'
+    first = failure(tmp_path, text, ".json", body__json=f"\n{content}").partition("\n")[0]
+    assert first.startswith("body.json:2: ")
+    assert expected in first
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"operations": [{"name": "a", "operation-type": "refresh"}], "schedule": [{\n"operation": "aa"}]}',
+        '{"schedule": [{"operation": {\n"operation-type": "bluk", "bulk-size": 1}}]}',
+        '{"schedule": [{"operation": {"operation-type": "bulk",\n"bulk-size": "many"}}]}',
+        '{"schedule": [{"operation": {"operation-type": "search", "body": {},\n"cache": "perhaps"}}]}',
+        '{"schedule": [{"operation": "refresh",\n"clients": [1]}]}',
+        '{"indices": [{"name": "a",\n"body": "bod.json"}], "schedule": [{"operation": "refresh"}]}',
+    ],
+)
+def test_what_is_wrong_within_valid_json_is_one_line_at_its_place(tmp_path: Path, text: str) -> None:
+    message = failure(tmp_path, text, ".json", body__json="{}")
+    assert message.startswith("track.json:2: ")
+    assert "\n" not in message
 
 
 @pytest.mark.parametrize(
@@ -159,15 +265,15 @@ def test_error_in_an_index_body_names_its_file(tmp_path: Path) -> None:
             'challenge "default" has two tasks named "refresh"',
         ),
         (
-            "schedule:\n  - operation: {operation-type: serach}\n  - operation: {operation-type: esql}\n",
+            "schedule:\n  - operation: {operation-type: serach}\n  - operation: {operation-type: frobnicate}\n",
             2,
-            'unknown operation types "serach", "esql" (did you mean "search"?',
+            'unknown operation types "serach", "frobnicate" (did you mean "search"?',
         ),
         ("schedule:\n  - operation: {operation-type: bulk}\n", 2, 'operation type "bulk" needs "bulk-size"'),
         (
             "schedule:\n  - operation:\n      operation-type: bulk\n      bulk-size: 1\n      param-source: mine\n",
             5,
-            'operation "bulk" wants the parameter source "mine"',
+            'operation "bulk" wants the param-source "mine"',
         ),
         (
             "variables: [{name: order, type: sequence}]\n"
@@ -218,6 +324,18 @@ def test_error_in_an_index_body_names_its_file(tmp_path: Path) -> None:
             'corpora[0].documents[0] needs either "source-file" or "generate"',
         ),
         (
+            "corpora:\n  - name: c\n    documents:\n      - {generate: {fields: {a: {type: sequence}}}}\n"
+            "schedule: [{operation: refresh}]\n",
+            4,
+            'corpora[0].documents[0] needs "document-count" (how many documents to generate)',
+        ),
+        (
+            "corpora:\n  - name: c\n    documents:\n      - {source-file: a.json, sha256: abc}\n"
+            "schedule: [{operation: refresh}]\n",
+            4,
+            "corpora[0].documents[0].sha256",
+        ),
+        (
             "corpora:\n  - name: c\n    documents:\n      - {document-count: 5, source-file: a.json}\n"
             "schedule: [{operation: refresh}]\n",
             4,
@@ -235,7 +353,11 @@ def test_error_in_an_index_body_names_its_file(tmp_path: Path) -> None:
             'there is no file "gone.json" beside the track',
         ),
         ("requires: [percolater]\nschedule: [{operation: refresh}]\n", 1, 'did you mean "percolator"?'),
-        ("data-streams: [{name: a}]\nschedule: [{operation: refresh}]\n", 1, 'esbench cannot use "data-streams" yet'),
+        (
+            "indices: [{name: i}]\ndata-streams: [{name: a}]\nschedule: [{operation: refresh}]\n",
+            2,
+            'a track cannot have both "indices" and "data-streams" (keep one of them)',
+        ),
         ("version: 3\nschedule: [{operation: refresh}]\n", 1, "version cannot be 3 (allowed: 2)"),
     ],
 )
@@ -259,12 +381,6 @@ def test_unknown_track_parameters_are_all_named(tmp_path: Path) -> None:
 def test_template_refuses_a_parameter(tmp_path: Path) -> None:
     root = write_track(tmp_path, "{{ fail('mode is a or b') }}")
     with pytest.raises(UsageError, match=r"^--track-params: mode is a or b$"):
-        load(root)
-
-
-def test_track_with_a_python_part_is_refused(tmp_path: Path) -> None:
-    root = write_track(tmp_path, "schedule: [{operation: refresh}]", track__py="def register(registry): ...")
-    with pytest.raises(TrackError, match=r"track.py: esbench cannot run the Python part"):
         load(root)
 
 

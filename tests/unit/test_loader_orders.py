@@ -10,7 +10,7 @@ from track_files import load, task_named
 
 from esbench.errors import UsageError
 from esbench.model import Track
-from esbench.track.loader import find_track, list_tracks
+from esbench.track.library import find_track, list_tracks
 from esbench.units import Rate
 
 MEASURED = ["get-by-id", "term-query", "search-by-routing", "insert", "read-after-write", "get-by-id-at-1000-per-s"]
@@ -167,6 +167,6 @@ def test_digest_is_of_the_sources_whatever_the_parameters() -> None:
 
 
 def test_it_is_listed() -> None:
-    assert [(track.name, track.challenges) for track in list_tracks() if track.name == "orders"] == [
-        ("orders", ("default",))
+    assert [(track.name, track.challenges) for track in list_tracks().tracks if track.name == "orders"] == [
+        ("orders", ("default", "get-sweep", "insert-sweep", "read-after-write"))
     ]

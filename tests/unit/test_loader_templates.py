@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from track_files import load, write_track
+from track_files import context, load, write_track
 
+from esbench.errors import UsageError
+from esbench.operations import builtin_operations
 from esbench.track.features import features_needed
+from esbench.track.loader import load_track
 from esbench.track.selection import choose_challenge
 
 RALLY_TRACKS = os.environ.get("ESBENCH_RALLY_TRACKS")
@@ -33,12 +37,24 @@ def json_task(keys: str) -> str:
         ('"{{ distribution }} {{ build_flavor }}"', "elasticsearch default"),
         ("{{ serverless_operator | tojson }}", False),
         ("{{ '22-12-2024' | days_ago(now) }}", 10),
+        ("{{ '2024/12/22' | days_ago('2024/12/25', '%Y/%m/%d') }}", 3),
+        ('"{{ now | get_start_date }}"', "2025-01-01"),
+        ('"{{ now | get_end_date(3) }}"', "2025-01-04"),
+        ("\"{{ '2024-12-31' | get_end_date }}\"", "2025-01-01"),
+        ("\"{{ now | get_start_date('%d.%m.%Y') }}\"", "01.01.2025"),
         ("{{ missing | default([1, 2]) | tojson }}", [1, 2]),
         ('"{{ missing }}"', ""),
     ],
 )
 def test_globals_and_filters(tmp_path: Path, expression: str, expected: object) -> None:
     assert extras(tmp_path, json_task(f'"x": {expression}')) == {"x": expected}
+
+
+def test_track_parameter_cannot_take_the_place_of_a_given_name(tmp_path: Path) -> None:
+    root = write_track(tmp_path, json_task('"x": "{{ build_flavor }} {{ flavor }}"'), ".json")
+    assert dict(load(root, flavor="mine").challenges[0].tasks[0].params) == {"x": "default mine"}
+    with pytest.raises(UsageError, match='has no parameter "build_flavor"'):
+        load(root, build_flavor="serverless")
 
 
 def test_version_without_a_minor_number_has_minor_zero(tmp_path: Path) -> None:
@@ -111,3 +127,17 @@ def test_rallys_percolator_track_loads_unchanged() -> None:
 def test_rallys_search_tracks_load_unchanged(name: str, tasks: int) -> None:
     track = load(Path(str(RALLY_TRACKS)) / name, test_mode=True)
     assert len(choose_challenge(track, None).tasks) == tasks
+
+
+@pytest.mark.parametrize(("flavor", "left"), [("default", ["a", "b", "c", "d"]), ("serverless", ["b", "d"])])
+def test_tasks_that_must_not_run_on_serverless_are_left_out_there(tmp_path: Path, flavor: str, left: list[str]) -> None:
+    text = (
+        "schedule:\n"
+        "  - {name: a, operation: refresh, run-on-serverless: false}\n"
+        "  - parallel: {tasks: [{name: b, operation: refresh},"
+        " {name: c, operation: {operation-type: refresh, run-on-serverless: false}}]}\n"
+        "  - {name: d, operation: refresh, run-on-serverless: true}\n"
+    )
+    root = write_track(tmp_path, text)
+    track = load_track(root, replace(context(), build_flavor=flavor), builtin_operations())
+    assert [task.name for task in track.challenges[0].tasks] == left

@@ -14,7 +14,9 @@ from esbench.errors import TrackError
 from esbench.model import Index
 from esbench.operations import builtin_operations
 from esbench.operations.base import ClientProgram, Exhausted, Ledger, Program, Script
+from esbench.operations.bulk import counts_to_send
 from esbench.track.prepared import PreparedDocuments
+from esbench.track.variables import loaded_key
 
 GOOD_REPLY = b'{"took":30,"errors":false,"items":[]}'
 
@@ -64,7 +66,42 @@ def test_a_part_of_the_documents_is_the_first_ones(documents: PreparedDocuments)
     assert sent.count(b"\n") == 250
     assert documents.path.read_bytes().startswith(sent)
     program.close()
-    assert ledger.next_values == {"loaded/small": 125}
+    assert ledger.next_values == {loaded_key(documents): 125}
+
+
+def test_a_number_of_documents_is_shared_by_the_files(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_bytes(b"\n".join(lines(30)))
+    (tmp_path / "b.json").write_bytes(b"\n".join(lines(10)))
+    both = [from_file(tmp_path, "a.json", 30), from_file(tmp_path, "b.json", 10)]
+    for wanted, expected in ((1, 1), ("20", 20), (40, 40), (1000, 40)):
+        program = compiled(context("bulk", {"bulk-size": 7, "ingest-doc-count": wanted}, documents=both, clients=2))
+        bodies = [body for slot in range(2) for _, body in all_bulks(started(program, slot))]
+        assert b"".join(bodies).count(b"\n") == 2 * expected
+    counts = counts_to_send(both, {"ingest-doc-count": 20})
+    assert counts == [15, 5]
+
+
+def test_a_looped_bulk_begins_again(documents: PreparedDocuments) -> None:
+    for looped in (True, "true"):
+        program = compiled(context("bulk", {"bulk-size": 400, "looped": looped}, documents=[documents], clients=2))
+        assert not program.finite
+        made = started(program, 1)
+        (exchange,) = made.exchanges
+        bodies = [bytes(exchange.render(made.draw())[1]) for _ in range(6)]
+        assert bodies[:2] == bodies[2:4] == bodies[4:]
+        assert b"".join(bodies[:2]) == documents.path.read_bytes()[-len(bodies[0]) - len(bodies[1]) :]
+    assert compiled(context("bulk", {"bulk-size": 400, "looped": "false"}, documents=[documents])).finite
+
+
+def test_a_looped_client_without_documents_is_exhausted(tmp_path: Path) -> None:
+    program = compiled(context("bulk", {"bulk-size": 5, "looped": True}, documents=[generated(tmp_path, 1)], clients=3))
+    ends = []
+    for slot in range(3):
+        try:
+            ends.append(started(program, slot).draw().documents)
+        except Exhausted:
+            ends.append(0)
+    assert sorted(ends) == [0, 0, 1]
 
 
 def test_a_bulk_that_never_began_has_loaded_nothing(documents: PreparedDocuments) -> None:
@@ -83,12 +120,22 @@ def test_the_path_of_a_bulk_is_that_of_the_version(documents: PreparedDocuments,
     assert [line for line, _ in all_bulks(started(program))] == [f"POST {path}"]
 
 
+def test_a_type_of_the_tracks_own_is_in_the_path_where_there_are_types(documents: PreparedDocuments) -> None:
+    typed = replace(documents, target_index="orders", target_type="docs")
+    for dialect, path in ((ES6, "/orders/docs/_bulk"), (ES8, "/orders/_bulk")):
+        program = compiled(context("bulk", {"bulk-size": 1000}, documents=[typed], dialect=dialect))
+        assert [line for line, _ in all_bulks(started(program))] == [f"POST {path}"]
+
+
 def test_parameters_of_a_bulk_are_in_its_query(documents: PreparedDocuments) -> None:
     params = {"bulk-size": "1000", "pipeline": "p 1", "refresh": False, "timeout": "2m", "opaque-id": "load"}
+    params["request-params"] = {"require_alias": True, "timeout": "1m"}
     program = compiled(context("bulk", params, documents=[documents]))
     (drawn, (exchange,)) = (started(program).draw(), started(program).exchanges)
     head = bytes(exchange.render(drawn)[0])
-    assert head.startswith(b"POST /orders/_bulk?pipeline=p+1&refresh=false&timeout=2m HTTP/1.1\r\nHost: node:9200\r\n")
+    assert head.startswith(
+        b"POST /orders/_bulk?require_alias=true&timeout=2m&pipeline=p+1&refresh=false HTTP/1.1\r\nHost: node:9200\r\n"
+    )
     assert b"\r\nX-Opaque-Id: load\r\n" in head
 
 
@@ -105,6 +152,38 @@ def test_documents_go_to_the_index_of_their_file(tmp_path: Path) -> None:
     ]
 
 
+def test_documents_with_action_lines_go_where_these_say(tmp_path: Path) -> None:
+    text = b"".join(b'{"index":{"_index":"i%d","_id":"%d"}}\n{"n":%d}\n' % (n % 2, n, n) for n in range(10))
+    (tmp_path / "d.json").write_bytes(text)
+    ledger = Ledger()
+    own = from_file(tmp_path, "d.json", 10, includes_action_and_meta_data=True)
+    two = [Index("i0"), Index("i1")]
+    program = compiled(context("bulk", {"bulk-size": 4}, documents=[own], indices=two, ledger=ledger))
+    bulks = all_bulks(started(program))
+    assert [(line, body.count(b"\n")) for line, body in bulks] == [
+        ("POST /_bulk", 8),
+        ("POST /_bulk", 8),
+        ("POST /_bulk", 4),
+    ]
+    assert b"".join(body for _, body in bulks) == text
+    made = started(program)
+    item = '{"index":{"_index":"%s","_id":"0","_version":%d,"result":"%s","status":201}}'
+    items = [item % values for values in (("i0", 1, "created"), ("i1", 1, "created"), ("i0", 2, "updated"))]
+    reply = f'{{"took":1,"errors":false,"items":[{",".join([*items, items[0]])}]}}'
+    assert made.exchanges[0].judge(200, reply.encode(), made.draw()).units == 4
+    program.close()
+    assert ledger.acknowledged == {"i0": 2, "i1": 1}
+
+
+def test_the_index_of_a_corpus_is_the_default_of_its_action_lines(tmp_path: Path) -> None:
+    (tmp_path / "d.json").write_bytes(b'{"create":{}}\n{"n":1}\n')
+    own = from_file(tmp_path, "d.json", 1, includes_action_and_meta_data=True, target_data_stream="logs")
+    assert all_bulks(started(compiled(context("bulk", {"bulk-size": 4}, documents=[own]))))[0][0] == "POST /logs/_bulk"
+    bare = replace(own, target_data_stream=None)
+    program = compiled(context("bulk", {"bulk-size": 4, "index": "given"}, documents=[bare]))
+    assert all_bulks(started(program))[0][0] == "POST /given/_bulk"
+
+
 def test_clients_begin_at_different_corpora(tmp_path: Path) -> None:
     (tmp_path / "d.json").write_bytes(b"\n".join(lines(10)))
     one = from_file(tmp_path, "d.json", 10, target_index="one")
@@ -118,12 +197,19 @@ def test_corpora_and_indices_can_be_chosen(tmp_path: Path) -> None:
     (tmp_path / "d.json").write_bytes(b"\n".join(lines(10)))
     one = from_file(tmp_path, "d.json", 10, target_index="one")
     two = replace(one, corpus="two", target_index="two")
+    stream = replace(one, corpus="streamed", target_index=None, target_data_stream="logs")
     for params, expected in (
         ({"corpora": "two"}, ["POST /two/_bulk"]),
         ({"corpora": ["two", "filed"]}, ["POST /one/_bulk", "POST /two/_bulk"]),
         ({"indices": ["one"]}, ["POST /one/_bulk"]),
+        ({"indices": "logs"}, []),
+        ({"data-streams": "logs"}, ["POST /logs/_bulk"]),
+        ({"corpora": ["two", "streamed"], "data-streams": ["logs"]}, ["POST /logs/_bulk"]),
     ):
-        program = compiled(context("bulk", {"bulk-size": 10, **params}, documents=[one, two]))
+        if not expected:
+            assert "no document of the corpora is for logs" in failure({"bulk-size": 10, **params}, [one, two, stream])
+            continue
+        program = compiled(context("bulk", {"bulk-size": 10, **params}, documents=[one, two, stream]))
         assert [line for line, _ in all_bulks(started(program))] == expected
 
 
@@ -187,9 +273,29 @@ def test_what_is_missing_or_unknown_is_named(documents: PreparedDocuments) -> No
     assert failure({"bulk-size": 5}, [documents], indices=two).startswith('task "t": the operation needs "index"')
 
 
-@pytest.mark.parametrize("name", ["conflicts", "detailed-results", "looped", "data-streams", "retries_on_429"])
-def test_what_cannot_be_honoured_is_refused(documents: PreparedDocuments, name: str) -> None:
-    assert failure({"bulk-size": 5, name: "x"}, [documents]) == (
-        f'task "t": "{name}" of operation type "bulk" is not supported yet'
-    )
-    compiled(context("bulk", {"bulk-size": 5, name: None, "batch-size": 10}, documents=[documents]))
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"batch-size": 12}, '"batch-size" must be a multiple of "bulk-size" (5), not 12'),
+        ({"batch-size": "many"}, "\"batch-size\" must be a whole number above zero, not 'many'"),
+        ({"ingest-doc-count": 0}, '"ingest-doc-count" must be a whole number above zero, not 0'),
+        (
+            {"ingest-doc-count": 5, "ingest-percentage": 50},
+            'the operation has both "ingest-doc-count" and "ingest-percentage" (keep one of them)',
+        ),
+        ({"looped": "yes"}, "\"looped\" must be true or false, not 'yes'"),
+        ({"pipeline": "p-$[[n]]"}, '"pipeline" of a bulk cannot hold a variable: p-$[[n]]'),
+        ({"request-params": {"routing": "$[[n]]"}}, '"routing" of a bulk cannot hold a variable: $[[n]]'),
+        ({"indices": "ordres"}, "no document of the corpora is for ordres (known: "),
+        ({"data-streams": ["logs"]}, "no document of the corpora is for logs"),
+    ],
+)
+def test_what_a_parameter_cannot_be_is_told(documents: PreparedDocuments, params: dict[str, Any], message: str) -> None:
+    target = replace(documents, target_index="orders")
+    message = message.replace("(known: ", '(did you mean "orders"? known: orders)')
+    assert failure({"bulk-size": 5, **params}, [target]).startswith(f'task "t": {message}')
+
+
+def test_a_batch_is_several_bulks(documents: PreparedDocuments) -> None:
+    for batch in (5, "50", 1000, None):
+        compiled(context("bulk", {"bulk-size": 5, "batch-size": batch}, documents=[documents]))

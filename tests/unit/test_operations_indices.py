@@ -111,12 +111,28 @@ async def test_a_missing_index_is_as_good_as_a_deleted_one() -> None:
 
 @pytest.mark.parametrize(
     ("index", "asked"),
-    [("a", ["DELETE /a"]), (["a", "b"], ["DELETE /a", "DELETE /b"]), ("a,b-*", ["DELETE /a", "DELETE /b-*"])],
+    [("a", ["DELETE /a"]), (["a", "b"], ["DELETE /a", "DELETE /b"]), ("a,b", ["DELETE /a", "DELETE /b"])],
 )
 async def test_named_indices_are_deleted(index: Any, asked: list[str]) -> None:
     told = session(ACKNOWLEDGED)
     assert (await script("delete-index", {"index": index}).run(told)).units == len(asked)
     assert told.asked == asked
+
+
+async def test_of_a_pattern_each_index_is_deleted_by_its_name() -> None:
+    """A cluster from 8.0 on deletes nothing by a pattern; indices of data streams can only go with them."""
+    ledger = Ledger({"b-1": 5, "c": 7})
+    told = session('{"b-1":{"aliases":{}},"b-2":{"aliases":{}},".ds-b-000001":{"aliases":{}}}', ACKNOWLEDGED)
+    verdict = await script("delete-index", {"index": "b-*"}, ledger=ledger).run(told)
+    assert verdict.error is None
+    assert told.asked == ["GET /b-*/_settings/index.uuid", "DELETE /b-1", "DELETE /b-2"]
+    assert ledger.acknowledged == {"c": 7}
+
+
+async def test_a_pattern_that_matches_nothing_is_as_good_as_deleted() -> None:
+    told = session("{}")
+    assert (await script("delete-index", {"index": "b-*"}).run(told)).error is None
+    assert told.asked == ["GET /b-*/_settings/index.uuid"]
 
 
 # refresh and force-merge
@@ -161,20 +177,13 @@ async def test_a_merge_is_polled_until_it_is_done() -> None:
     assert asked.queries[0] == {"max_num_segments": 1, "wait_for_completion": "false"}
 
 
-@pytest.mark.parametrize(
-    ("reply", "kind", "example"),
-    [
-        (
-            '{"completed":true,"error":{"type":"illegal_state_exception","reason":"disk full"}}',
-            "force-merge failed",
-            "disk full",
-        ),
-        ('{"completed":true,"response":' + FAILED_SHARD + "}", "shard failures", "1 of 2 shards failed: disk full"),
-    ],
-)
-async def test_a_polled_merge_that_failed_is_a_failure(reply: str, kind: str, example: str) -> None:
-    verdict = await script("force-merge", POLLING).run(session('{"task":"n:7"}', reply))
-    assert (verdict.error, verdict.example) == (kind, example)
+async def test_a_polled_merge_that_failed_is_a_failure() -> None:
+    failed = '{"completed":true,"error":{"type":"illegal_state_exception","reason":"disk full"}}'
+    with pytest.raises(RequestFailed, match="force-merge failed: disk full"):
+        await script("force-merge", POLLING).run(session('{"task":"n:7"}', failed))
+    shard_failed = '{"completed":true,"response":' + FAILED_SHARD + "}"
+    verdict = await script("force-merge", POLLING).run(session('{"task":"n:7"}', shard_failed))
+    assert (verdict.error, verdict.example) == ("shard failures", "1 of 2 shards failed: disk full")
 
 
 async def test_a_server_that_cannot_merge_in_the_background_is_told() -> None:

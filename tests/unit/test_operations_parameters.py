@@ -72,7 +72,7 @@ def test_every_type_has_a_name_and_says_what_it_does() -> None:
         kind = OPERATIONS.get(name)
         assert kind.name == name
         assert kind.doc.endswith(".")
-        assert kind.unit in ("ops", "docs")
+        assert kind.unit in ("ops", "docs", "pages", "bytes")
         for parameter in kind.parameters.values():
             assert parameter.doc
 

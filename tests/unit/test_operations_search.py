@@ -10,7 +10,7 @@ from compiled import ES5, client, compiled, context, judged, request, requests
 
 from esbench.errors import TrackError
 from esbench.model import Index, Variable
-from esbench.operations.base import GOOD
+from esbench.operations.base import GOOD, Details, Script, Verdict
 
 TERM = Variable("term", "list", {"data": ['a "b"']})
 
@@ -57,9 +57,29 @@ def test_a_search_is_judged_by_its_shards_and_its_time() -> None:
     assert judged(program, 200, good.replace("false", "true")).error == "search timed out"
 
 
-@pytest.mark.parametrize("name", ["pages", "detailed-results", "data-stream"])
-def test_what_a_search_cannot_honour_is_refused(name: str) -> None:
-    assert failure("search", {name: 3}) == f'task "t": "{name}" of operation type "search" is not supported yet'
+def test_a_search_goes_to_an_index_a_data_stream_or_a_type() -> None:
+    assert request("search", {"data-stream": "logs-x"})[0] == "GET /logs-x/_search"
+    assert request("search", {"index": "a", "type": "doc"}, dialect=ES5)[0] == "GET /a/doc/_search"
+    assert request("search", {"index": "a", "type": "doc"})[0] == "GET /a/_search"
+
+
+def test_a_reply_that_must_not_be_compressed_is_asked_for_in_place_of_what_the_client_accepts() -> None:
+    def sent(params: dict[str, Any]) -> bytes:
+        program = compiled(context("search", params)).client(0, b"Host: n\r\nAccept-Encoding: gzip\r\n")
+        assert not isinstance(program, Script)
+        return requests(program)[0]
+
+    assert sent({}) == b"GET /orders/_search HTTP/1.1\r\nHost: n\r\nAccept-Encoding: gzip\r\n\r\n"
+    assert sent({"response-compression-enabled": False}) == (
+        b"GET /orders/_search HTTP/1.1\r\nHost: n\r\nAccept-Encoding: identity\r\n\r\n"
+    )
+
+
+def test_details_of_a_search_are_its_hits_and_the_servers_time() -> None:
+    program = client("search", {"detailed-results": True})
+    good = '{"took":5,"timed_out":false,"_shards":{"total":1,"failed":0},"hits":{"total":{"value":3,"relation":"eq"}}}'
+    assert judged(program, 200, good) == Verdict(details=Details({"hits": 3}, 5))
+    assert judged(program, 503, good).details is None
 
 
 def test_a_search_needs_an_index_where_there_are_several() -> None:

@@ -13,7 +13,7 @@ from races import golden_race, task_of, with_task
 
 from esbench.compare import compare
 from esbench.errors import UsageError
-from esbench.record import Check, ErrorKind, NamedRequest, RaceRecord, Session, Throughput
+from esbench.record import Check, CorpusFacts, ErrorKind, NamedRequest, RaceRecord, Session, Throughput
 from esbench.report.render import FORMATS, render
 from esbench.report.tables import Above, Column, Document, Table, comparison, race_list, summary
 from esbench.report.text import cell_text
@@ -114,6 +114,10 @@ def test_checks_and_errors_become_notices_with_their_remedy_and_an_example() -> 
         ({"status": "failed", "failure": "the node died"}, "the race failed: the node died"),
         ({"status": "cancelled"}, "the race is not complete (cancelled)"),
         ({"test_mode": True}, "test mode"),
+        (
+            {"corpora": (CorpusFacts("a", "x", 2000, synthetic=True),)},
+            "synthetic documents, not the track's own: a (2,000)",
+        ),
         ({"warnings": ("another race ran",)}, "another race ran"),
     ],
 )

@@ -1,7 +1,8 @@
-"""Fields made of other fields: objects and lists."""
+"""Fields made of other fields: objects, lists and mixtures."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from esbench.track.generate.columns import Matrix
 from esbench.track.generate.field import Compiler, Field, Row, json_parts, object_parts
 from esbench.track.generate.hashing import U64, below, draw
 from esbench.track.generate.spec import SpecReader
+from esbench.track.generate.texts import weighted_ends
 
 
 class ObjectField(Field):
@@ -65,3 +67,39 @@ class ListField(Field):
         columns = [field.values(index) for field in self._fields]
         counts = self._counts(index).tolist()
         return [[column[row] for column in columns[:count]] for row, count in enumerate(counts)]
+
+
+class MixtureField(Field):
+    """The value of one of several other types, by weight."""
+
+    plain = False
+
+    def __init__(self, spec: SpecReader, compiler: Compiler, path: str) -> None:
+        parts = spec.take("of")
+        if not isinstance(parts, list) or not parts or not all(isinstance(part, Mapping) for part in parts):
+            raise spec.error('"of" must be a list of types, each with a "weight"')
+        self._ends = weighted_ends(spec, [(part.get("type"), part.get("weight")) for part in parts])
+        self._fields = [
+            compiler.field({key: part[key] for key in part if key != "weight"}, f"{path}/{place}")
+            for place, part in enumerate(parts)
+        ]
+        self._rows = [Row(json_parts(field)) for field in self._fields]
+        self._key = compiler.key(path)
+        self.width = max(row.width for row in self._rows)
+
+    def _places(self, index: U64) -> list[Any]:
+        """For each of the types, which of the documents have a value of it."""
+        chosen = np.searchsorted(self._ends, draw(self._key, index), side="right")
+        return [np.flatnonzero(chosen == place) for place in range(len(self._fields))]
+
+    def write(self, index: U64, out: Matrix) -> None:
+        out[:] = 0
+        for row, places in zip(self._rows, self._places(index), strict=True):
+            out[places, : row.width] = row.matrix(index[places])
+
+    def values(self, index: U64) -> list[Any]:
+        values: list[Any] = [None] * len(index)
+        for field, places in zip(self._fields, self._places(index), strict=True):
+            for place, value in zip(places.tolist(), field.values(index[places]), strict=True):
+                values[place] = value
+        return values

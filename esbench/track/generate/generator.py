@@ -9,7 +9,7 @@ import numpy as np
 
 from esbench.errors import TrackError, did_you_mean
 from esbench.track.generate.columns import row_texts, squeeze
-from esbench.track.generate.composite import ListField, ObjectField
+from esbench.track.generate.composite import ListField, MixtureField, ObjectField
 from esbench.track.generate.field import Field, Row, object_parts
 from esbench.track.generate.hashing import U64, stream_key
 from esbench.track.generate.numbers import DecimalField, LognormalField, RangeField, SequenceField, ZipfField
@@ -23,6 +23,7 @@ TYPES: Mapping[str, Callable[[SpecReader, Any, str], Field]] = {
     "decimal": DecimalField,
     "list": ListField,
     "lognormal": LognormalField,
+    "mixture": MixtureField,
     "object": ObjectField,
     "permuted": PermutedField,
     "prefix": PrefixField,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from fractions import Fraction
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -110,6 +110,16 @@ def _alphabet(spec: SpecReader, token: str) -> str:
     return "".join(letters)
 
 
+def weighted_ends(spec: SpecReader, options: Iterable[tuple[object, Any]]) -> U64:
+    """Where the draws of each option but the last end, from (option, weight); a TrackError for a bad weight."""
+    sums = [Fraction(0)]
+    for option, weight in options:
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < 1e15:
+            raise spec.error(f'the weight of "{option}" must be a number above zero, not {weight!r}')
+        sums.append(sums[-1] + Fraction(weight))
+    return np.array([int(total / sums[-1] * 2**64) for total in sums[1:-1]], np.uint64)
+
+
 class ChoiceField(Field):
     """One of the values: equally often (a list), or by weight (a mapping of value to weight)."""
 
@@ -121,9 +131,7 @@ class ChoiceField(Field):
             options = list(options.items())
         if not isinstance(options, list) or not options:
             raise spec.error('"values" must be a list, or a mapping of value to weight')
-        for option, weight in options:
-            if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < 1e15:
-                raise spec.error(f'the weight of "{option}" must be a number above zero, not {weight!r}')
+        self._ends = weighted_ends(spec, options)
         self._values = np.empty(len(options), object)
         self._values[:] = [option for option, _ in options]
         texts = [json_text(option) for option, _ in options]
@@ -136,8 +144,6 @@ class ChoiceField(Field):
         self._texts = table(texts)
         self.width = self._texts.shape[1]
         self._key = compiler.key(path)
-        sums = list(accumulate(Fraction(weight) for _, weight in options))
-        self._ends = np.array([int(total / sums[-1] * 2**64) for total in sums[:-1]], np.uint64)
 
     def _choices(self, index: U64) -> Any:
         return np.searchsorted(self._ends, draw(self._key, index), side="right")

@@ -1,0 +1,32 @@
+"""`esbench info`: what a track holds and what its challenges do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from esbench.cli.command import EsbenchCommand, esbench_home
+from esbench.cli.output import format_option, print_document
+from esbench.cli.track_options import context_of, find, track_options
+
+
+@click.command(cls=EsbenchCommand)
+@track_options
+@click.option("--challenge", help="Only this one of its challenges.")
+@format_option
+def info(challenge: str | None, form: str, **flags: Any) -> None:
+    """Describe a track: its documents and sizes, its parameters, and the tasks of its challenges."""
+    from esbench.operations import builtin_operations
+    from esbench.report.tracks import track_document
+    from esbench.track.authoring import parameters
+    from esbench.track.dependencies import Libraries, libraries_folder
+    from esbench.track.loader import load_track
+    from esbench.track.selection import choose_challenge
+
+    path = find(flags)
+    context = context_of(flags, path)
+    libraries = Libraries(libraries_folder(esbench_home()))
+    track = load_track(path, context, builtin_operations(), libraries=libraries)
+    challenges = (choose_challenge(track, challenge),) if challenge is not None else track.challenges
+    print_document(track_document(track, challenges, sorted(parameters(path, context))), form)

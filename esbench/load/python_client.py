@@ -1,0 +1,133 @@
+"""A simulated client that runs a runner of the track's own: a coroutine once per turn, on a client library.
+
+Its service time is from the first byte of the turn's first request to the last byte of its last one, as far as the
+library shows them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from esbench.load.client import Client, Route
+from esbench.load.hosts import Hosts
+from esbench.load.messages import Target
+from esbench.load.transport import clock_ns
+from esbench.operations.base import RequestFailed, Verdict
+
+_CLOSE_S = 1.0
+
+
+class Turns(Protocol):
+    """What a client does with a runner: draw parameters, run it with them."""
+
+    @property
+    def result(self) -> Mapping[str, Any]: ...
+
+    @property
+    def counted(self) -> tuple[float, str]: ...
+
+    def draw(self) -> dict[str, Any]: ...
+
+    async def run(self, es: Any, params: dict[str, Any]) -> Verdict: ...
+
+
+class PythonClient(Client):
+    """One client slot of a task whose runner is the track's own."""
+
+    def __init__(self, slot: int, route: Route, turns: Turns, target: Target) -> None:
+        super().__init__(slot, route)
+        self.draw = turns.draw
+        self.turns = turns
+        self._target = target
+        self._es: Any = None
+        self._warmup = False
+        self._closing: set[asyncio.Task[None]] = set()
+
+    async def connect(self) -> None:
+        """See that its host can be reached, and open the library's connection to it."""
+        from esbench.runner_client import RunnerClient
+
+        await super().connect()
+        self._drop_connection()
+        version = ".".join(map(str, self._target.dialect.version))
+        hosts = _own_first(self._route.hosts, self.slot)
+        self._es = RunnerClient.connect(hosts, self._target.options, self._route.timeout_s, version)
+        await self._es.open()
+
+    def return_home(self) -> None:
+        """The library chooses among the hosts."""
+
+    def sweep(self, now_ns: int) -> None:
+        """The library's requests have timeouts of their own."""
+
+    def begin(self, due_ns: int, warmup: bool) -> None:
+        self._spawn(self._run(due_ns, warmup))
+
+    def give_up(self, kind: str, detail: str) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    def close(self) -> None:
+        if self._task is not None and self._task is not _current_task():
+            self._task.cancel()
+        es, self._es = self._es, None
+        if es is not None:
+            closing = asyncio.get_running_loop().create_task(_close(es))
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+
+    async def _run(self, due_ns: int, warmup: bool) -> None:
+        from esbench.runner_client import RequestTiming, begin_turn
+
+        self._warmup = warmup
+        begun_ns = clock_ns()
+        timing = RequestTiming(first_sent=self._first_sent)
+        begin_turn(timing)
+        try:
+            verdict = await self.turns.run(self._es, self.drawn)
+        except RequestFailed as failure:
+            verdict = Verdict(0, failure.kind, failure.detail)
+        except asyncio.CancelledError:
+            verdict = Verdict(0, "cancelled", "the race was stopped")
+            timing.last_received_ns = 0
+        except Exception as error:  # noqa: BLE001 - it ends the race, and the turn all the same
+            asyncio.get_running_loop().call_exception_handler({"message": "a runner failed", "exception": error})
+            verdict = Verdict(0, "cancelled", "its runner failed")
+        if verdict.error is not None:
+            status, body = (verdict.evidence.status, verdict.evidence.body) if verdict.evidence else (None, "")
+            verdict = self._route.failures.explain(verdict, timing.request.encode, status, body.encode())
+        received_ns = timing.last_received_ns or clock_ns()
+        sent_ns = timing.first_sent_ns
+        if not sent_ns:
+            sent_ns = begun_ns
+            self._first_sent(begun_ns)
+        self.loop.recorder.completed(due_ns, self.free_ns, sent_ns, received_ns, warmup, verdict)
+        if verdict.error is not None:
+            self.loop.failed(verdict)
+        self.free_ns = clock_ns()  # what the runner did after its last reply is its own time, not the cluster's
+        self.loop.freed(self)
+
+    def _first_sent(self, sent_ns: int) -> None:
+        self.loop.recorder.sent(sent_ns, self._warmup)
+
+
+def _own_first(hosts: Hosts, slot: int) -> list[Any]:
+    own = hosts.choose(slot)
+    return [own, *(host for host in hosts.all if host != own)]
+
+
+def _current_task() -> asyncio.Task[Any] | None:
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None
+
+
+async def _close(es: Any) -> None:
+    try:
+        async with asyncio.timeout(_CLOSE_S):
+            await es.close()
+    except TimeoutError:
+        pass  # the process ends soon; nothing is lost

@@ -1,0 +1,266 @@
+"""A simulated client that runs a script: a coroutine that decides from replies what to do next.
+
+It is the script's session, too. A script that asks several things at once has a lane for each: a session with a
+connection of its own. When requests are due is the loop's business, as with every client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+
+from esbench.load.client import NS, Client, Route
+from esbench.load.transport import clock_ns
+from esbench.operations.base import Concurrent, Reply, RequestBytes, RequestFailed, Script, Session, Verdict
+from esbench.track.compression import GZIP_HEADER, compressed, is_encoded
+from esbench.track.templates import without_headers
+
+_Evidence = tuple[bytes, int | None, bytes]  # a request; status and body of its reply
+
+
+@dataclass(slots=True)
+class _Part:
+    """Requests of a turn that have a name: from the first byte of the first one to the last one of the last."""
+
+    name: str
+    timeout_s: float | None
+    sent_ns: int = 0
+    received_ns: int = 0
+
+
+@dataclass(slots=True)
+class _Turn:
+    """What the lanes of a client share while its script runs once; `evidence` is of the first part that failed."""
+
+    warmup: bool = False
+    first_sent_ns: int = 0
+    last_received_ns: int = 0
+    evidence: _Evidence | None = None
+    notes: dict[str, str] = field(default_factory=dict)
+
+
+class Lane(Client):
+    """A session: one connection, one request at a time, of the turn that its client runs."""
+
+    def __init__(self, slot: int, route: Route, client: ScriptClient | None = None) -> None:
+        super().__init__(slot, route)
+        self._client = client
+        self._turn = _Turn()
+        self._reply: asyncio.Future[Reply] | None = None
+        self._request: bytes | bytearray | memoryview = b""
+        self.answer: Reply | None = None
+        self._parts: list[_Part] = []
+
+    @property
+    def connected(self) -> bool:
+        """Whether it ever was: a connection that was lost is renewed by the next request."""
+        return hasattr(self, "_connection")
+
+    def take(self, turn: _Turn) -> None:
+        """Begin a turn."""
+        self._turn = turn
+        self._request, self.answer = b"", None
+        self._parts.clear()
+
+    @property
+    def evidence(self) -> _Evidence:
+        """The last request, and status and body of its reply, if it had one."""
+        answer = self.answer
+        return bytes(self._request), answer.status if answer else None, answer.body if answer else b""
+
+    # Session
+
+    @property
+    def notes(self) -> dict[str, str]:
+        return self._turn.notes
+
+    @property
+    def lanes(self) -> Sequence[Session]:
+        return (self,)
+
+    @contextmanager
+    def part(self, name: str, timeout_s: float | None = None) -> Iterator[None]:
+        """Count what is asked inside under a name, within the name of the part around it; its timeout, too."""
+        around = self._parts[-1] if self._parts else None
+        full_name = f"{around.name}/{name}" if around else name
+        part = _Part(full_name, timeout_s or (around.timeout_s if around else None))
+        self._parts.append(part)
+        try:
+            yield
+        except RequestFailed as failure:
+            self._turn.evidence = self._turn.evidence or self.evidence
+            self._record(part, failure.kind)
+            raise
+        else:
+            self._record(part)
+        finally:
+            self._parts.pop()
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        timeout_s: float | None = None,
+    ) -> Reply:
+        """Send one request and wait for its reply, whatever its status; RequestFailed when there is none."""
+        return await self.send((self._compose(method, path, params, body, headers or {}),), timeout_s)
+
+    async def send(self, request: RequestBytes, timeout_s: float | None = None) -> Reply:
+        """The same of a request that is rendered already."""
+        timeout_s = timeout_s or (self._parts[-1].timeout_s if self._parts else None)
+        timeout_ns = int(timeout_s * NS) if timeout_s else self._timeout_ns
+        self._request, self.answer = request[0], None
+        self._reply = asyncio.get_running_loop().create_future()
+        if self._connection.usable and self._connection.send(request, timeout_ns):
+            self._began(self._connection.sent_ns)
+        else:
+            self._began(clock_ns())
+            try:
+                await self._send_anew(lambda: request, timeout_ns)
+            except RequestFailed:
+                self._ended(clock_ns())
+                raise
+        try:
+            return await self._reply
+        except asyncio.CancelledError:
+            self._connection.close()  # or its reply would be taken for that of the next request
+            raise
+
+    def _began(self, sent_ns: int) -> None:
+        if not self._turn.first_sent_ns:
+            self._owner.first_sent(sent_ns)
+        for part in self._parts:
+            part.sent_ns = part.sent_ns or sent_ns
+
+    def _ended(self, received_ns: int) -> None:
+        self._turn.last_received_ns = max(self._turn.last_received_ns, received_ns)
+        for part in self._parts:
+            part.received_ns = received_ns
+
+    def _record(self, part: _Part, error: str | None = None) -> None:
+        if part.sent_ns:
+            self._owner.loop.recorder.part(part.name, part.sent_ns, part.received_ns, self._turn.warmup, error)
+
+    @property
+    def _owner(self) -> ScriptClient:
+        assert self._client is not None
+        return self._client
+
+    def _compose(
+        self, method: str, path: str, params: Mapping[str, Any] | None, body: Any, headers: Mapping[str, str]
+    ) -> bytes:
+        query = f"?{urlencode({key: _text(value) for key, value in params.items()})}" if params else ""
+        lines = [f"{method} {path}{query} HTTP/1.1\r\n".encode(), without_headers(self._route.headers, headers)]
+        lines += [f"{name}: {value}\r\n".encode("latin-1") for name, value in headers.items()]
+        data = b""
+        if body is not None:
+            data = body if isinstance(body, bytes) else json.dumps(body).encode()
+            if "content-type" not in {name.lower() for name in headers}:
+                lines.append(b"Content-Type: application/json\r\n")
+        if data and self._route.compress and not is_encoded(headers):
+            data = compressed(data)
+            lines.append(GZIP_HEADER)
+        if data or method in ("POST", "PUT"):
+            lines.append(b"Content-Length: %d\r\n" % len(data))
+        return b"".join([*lines, b"\r\n", data])
+
+    # Client
+
+    def on_reply(self, status: int, body: bytes, received_ns: int) -> None:
+        self._ended(received_ns)
+        self.answer = reply = Reply(status, body)
+        if self._reply is not None and not self._reply.done():
+            self._reply.set_result(reply)
+
+    def on_failure(self, kind: str, detail: str) -> None:
+        self._ended(clock_ns())
+        if self._reply is not None and not self._reply.done():
+            self._reply.set_exception(RequestFailed(kind, detail))
+
+
+class ScriptClient(Lane):
+    """Runs a script once per turn, and is its first lane. Its service time spans all requests of all lanes."""
+
+    def __init__(self, slot: int, route: Route, script: Script) -> None:
+        super().__init__(slot, route, self)
+        self.draw = lambda: None  # a script decides while it runs
+        self._script = script
+        further = script.connections - 1 if isinstance(script, Concurrent) else 0
+        self._further = tuple(Lane(slot, route, self) for _ in range(further))
+
+    @property
+    def lanes(self) -> Sequence[Session]:
+        return (self, *self._further)
+
+    async def connect(self) -> None:
+        await super().connect()
+        for lane in self._further:
+            if not lane.connected:
+                await lane.connect()
+
+    def return_home(self) -> None:
+        super().return_home()
+        for lane in self._further:
+            lane.return_home()
+
+    def sweep(self, now_ns: int) -> None:
+        super().sweep(now_ns)
+        for lane in self._further:
+            lane.sweep(now_ns)
+
+    def close(self) -> None:
+        super().close()
+        for lane in self._further:
+            lane.close()
+
+    def begin(self, due_ns: int, warmup: bool) -> None:
+        self._spawn(self._run(due_ns, warmup))
+
+    def give_up(self, kind: str, detail: str) -> None:
+        super().give_up(kind, detail)
+        for lane in self._further:
+            lane.give_up(kind, detail)
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _run(self, due_ns: int, warmup: bool) -> None:
+        turn = _Turn(warmup)
+        for lane in (self, *self._further):
+            lane.take(turn)
+        begun_ns = clock_ns()
+        try:
+            verdict = await self._script.run(self)
+        except RequestFailed as failure:
+            verdict = Verdict(0, failure.kind, failure.detail)
+        except asyncio.CancelledError:
+            verdict = Verdict(0, "cancelled", "the race was stopped")
+            turn.last_received_ns = 0
+        if verdict.error is not None:
+            request, status, body = turn.evidence or self.evidence
+            verdict = self._route.failures.explain(verdict, lambda: request, status, body)
+        received_ns = turn.last_received_ns or clock_ns()
+        if not turn.first_sent_ns:
+            self.first_sent(begun_ns)
+        self.loop.recorder.completed(due_ns, self.free_ns, turn.first_sent_ns, received_ns, warmup, verdict)
+        if verdict.error is not None:
+            self.loop.failed(verdict)
+        self.free_ns = received_ns
+        self.loop.freed(self)
+
+    def first_sent(self, sent_ns: int) -> None:
+        """Count the turn at its first byte."""
+        self._turn.first_sent_ns = sent_ns
+        self.loop.recorder.sent(sent_ns, self._turn.warmup)
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

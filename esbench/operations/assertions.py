@@ -1,0 +1,140 @@
+"""Assertions of an operation: conditions on its last reply. A failed one ends the race, as in Rally.
+
+They are checked where a task still has them: without --enable-assertions a race takes them away before.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from esbench.errors import TrackError
+from esbench.model import Challenge, Task
+from esbench.operations.base import (
+    ASSERTION,
+    ClientProgram,
+    Concurrent,
+    Exchange,
+    Reply,
+    RequestFailed,
+    Script,
+    Session,
+    Verdict,
+)
+
+CONDITIONS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    "==": operator.eq,
+    ">=": operator.ge,
+    ">": operator.gt,
+}
+_MISSING = object()
+# Names that Rally gives to what replies call otherwise.
+_NAMES = {"cluster-status": "status", "relocating-shards": "relocating_shards"}
+
+
+def check_assertions(assertions: Sequence[Any], where: str) -> None:
+    """Refuse what is no assertion (TrackError)."""
+    for assertion in assertions:
+        if not isinstance(assertion, Mapping) or not {"property", "condition", "value"} <= set(assertion):
+            what = f'an assertion has "property", "condition" and "value": {str(assertion)[:100]}'
+            raise TrackError(what, where=where)
+        if (condition := str(assertion["condition"])) not in CONDITIONS:
+            raise TrackError(
+                f'unknown condition "{condition}" of an assertion', where=where, hint=f"one of {' '.join(CONDITIONS)}"
+            )
+
+
+def without_assertions(challenge: Challenge) -> Challenge:
+    """The challenge as it is raced when nothing is asserted."""
+    steps = tuple(replace(step, tasks=tuple(_bare(task) for task in step.tasks)) for step in challenge.steps)
+    return replace(challenge, steps=steps)
+
+
+def _bare(task: Task) -> Task:
+    return replace(task, operation=replace(task.operation, params=_without(task.operation.params)))
+
+
+def _without(value: Any) -> Any:
+    """Parameters, and those of the requests in them, without assertions."""
+    bare = {key: inner for key, inner in value.items() if key != "assertions"}
+    for key in ("requests", "stream"):
+        if isinstance(bare.get(key), list):
+            bare[key] = [_without(inner) if isinstance(inner, Mapping) else inner for inner in bare[key]]
+    return bare
+
+
+def asserting(compiled: ClientProgram | Script, params: Mapping[str, Any]) -> ClientProgram | Script:
+    """What a client runs, with the assertions of its operation if it has some."""
+    assertions = params.get("assertions")
+    if not assertions:
+        return compiled
+    return _Script(compiled, assertions) if isinstance(compiled, Script) else _Program(compiled, assertions)
+
+
+class _Program:
+    """A client program whose last reply is looked into."""
+
+    def __init__(self, program: ClientProgram, assertions: Sequence[Mapping[str, Any]]) -> None:
+        *others, last = program.exchanges
+        self.draw = program.draw
+
+        def judge(status: int, body: bytes, drawn: Any) -> Verdict:
+            return asserted(last.judge(status, body, drawn), Reply(status, body), assertions)
+
+        self.exchanges = (*others, Exchange(last.name, last.render, judge))
+
+
+class _Script:
+    """A script whose last reply is looked into."""
+
+    def __init__(self, script: Script, assertions: Sequence[Mapping[str, Any]]) -> None:
+        self.connections = script.connections if isinstance(script, Concurrent) else 1
+        self._script = script
+        self._assertions = assertions
+
+    async def run(self, session: Session) -> Verdict:
+        return asserted(await self._script.run(session), session.answer, self._assertions)
+
+
+def asserted(verdict: Verdict, reply: Reply | None, assertions: Sequence[Mapping[str, Any]]) -> Verdict:
+    """A good verdict as it is, unless one of the assertions does not hold for the reply."""
+    if verdict.error is not None or not assertions:
+        return verdict
+    try:
+        content: Mapping[str, Any] = reply.json() if reply is not None else {}
+    except RequestFailed:
+        content = {}  # a reply that is no JSON has no properties
+    for assertion in assertions:
+        name, condition, wanted = assertion["property"], assertion["condition"], assertion["value"]
+        found = _property(str(name), content, verdict)
+        if found is _MISSING:
+            return Verdict(0, ASSERTION, f"the reply has no {name}, which should be {condition} {wanted}")
+        try:
+            holds = CONDITIONS[condition](found, wanted)
+        except TypeError:
+            holds = False  # not of a kind
+        if not holds:
+            return Verdict(0, ASSERTION, f"{name} should be {condition} {wanted}, and is {found}")
+    return verdict
+
+
+def _property(name: str, content: Mapping[str, Any], verdict: Verdict) -> Any:
+    """A property by Rally's name for it, or a path of keys into the reply, `hits.total.value`."""
+    hits = content.get("hits")
+    if name in ("hits", "hits_relation") and isinstance(hits, Mapping):
+        total = hits.get("total", _MISSING)
+        if isinstance(total, Mapping):
+            return total.get("value" if name == "hits" else "relation", _MISSING)
+        return total if name == "hits" or total is _MISSING else "eq"
+    if name in ("weight", "pages"):
+        return verdict.units
+    if name == "success":
+        return True
+    value: Any = content
+    for key in _NAMES.get(name, name).split("."):
+        value = value.get(key, _MISSING) if isinstance(value, Mapping) else _MISSING
+    return value

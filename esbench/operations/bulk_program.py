@@ -1,0 +1,249 @@
+"""What the clients of a bulk send, and how they judge the replies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from esbench.errors import TrackError
+from esbench.operations.base import Body, Details, Exchange, Exhausted, RequestBytes, TaskContext, Verdict, flag
+from esbench.operations.bulk import counts_to_send, index_of, query_of, retries_of, select
+from esbench.operations.programs import common_headers
+from esbench.operations.replies import bulk_details, created_by_index, judge_bulk, judge_unrefused
+from esbench.track.bulk_source import Bulks, BulkSource, ConflictingBulks, Conflicts, in_turn, partition
+from esbench.track.compression import GZIP_HEADER, compressed, is_encoded
+from esbench.track.variables import loaded_key
+from esbench.units import parse_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from esbench.track.prepared import PreparedDocuments
+
+RETRIED = "retried"  # the result of a document that was refused for the moment and sent once more
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where the documents of a file go: into `index` (or a data stream), unless action lines of their own say it."""
+
+    path: str
+    index: str | None
+    has_own_actions: bool
+
+
+@dataclass(slots=True)
+class Piece:
+    """A bulk: `lines` are its action lines and documents, `body` is what is sent of them.
+
+    Of a bulk that is tried again, only the refused documents are left; `failed` is what else went wrong before.
+    """
+
+    target: Target
+    lines: Body
+    body: Body
+    documents: int
+    tries: int = 1
+    failed: Verdict | None = None
+
+    def keep(self, positions: Sequence[int]) -> None:
+        """Let only these documents be left."""
+        lines = bytes(self.lines).split(b"\n")
+        self.lines = b"".join(b"%b\n%b\n" % (lines[2 * n], lines[2 * n + 1]) for n in positions)
+        self.documents = len(positions)
+
+
+class BulkProgram:
+    """Each client sends its own part of every file, of one corpus after the other in turn."""
+
+    feed_waits = 0
+
+    def __init__(self, context: TaskContext) -> None:
+        params = context.params
+        self._context = context
+        self._bulk_size = int(float(params["bulk-size"]))
+        self._indices = context.indices or context.data_streams
+        self._documents = select(params, context.documents, self._indices, context.where)
+        self._counts = counts_to_send(self._documents, params)
+        self._conflicts = _conflicts(context, self._documents)
+        self._looped = flag(params.get("looped"))
+        self._acknowledged: dict[str, int] = {}
+        self._begun = False
+
+    @property
+    def finite(self) -> bool:
+        return not self._looped
+
+    def client(self, slot: int, headers: bytes) -> BulkClientProgram:
+        files = zip(self._documents, self._counts, strict=True)
+        corpora = [list(group) for _, group in groupby(files, key=lambda file: file[0].corpus)]
+        sources = [
+            (self._target(documents), bulks)
+            for documents, count in in_turn(corpora, slot)
+            if (bulks := self._bulks(documents, count, slot)) is not None
+        ]
+        return BulkClientProgram(
+            self._context,
+            {target for target, _ in sources},
+            self._pieces(sources),
+            headers,
+            self._acknowledge,
+            only_created=self._looped or self._conflicts is not None,
+        )
+
+    def _bulks(self, documents: PreparedDocuments, count: int, slot: int) -> Bulks | None:
+        """A client's part of the first `count` documents of a file; None when it has none."""
+        context = self._context
+        first, last = partition(count, context.task.clients, slot)
+        if first == last:
+            return None
+        source = BulkSource(documents, first, last, self._bulk_size)
+        if self._conflicts is None:
+            return source
+        seed = f"{context.seed}/{context.task.name}/{slot}/{documents.path.name}"
+        return ConflictingBulks(source, first, last - first, self._conflicts, seed)
+
+    def _target(self, documents: PreparedDocuments) -> Target:
+        context = self._context
+        index = index_of(documents, context.params, self._indices, context.where)
+        path = "/_bulk" if index is None else context.dialect.bulk_path(index, documents.target_type)
+        return Target(path, index, documents.has_own_actions)
+
+    def _pieces(self, sources: Sequence[tuple[Target, Bulks]]) -> Iterator[Piece]:
+        self._begun = True
+        while sources:
+            for target, bulks in sources:
+                for body, documents in bulks:
+                    yield Piece(target, body, body, documents)
+            if not self._looped:
+                return
+
+    def _acknowledge(self, index: str, documents: int) -> None:
+        self._acknowledged[index] = self._acknowledged.get(index, 0) + documents
+
+    def close(self) -> None:
+        for index, documents in self._acknowledged.items():
+            self._context.ledger.acknowledge(index, documents)
+        if self._begun:
+            for part, count in zip(self._documents, self._counts, strict=True):
+                self._context.ledger.next_values[loaded_key(part)] = count
+
+
+def _conflicts(context: TaskContext, documents: Sequence[PreparedDocuments]) -> Conflicts | None:
+    """How ids of the documents repeat; a TrackError for documents whose ids are not esbench's to make."""
+    params = context.params
+    order = params.get("conflicts")
+    if order is None:
+        return None
+    for part in documents:
+        if part.has_own_actions or part.id_field is not None or part.routing_field is not None:
+            raise TrackError(
+                f'"conflicts" needs documents without ids, and those of corpus "{part.corpus}" have their own',
+                where=context.where,
+                hint='choose others with "corpora", or leave "conflicts" out',
+            )
+        if part.target_data_stream:
+            raise TrackError(
+                f'the documents of the data stream "{part.target_data_stream}" cannot have conflicts',
+                where=context.where,
+                hint="they are created, never indexed again",
+            )
+    return Conflicts(
+        shuffled=str(order) == "random",
+        again_ratio=_number(params, "conflict-probability", 25) / 100,
+        recency=_number(params, "recency", 0),
+        update=params.get("on-conflict") == "update",
+    )
+
+
+def _number(params: Mapping[str, Any], name: str, default: float) -> float:
+    value = params.get(name)
+    return default if value is None else float(value)
+
+
+class BulkClientProgram:
+    """The bulks of one client. With `only_created`, updated documents are not acknowledged as new ones."""
+
+    def __init__(
+        self,
+        context: TaskContext,
+        targets: set[Target],
+        pieces: Iterator[Piece],
+        headers: bytes,
+        acknowledge: Callable[[str, int], None],
+        *,
+        only_created: bool = False,
+    ) -> None:
+        params = context.params
+        self._acknowledge = acknowledge
+        self._only_created = only_created
+        self._compress = context.compress and not is_encoded(common_headers(params))
+        self._heads = {target.path: self._head(context, target.path, headers) for target in targets}
+        self._pieces = pieces
+        self._is_detailed = flag(params.get("detailed-results"))
+        self._most_tries = 1 + retries_of(params)
+        wait = params.get("retry-wait-period")
+        self._wait_s = 0.5 if wait is None else parse_duration(wait)
+        self.exchanges = (Exchange("", self._render, self._judge),)
+
+    def _head(self, context: TaskContext, path: str, headers: bytes) -> bytes:
+        params = context.params
+        query = query_of(params)
+        own = "".join(f"{name}: {value}\r\n" for name, value in common_headers(params).items())
+        return (
+            f"POST {path}{'?' if query else ''}{urlencode(query)} HTTP/1.1\r\n".encode()
+            + headers
+            + own.encode("latin-1")
+            + (GZIP_HEADER if self._compress else b"")
+            + b"Content-Type: application/x-ndjson\r\nContent-Length: "
+        )
+
+    def draw(self) -> Piece:
+        piece = next(self._pieces, None)
+        if piece is None:
+            raise Exhausted
+        if self._compress:
+            piece.body = compressed(piece.lines)
+        return piece
+
+    def _render(self, piece: Piece) -> RequestBytes:
+        return (b"%b%d\r\n\r\n" % (self._heads[piece.target.path], len(piece.body)), piece.body)
+
+    def _judge(self, status: int, body: bytes, piece: Piece) -> Verdict:
+        verdict = judge_bulk(status, body, piece.documents)
+        if verdict.units:
+            self._enter(verdict, body, piece.target)
+        if self._is_detailed:
+            verdict = replace(verdict, details=bulk_details(status, body))
+        if verdict.error is not None and piece.tries < self._most_tries:
+            verdict = self._try_again(verdict, status, body, piece)
+        if verdict.again_after_s is None and verdict.error is None and piece.failed is not None:
+            verdict = replace(verdict, error=piece.failed.error, example=piece.failed.example)
+        return verdict
+
+    def _enter(self, verdict: Verdict, body: bytes, target: Target) -> None:
+        """Tell which index has got how many documents more."""
+        if target.index is None or target.has_own_actions:
+            for index, documents in created_by_index(body).items():
+                self._acknowledge(index, documents)
+        elif self._only_created:
+            self._acknowledge(target.index, body.count(b'"result":"created"'))  # quotes within ids are escaped
+        else:
+            self._acknowledge(target.index, int(verdict.units))
+
+    def _try_again(self, verdict: Verdict, status: int, body: bytes, piece: Piece) -> Verdict:
+        """The verdict of a bulk of which documents were refused for the moment: the piece keeps these."""
+        refused, others = judge_unrefused(status, body, piece.documents)
+        if not refused:
+            return verdict
+        if others.error is not None:
+            piece.failed = others
+        piece.tries += 1
+        piece.keep(refused)
+        piece.body = compressed(piece.lines) if self._compress else piece.lines
+        details = verdict.details or Details()
+        retried = replace(details, results={**details.results, RETRIED: len(refused)})
+        return replace(verdict, details=retried, again_after_s=self._wait_s)

@@ -1,0 +1,250 @@
+"""Several requests as one operation: one after the other, or beside each other in streams.
+
+Each request has a row of its own; the operation's service time spans all of them. Streams that stand next to each
+other run at the same time, what follows them waits for all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any
+
+from esbench.errors import EsbenchError, TrackError, did_you_mean
+from esbench.model import Operation
+from esbench.operations.assertions import asserted
+from esbench.operations.base import (
+    GOOD,
+    OperationType,
+    Parameter,
+    Program,
+    RequestFailed,
+    Script,
+    Session,
+    TaskContext,
+    Verdict,
+)
+from esbench.operations.drawn import VariableScript, as_drawn, insist
+from esbench.units import parse_duration
+
+ALLOWED = (
+    "close-point-in-time",
+    "composite",
+    "composite-agg",
+    "delete-async-search",
+    "esql",
+    "field-caps",
+    "get",
+    "get-async-search",
+    "open-point-in-time",
+    "paginated-search",
+    "raw-request",
+    "scroll-search",
+    "search",
+    "sleep",
+    "sql",
+    "submit-async-search",
+)
+# Parameters that name an earlier request, and that request's type.
+_REFERENCES = {
+    "with-point-in-time-from": "open-point-in-time",
+    "retrieve-results-for": "submit-async-search",
+    "delete-results-for": "submit-async-search",
+}
+
+
+class Composite(OperationType):
+    name = "composite"
+    doc = "Several requests as one operation, each with a row of its own; streams run beside each other."
+    parameters = {
+        "requests": Parameter(
+            'operations, each with "operation-type" and "name", and {"stream": [...]} of the same',
+            (list,),
+            required=True,
+        ),
+        "max-connections": Parameter("how many requests of a client may run at once; all that can by default", (int,)),
+    }
+
+    def check(self, params: Mapping[str, Any], where: str) -> None:
+        super().check(params, where)
+        if (most := params.get("max-connections")) is not None and most < 1:
+            raise TrackError(f'"max-connections" must be at least 1, not {most}', where=where)
+        _check_elements(params["requests"], {}, where)
+
+    def check_part(self, params: Mapping[str, Any], where: str) -> None:
+        super().check(params, where)  # its requests were checked with those around it
+        if params.get("max-connections") is not None:
+            raise TrackError('"max-connections" belongs to the outermost composite', where=where)
+
+    def compile(self, context: TaskContext) -> Program:
+        return _CompositeProgram(context)
+
+
+def _check_elements(elements: Sequence[Any], names: dict[str, str], where: str) -> None:
+    """Refuse what cannot be a request or a stream of them; `names` are the types of the requests before."""
+    from esbench.operations import builtin_operations
+
+    types = builtin_operations()
+    for element in elements:
+        if not isinstance(element, Mapping) or ("stream" in element) == ("operation-type" in element):
+            what = f'a request needs an "operation-type", or is a {{"stream": [...]}}, not {str(element)[:100]}'
+            raise TrackError(what, where=where)
+        if "stream" in element:
+            if not isinstance(element["stream"], list):
+                raise TrackError('a "stream" must be a list of requests', where=where)
+            _check_elements(element["stream"], names, where)
+            continue
+        kind = element["operation-type"]
+        if kind not in ALLOWED or kind not in types:
+            known = [name for name in ALLOWED if name in types]
+            raise TrackError(f'a composite cannot contain "{kind}"', where=where, hint=did_you_mean(str(kind), known))
+        name = _name_of(element)
+        try:
+            _check_request(element, names)
+            types.get(kind).check_part(element, "")
+        except EsbenchError as error:
+            raise TrackError(f'request "{name}": {error.what}', where=where, hint=error.hint) from None
+        names[name] = kind
+        if kind == Composite.name:
+            _check_elements(element["requests"], names, where)
+
+
+def _check_request(element: Mapping[str, Any], names: Mapping[str, str]) -> None:
+    for key, kind in _REFERENCES.items():
+        wanted = element.get(key) or ()
+        known = [name for name, its_kind in names.items() if its_kind == kind]
+        for name in [wanted] if isinstance(wanted, str) else wanted:
+            if name not in known:
+                raise TrackError(f'no {kind} named "{name}" comes before', hint=did_you_mean(str(name), known))
+
+
+def _name_of(element: Mapping[str, Any]) -> str:
+    return str(element.get("name") or element["operation-type"])
+
+
+@dataclass(frozen=True)
+class _Request:
+    """A request by its name; `number` counts the requests of the whole composite, from 0."""
+
+    name: str
+    number: int
+    assertions: Sequence[Mapping[str, Any]]
+    timeout_s: float | None
+
+
+@dataclass(frozen=True)
+class _Stream:
+    elements: _Elements
+
+
+_Elements = tuple[_Request | _Stream, ...]
+
+
+class _CompositeProgram:
+    """The programs of all requests; they hold and enter what they would alone."""
+
+    finite = False
+
+    def __init__(self, context: TaskContext) -> None:
+        from esbench.operations import builtin_operations
+
+        self._types = builtin_operations()
+        self._context = context
+        self._programs: list[Program] = []
+        self._elements = tuple(self._compiled(context.params["requests"]))
+        self._connections = min(_width(self._elements), context.params.get("max-connections") or 1 << 30)
+
+    def _compiled(self, elements: Sequence[Mapping[str, Any]]) -> Iterator[_Request | _Stream]:
+        task = self._context.task
+        for element in elements:
+            if "stream" in element:
+                yield _Stream(tuple(self._compiled(element["stream"])))
+            elif (kind := element["operation-type"]) == Composite.name:  # as if its requests stood here
+                yield from self._compiled(element["requests"])
+            else:
+                name = _name_of(element)
+                operation = Operation(name, kind, element, variables=task.operation.variables)
+                part = replace(self._context, task=replace(task, operation=operation))
+                self._programs.append(self._types.get(kind).compile(part))
+                timeout = element.get("request-timeout")
+                timeout_s = None if timeout is None else parse_duration(timeout)
+                yield _Request(name, len(self._programs) - 1, element.get("assertions") or (), timeout_s)
+
+    @property
+    def feed_waits(self) -> int:
+        return sum(program.feed_waits for program in self._programs)
+
+    def client(self, slot: int, headers: bytes) -> Script:
+        scripts = [as_drawn(program.client(slot, headers)) for program in self._programs]
+        return _CompositeScript(self._elements, scripts, self._connections)
+
+    def close(self) -> None:
+        for program in self._programs:
+            program.close()
+
+
+def _width(elements: _Elements) -> int:
+    """How many requests can run at the same time."""
+    return max((sum(_width(stream.elements) for stream in streams) for streams, _ in _groups(elements)), default=1) or 1
+
+
+def _groups(elements: _Elements) -> Iterator[tuple[list[_Stream], list[_Request]]]:
+    """Streams that stand next to each other, and requests that do, in turn; one of both lists is empty."""
+    for _, group in groupby(elements, type):
+        members = list(group)
+        yield [m for m in members if isinstance(m, _Stream)], [m for m in members if isinstance(m, _Request)]
+
+
+class _CompositeScript(VariableScript):
+    """The requests of one client; `connections` of them can run at once."""
+
+    def __init__(self, elements: _Elements, scripts: Sequence[VariableScript], connections: int) -> None:
+        self.connections = connections
+        self._elements = elements
+        self._scripts = scripts
+
+    def draw(self) -> list[Any]:
+        return [script.draw() for script in self._scripts]
+
+    async def play(self, session: Session, drawn: list[Any]) -> Verdict:
+        await _Turn(session.lanes, self._scripts, drawn).run(self._elements)
+        return GOOD
+
+
+class _Turn:
+    """One run of a composite: a request takes a lane while it runs, and waits where all are taken.
+
+    One that fails ends its stream; the streams beside it end by themselves, so that nothing is cut off in the middle.
+    """
+
+    def __init__(self, lanes: Sequence[Session], scripts: Sequence[VariableScript], drawn: Sequence[Any]) -> None:
+        self._scripts = scripts
+        self._drawn = drawn
+        self._failures: list[RequestFailed] = []
+        self._free: asyncio.LifoQueue[Session] = asyncio.LifoQueue()
+        for lane in reversed(lanes):
+            self._free.put_nowait(lane)
+
+    async def run(self, elements: _Elements) -> None:
+        """Run all of them; RequestFailed, the first one, when a request failed."""
+        for streams, requests in _groups(elements):
+            results = await asyncio.gather(*(self.run(stream.elements) for stream in streams), return_exceptions=True)
+            for result in results:
+                if isinstance(result, BaseException):
+                    raise self._failures[0] if isinstance(result, RequestFailed) else result
+            for request in requests:
+                await self._request(request)
+
+    async def _request(self, request: _Request) -> None:
+        lane = await self._free.get()
+        try:
+            with lane.part(request.name, request.timeout_s):
+                verdict = await self._scripts[request.number].play(lane, self._drawn[request.number])
+                insist(asserted(verdict, lane.answer, request.assertions))
+        except RequestFailed as failure:
+            self._failures.append(failure)
+            raise
+        finally:
+            self._free.put_nowait(lane)

@@ -1,0 +1,197 @@
+"""Page after page of one question: by scroll, by search_after, by the after_key of a composite aggregation.
+
+A page is a unit. The first one and the further ones have rows of their own.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from esbench.operations.base import Details, RequestFailed, Session, Verdict
+from esbench.operations.drawn import Question, QuestionTemplate, VariableScript, insist
+from esbench.operations.pages import Page, read_page
+from esbench.operations.replies import judge_search
+from esbench.operations.scripts import ask
+
+FIRST, NEXT, CLOSE = "first-page", "next-page", "close"
+_KEEP_ALIVE = "1m"  # of a point in time, with each page
+SCROLL_KEEP_ALIVE = "10s"
+_DEFAULT_SIZE = 10  # the server's
+
+
+class Pages(VariableScript):
+    """What all of them share: ask for a page, and for the next one until there are enough or none is left."""
+
+    def __init__(self, template: QuestionTemplate, pages: float, detailed: bool) -> None:
+        self._template = template
+        self._pages = pages
+        self._detailed = detailed
+
+    def draw(self) -> Any:
+        return self._template.draw()
+
+    async def play(self, session: Session, drawn: Any) -> Verdict:
+        question: Question | None = self._template.question(drawn)
+        pages, took_ms, results = 0, 0, {}
+        while question is not None and pages < self._pages:
+            with session.part(NEXT if pages else FIRST):
+                page = await _page(session, self.prepared(session, question))
+            if not pages and page.hits.counted is not None:
+                results["hits"] = page.hits.counted
+            pages, took_ms = pages + 1, took_ms + page.took
+            question = self.next(session, question, page, pages)
+        await self.end(session)
+        return Verdict(pages, details=Details(results, took_ms) if self._detailed else None)
+
+    def prepared(self, session: Session, question: Question) -> Question:
+        """The question as it is sent."""
+        return question
+
+    @abstractmethod
+    def next(self, session: Session, question: Question, page: Page, pages: int) -> Question | None:
+        """The question for the page after this one; None when it was the last."""
+
+    async def end(self, session: Session) -> None:
+        """Free what the server keeps for the pages."""
+
+
+async def _page(session: Session, question: Question) -> Page:
+    reply = await session.request(
+        question.method, question.target, body=question.body or None, headers=question.headers
+    )
+    insist(judge_search(reply.status, reply.body, None))
+    return read_page(reply.body)
+
+
+class Scroll(Pages):
+    """A snapshot that the server keeps, cleared at the end."""
+
+    async def play(self, session: Session, drawn: Any) -> Verdict:
+        session.notes.pop(_SCROLL, None)
+        return await super().play(session, drawn)
+
+    def next(self, session: Session, question: Question, page: Page, pages: int) -> Question | None:
+        if page.scroll_id is None:
+            raise RequestFailed("bad response", 'a scrolled search has no "_scroll_id"')
+        session.notes[_SCROLL] = page.scroll_id
+        if not page.hits.hits:
+            return None
+        body = {"scroll": SCROLL_KEEP_ALIVE, "scroll_id": page.scroll_id}
+        return replace(question, method="POST", target="/_search/scroll", body=body)
+
+    async def end(self, session: Session) -> None:
+        last_page = session.answer
+        with session.part(CLOSE):
+            body = {"scroll_id": [session.notes.pop(_SCROLL)]}
+            await ask(session, "DELETE", "/_search/scroll", body=body, accept=(404,))
+        session.answer = last_page
+
+
+_SCROLL = "esbench-scroll"  # a name that no operation has: what is scrolled is known to its own script only
+
+
+class InPointInTime(Pages):
+    """Pages that may be of a point in time: the one that a composite opened under a name."""
+
+    def __init__(self, template: QuestionTemplate, pages: float, detailed: bool, point_in_time: str | None) -> None:
+        super().__init__(template, pages, detailed)
+        self._point_in_time = point_in_time
+
+    def prepared(self, session: Session, question: Question) -> Question:
+        if self._point_in_time is None:
+            return question
+        pit = {"id": noted(session, self._point_in_time), "keep_alive": _KEEP_ALIVE}
+        return replace(question, body={**question.body, "pit": pit})
+
+    def remember(self, session: Session, page: Page) -> None:
+        """Each page may move the point in time to another id."""
+        if self._point_in_time is not None and page.pit_id:
+            session.notes[self._point_in_time] = page.pit_id
+
+
+class SearchAfter(InPointInTime):
+    """Each page begins after the last hit of the one before."""
+
+    def next(self, session: Session, question: Question, page: Page, pages: int) -> Question | None:
+        self.remember(session, page)
+        size = int(question.body.get("size", _DEFAULT_SIZE))
+        hits, total = page.hits.hits, page.hits.known_total
+        if len(hits) < size or (total is not None and pages * size >= total):
+            return None
+        if pages < self._pages and hits[-1].sort is None:
+            raise RequestFailed("bad response", 'hits without "sort" have no next page: the body needs a "sort"')
+        return replace(question, body={**question.body, "search_after": hits[-1].sort})
+
+
+class CompositeAggregation(InPointInTime):
+    """Each page begins after the last bucket of the one before; `path` names the aggregation, from the outermost."""
+
+    def __init__(
+        self,
+        template: QuestionTemplate,
+        pages: float,
+        detailed: bool,
+        point_in_time: str | None,
+        path: tuple[str, ...],
+    ) -> None:
+        super().__init__(template, pages, detailed, point_in_time)
+        self._path = path
+
+    def next(self, session: Session, question: Question, page: Page, pages: int) -> Question | None:
+        self.remember(session, page)
+        result: Any = page.aggregations
+        for name in self._path:
+            result = result.get(name) if isinstance(result, dict) else None
+        if not isinstance(result, dict):
+            raise RequestFailed("bad response", f'no aggregation "{" > ".join(self._path)}" in the reply')
+        if (after := result.get("after_key")) is None:
+            return None
+        body = with_composite(question.body, self._path, {"after": after})
+        return replace(question, body=body)
+
+
+def noted(session: Session, name: str) -> str:
+    """What an operation of the same composite has noted under its name."""
+    if not (note := session.notes.get(name)):
+        raise RequestFailed("bad request", f'"{name}" has not given an id before')
+    return note
+
+
+def aggregations_of(body: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """The aggregations of a search body or of an aggregation, with the word that they stand under."""
+    for word in ("aggs", "aggregations"):
+        if isinstance(found := body.get(word), Mapping):
+            return word, found
+    return "aggs", {}
+
+
+def composite_paths(body: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Where the composite aggregations of a search body are, from the outermost one in."""
+    paths: list[tuple[str, ...]] = []
+    for name, aggregation in aggregations_of(body)[1].items():
+        if isinstance(aggregation, Mapping):
+            if "composite" in aggregation:
+                paths.append((name,))
+            paths += [(name, *path) for path in composite_paths(aggregation)]
+    return paths
+
+
+def with_composite(body: Mapping[str, Any], path: tuple[str, ...], keys: Mapping[str, Any]) -> dict[str, Any]:
+    """A search body whose composite aggregation at `path` has further keys."""
+    word, aggregations = aggregations_of(body)
+    name, *inner = path
+    aggregation = aggregations[name]
+    if inner:
+        changed = with_composite(aggregation, tuple(inner), keys)
+    else:
+        changed = {**aggregation, "composite": {**aggregation["composite"], **keys}}
+    return {**body, word: {**aggregations, name: changed}}
+
+
+def page_count(value: object) -> float:
+    """The `pages` parameter: a number, or all of them (infinity)."""
+    return math.inf if value == "all" else float(int(str(value)))

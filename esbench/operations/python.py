@@ -1,0 +1,441 @@
+"""Operations that the Python part of a track runs, or whose parameters it draws.
+
+A registered runner runs as a coroutine once per iteration. A parameter source of an operation type composes each
+request when it is drawn, before it is due, with the code of that type. Both are slower than what is compiled.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from esbench.errors import EsbenchError, TrackError
+from esbench.model import Operation
+from esbench.operations.base import (
+    ClientProgram,
+    Concurrent,
+    Exchange,
+    Exhausted,
+    OperationType,
+    Program,
+    RequestBytes,
+    RequestFailed,
+    Script,
+    Session,
+    TaskContext,
+    TrackCode,
+    Verdict,
+)
+from esbench.operations.indices import ASSERTION_FAILED
+from esbench.operations.programs import common_headers
+from esbench.operations.python_runners import bulk_body, bulk_path, bulk_query, of_task
+from esbench.operations.replies import judge_bulk
+from esbench.registry import Registry
+from esbench.track.plugins import ParamSource, code_error
+from esbench.track.plugins_esrally import RallyError, RallyTaskAssertionError
+from esbench.track.plugins_sources import BulkIndexParamSource
+from esbench.units import Rate
+
+RUNNER, SOURCE = "runner", "source"
+
+
+def operation_type(operation: Operation, registry: Registry[OperationType]) -> OperationType:
+    """What runs an operation: its type, or the Python part of its track."""
+    if operation.python == RUNNER:
+        return PythonRunner(operation.type)
+    kind = registry.get(operation.type)
+    return DrawnParameters(kind) if operation.python == SOURCE else kind
+
+
+class PythonRunner(OperationType):
+    """An operation whose runner is registered by the track."""
+
+    doc = "Runs a runner that the track registers."
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def check_rate(self, rate: Rate, params: Mapping[str, Any], where: str) -> None:
+        if rate.unit != "ops":
+            raise TrackError(
+                f"the target rate is in {rate.unit}/s, and what the runner counts is not known before it runs",
+                where=where,
+                hint="say ops/s",
+            )
+
+    def compile(self, context: TaskContext) -> Program:
+        runner = _code(context).plugins.runners.get(self.name, context.where)
+        return RunnerProgram(context, runner)  # type: ignore[return-value] # workers have a client for its turns
+
+
+class DrawnParameters(OperationType):
+    """An operation type whose parameters come from a parameter source of the track."""
+
+    def __init__(self, kind: OperationType) -> None:
+        self.kind = kind
+        self.name, self.doc, self.unit, self.admin = kind.name, kind.doc, kind.unit, kind.admin
+        self.parameters = kind.parameters  # type: ignore[misc]
+        self.feature = kind.feature  # type: ignore[misc]
+
+    def check(self, params: Mapping[str, Any], where: str) -> None:
+        """Each request's parameters are checked when they are drawn."""
+
+    def unit_of(self, params: Mapping[str, Any]) -> str:
+        return self.kind.unit_of(params)
+
+    def units_per_request(self, params: Mapping[str, Any]) -> float:
+        try:
+            return self.kind.units_per_request(params)
+        except KeyError:
+            return 1.0
+
+    def check_rate(self, rate: Rate, params: Mapping[str, Any], where: str) -> None:
+        self.kind.check_rate(rate, params, where)
+        if rate.unit not in ("ops", "MB"):
+            try:
+                self.kind.units_per_request(params)
+            except KeyError as missing:
+                raise TrackError(
+                    f"the target rate is in {rate.unit}/s, and the operation does not say {missing.args[0]}",
+                    where=where,
+                    hint="say ops/s, or give it beside the param-source",
+                ) from None
+
+    def compile(self, context: TaskContext) -> Program:
+        return DrawnProgram(context, self.kind)
+
+
+def _code(context: TaskContext) -> TrackCode:
+    if context.code is None:
+        raise TrackError("the Python part of the track is not loaded", where=context.where)
+    return context.code
+
+
+def _source(context: TaskContext) -> ParamSource | None:
+    """The task's parameter source; None where the operation's own parameters are used."""
+    params, code = context.params, _code(context)
+    name, kind = params.get("param-source"), context.task.operation.type
+    if name is None and kind == "bulk":
+        return code.plugins.make_source(kind, BulkIndexParamSource, code.view, params, context.where)
+    if name is None:
+        return None
+    random.seed(f"{context.seed}/{context.task.name}/{context.stripe}")  # what sources draw is repeatable
+    given = {"name": context.task.operation.name, "operation-type": kind, **params}
+    return code.plugins.new_source(str(name), code.view, given, context.where)
+
+
+class RunnerProgram:
+    """A runner of the track's own, for the client slots of one worker, which share the runner as they do in Rally."""
+
+    feed_waits = 0
+
+    def __init__(self, context: TaskContext, runner: Any) -> None:
+        self._context = context
+        self._runner = runner
+        self._source = _source(context)
+        self.unit: str | None = None
+        self.sources: dict[int, Any] = {}  # the track's own, by client slot
+
+    @property
+    def finite(self) -> bool:
+        ends = getattr(self._runner, "completed", None) is not None
+        return ends or (self._source is not None and not self._source.infinite)
+
+    def client(self, slot: int, headers: bytes) -> RunnerTurns:
+        part = self._source and self._source.partition(slot, self._context.task.clients)
+        self.sources[slot] = part and part.source
+        return RunnerTurns(self._context, self._runner, part, self._count_in)
+
+    def _count_in(self, unit: str) -> None:
+        if self.unit is None:
+            self.unit = unit
+        elif unit != self.unit:
+            raise TrackError(
+                f'runner "{self._context.task.operation.type}" counts {self.unit}, and now {unit}',
+                where=self._context.where,
+                hint="a runner has one unit for a task",
+            )
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class RunnerTurns:
+    """What one client does with a runner: draw parameters, run it, judge what it returned."""
+
+    def __init__(
+        self, context: TaskContext, runner: Any, source: ParamSource | None, count_in: Callable[[str], None]
+    ) -> None:
+        self._context = context
+        self._runner = runner
+        self._source = source
+        self._count_in = count_in
+        self._name = context.task.operation.type
+        self.result: Mapping[str, Any] = {}  # further keys of what it returned last
+        self.counted: tuple[float, str] = (0, "ops")  # weight and unit of it
+
+    def draw(self) -> dict[str, Any]:
+        """The parameters of the next turn; Exhausted when the source or the runner is done."""
+        if getattr(self._runner, "completed", None):
+            raise Exhausted
+        if self._source is None:
+            return dict(self._context.params)
+        params = self._source.params()
+        if params is None:
+            raise Exhausted
+        return params
+
+    async def run(self, es: Any, params: dict[str, Any]) -> Verdict:
+        """Run it once. Requests that failed are a verdict; any other error of its code is a TrackCodeError."""
+        from esbench.runner_client import failure
+
+        of_task(self._context)
+        given = {"default": es} if getattr(self._runner, "multi_cluster", False) else es
+        try:
+            if hasattr(self._runner, "__aenter__"):
+                async with self._runner:
+                    returned = await self._runner(given, params)
+            else:
+                returned = await self._runner(given, params)
+        except RallyTaskAssertionError as error:
+            return Verdict(0, ASSERTION_FAILED, str(error))
+        except (EsbenchError, RequestFailed) as error:
+            if isinstance(error, EsbenchError) and not error.where:
+                raise type(error)(error.what, where=self._context.where, hint=error.hint) from error
+            raise
+        except Exception as error:
+            if (verdict := failure(error)) is not None:
+                return verdict
+            folder = _code(self._context).plugins.folder
+            if isinstance(error, RallyError):
+                raise TrackError(f'runner "{self._name}": {error}', where=self._context.where) from error
+            raise code_error(error, folder, f'runner "{self._name}"', self._context.where) from error
+        verdict, unit, self.result = judge_result(returned, f'runner "{self._name}"', self._context.where)
+        self.counted = (self.result.get("weight", verdict.units), unit)
+        self._count_in(unit)
+        return verdict
+
+
+def judge_result(returned: Any, what: str, where: str) -> tuple[Verdict, str, Mapping[str, Any]]:
+    """What a runner returned as a verdict, its unit and its further keys; TrackError for what means nothing.
+
+    None is one operation, a number so many, (weight, unit) so many of these; a dict has weight (1), unit (ops),
+    success (true), error-type, error-description, http-status. A reply of elasticsearch-py is one operation.
+    """
+    body = getattr(returned, "body", None)
+    if returned is None or (body is not None and hasattr(returned, "meta")):
+        return Verdict(1), "ops", {}
+    if isinstance(returned, tuple) and len(returned) == 2:
+        weight, unit = returned
+        return Verdict(_weight(weight, what, where)), _unit(unit, what, where), {}
+    if isinstance(returned, int | float):
+        return Verdict(_weight(returned, what, where)), "ops", {}
+    if not isinstance(returned, Mapping):
+        raise _nonsense(returned, what, where)
+    weight, unit = _weight(returned.get("weight", 1), what, where), _unit(returned.get("unit", "ops"), what, where)
+    success = returned.get("success", True)
+    if not isinstance(success, bool):
+        raise _nonsense(returned, what, where, '"success" must be true or false')
+    if success:
+        return Verdict(weight), unit, returned
+    done = returned.get("success-count", 0)
+    kind = str(returned.get("error-type") or "failed")
+    if (status := returned.get("http-status")) is not None:
+        kind = f"HTTP {status} {kind}"
+    return Verdict(_weight(done, what, where), kind, str(returned.get("error-description", ""))), unit, returned
+
+
+def _weight(value: Any, what: str, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+        raise _nonsense(value, what, where, "the weight must be a number, not below zero")
+    return value
+
+
+def _unit(value: Any, what: str, where: str) -> str:
+    if not isinstance(value, str) or not value:
+        raise _nonsense(value, what, where, "the unit must be text")
+    return value
+
+
+def _nonsense(value: object, what: str, where: str, why: str = "") -> TrackError:
+    text = repr(value)
+    shown = text if len(text) <= 80 else f"{text[:77]}..."
+    return TrackError(
+        f"{what} returned {type(value).__name__} {shown}" + (f": {why}" if why else ""),
+        where=where,
+        hint="it returns nothing, a number, (weight, unit), or a dict with weight, unit and success",
+    )
+
+
+class DrawnProgram:
+    """An operation type, compiled anew for each draw of a parameter source."""
+
+    feed_waits = 0
+
+    def __init__(self, context: TaskContext, kind: OperationType) -> None:
+        self._context = context
+        self._kind = kind
+        source = _source(context)
+        assert source is not None
+        self._source = source
+        self._clients: list[_Drawing] = []
+        self.sources: dict[int, Any] = {}
+
+    @property
+    def finite(self) -> bool:
+        return not self._source.infinite
+
+    def client(self, slot: int, headers: bytes) -> ClientProgram | Script:
+        part = self._source.partition(slot, self._context.task.clients)
+        self.sources[slot] = part.source
+        drawing = _Drawing(self._context, self._kind, part, slot, headers)
+        self._clients.append(drawing)
+        first = drawing.peek()
+        if first is None or isinstance(first, Script):
+            return DrawnScript(drawing, first)
+        return DrawnClientProgram(drawing, first)
+
+    def close(self) -> None:
+        for drawing in self._clients:
+            drawing.close()
+
+
+class _Drawing:
+    """Draws parameters and compiles them: one program at a time."""
+
+    def __init__(
+        self, context: TaskContext, kind: OperationType, source: ParamSource, slot: int, headers: bytes
+    ) -> None:
+        self._context, self._kind = context, kind
+        self._slot, self._headers = slot, headers
+        self.source = source
+        self._program: Program | None = None
+        self._first: ClientProgram | Script | None = None
+        self._peeked = False
+
+    def peek(self) -> ClientProgram | Script | None:
+        """The first one, which `next` gives again; None when there is none at all."""
+        self._first, self._peeked = self._make(), True
+        return self._first
+
+    def next(self) -> ClientProgram | Script:
+        if self._peeked:
+            self._peeked = False
+            compiled = self._first
+        else:
+            compiled = self._make()
+        if compiled is None:
+            raise Exhausted
+        return compiled
+
+    def _make(self) -> ClientProgram | Script | None:
+        params = self.source.params()
+        if params is None:
+            return None
+        self.close()
+        where = self._context.where
+        if self._kind.name == "bulk" and "body" in params:
+            of_task(self._context)
+            return _GivenBulk(params, self._headers, where, self._context)
+        operation = replace(self._context.task.operation, params=params)
+        own = replace(
+            self._context, task=replace(self._context.task, operation=operation, clients=1), slots=(self._slot,)
+        )
+        self._kind.check(params, where)
+        self._program = self._kind.compile(own)
+        return self._program.client(self._slot, self._headers)
+
+    def close(self) -> None:
+        if self._program is not None:
+            self._program.close()
+            self._program = None
+
+
+class DrawnScript:
+    """Scripts of drawn parameters: the one that was drawn last runs next."""
+
+    def __init__(self, drawing: _Drawing, first: Script | None) -> None:
+        self._drawing = drawing
+        self._script: Script | None = None
+        self.connections = first.connections if isinstance(first, Concurrent) else 1
+
+    def draw(self) -> None:
+        drawn = self._drawing.next()
+        assert isinstance(drawn, Script)
+        self._script = drawn
+
+    async def run(self, session: Session) -> Verdict:
+        assert self._script is not None
+        return await self._script.run(session)
+
+
+class DrawnClientProgram:
+    """Requests of drawn parameters, rendered when they are drawn."""
+
+    def __init__(self, drawing: _Drawing, first: ClientProgram) -> None:
+        self._drawing = drawing
+        self.exchanges = tuple(
+            Exchange(exchange.name, _Rendered(number), _Judged(number))
+            for number, exchange in enumerate(first.exchanges)
+        )
+
+    def draw(self) -> list[tuple[RequestBytes, Exchange, Any]]:
+        program = self._drawing.next()
+        if isinstance(program, Script) or len(program.exchanges) != len(self.exchanges):
+            raise TrackError("the param-source changed what kind of request it draws")
+        drawn = program.draw()
+        return [(exchange.render(drawn), exchange, drawn) for exchange in program.exchanges]
+
+
+class _Rendered:
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def __call__(self, drawn: Sequence[tuple[RequestBytes, Exchange, Any]]) -> RequestBytes:
+        return drawn[self._number][0]
+
+
+class _Judged:
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def __call__(self, status: int, body: bytes, drawn: Sequence[tuple[RequestBytes, Exchange, Any]]) -> Verdict:
+        _, exchange, of_exchange = drawn[self._number]
+        return exchange.judge(status, body, of_exchange)
+
+
+class _GivenBulk:
+    """A bulk whose body the parameter source made: `body`, `bulk-size`, and `index` where action lines name none."""
+
+    def __init__(self, params: Mapping[str, Any], headers: bytes, where: str, context: TaskContext) -> None:
+        from urllib.parse import urlencode
+
+        try:
+            size = int(params["bulk-size"])
+        except (KeyError, TypeError, ValueError):
+            raise TrackError('a bulk with a "body" needs "bulk-size"', where=where, hint="its documents") from None
+        body = bulk_body(params["body"])
+        query = bulk_query(params)
+        path = bulk_path(params) + (f"?{urlencode(query)}" if query else "")
+        own = "".join(f"{name}: {value}\r\n" for name, value in common_headers(params).items())
+        head = (
+            f"POST {path} HTTP/1.1\r\n".encode()
+            + headers
+            + own.encode("latin-1")
+            + b"Content-Type: application/x-ndjson\r\nContent-Length: %d\r\n\r\n" % len(body)
+        )
+        index = params.get("index")
+
+        def judge(status: int, reply: bytes, drawn: object) -> Verdict:
+            verdict = judge_bulk(status, reply, size)
+            if index:
+                context.ledger.acknowledge(str(index), int(verdict.units))
+            return verdict
+
+        self.exchanges = (Exchange("", lambda drawn: (head, body), judge),)
+
+    def draw(self) -> None:
+        return None

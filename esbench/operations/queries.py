@@ -1,0 +1,236 @@
+"""Operations that ask in other ways than by _search: raw requests, ES|QL, SQL, field capabilities."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from esbench.dialect import Feature
+from esbench.errors import TrackError
+from esbench.operations.base import Details, OperationType, Parameter, Program, Session, TaskContext, Verdict, flag
+from esbench.operations.drawn import DrawnProgram, QuestionTemplate, VariableScript, insist
+from esbench.operations.needs import needing
+from esbench.operations.programs import Judge, Request, TemplateProgram, common_headers
+from esbench.operations.replies import judge_plain
+from esbench.track.templates import RequestTemplate, plain
+
+_QUERY = Parameter("query string parameters, with variables", (dict,))
+ESQL = Feature("ES|QL", (8, 11))
+SQL = Feature("SQL", (6, 3), (1, 0))
+_METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH")
+
+
+class RawRequest(OperationType):
+    name = "raw-request"
+    doc = "Any request; good when its status is 2xx or one to ignore."
+    parameters = {
+        "method": Parameter("the HTTP method", default="GET"),
+        "path": Parameter("the path, beginning with /", required=True),
+        "body": Parameter("the body, with variables; a list becomes lines of JSON", (dict, str, list)),
+        "request-params": _QUERY,
+        "ignore": Parameter("statuses that are no failure", (int, list)),
+    }
+
+    def check(self, params: Mapping[str, Any], where: str) -> None:
+        super().check(params, where)
+        if str(params.get("method") or "GET").upper() not in _METHODS:
+            raise TrackError(f'unknown method "{params["method"]}"', where=where, hint=f"one of {', '.join(_METHODS)}")
+        if not params["path"].startswith("/"):
+            raise TrackError(f'"path" must begin with "/": "{params["path"]}"', where=where)
+        for status in _statuses(params):
+            if not str(status).isdigit():
+                raise TrackError(f'"ignore" takes statuses, say 404, not {status!r}', where=where)
+
+    def compile(self, context: TaskContext) -> Program:
+        params = context.params
+        template = RequestTemplate.of(
+            params.get("method") or "GET",
+            params["path"],
+            query=params.get("request-params"),
+            headers=common_headers(params),
+            body=_lines(params.get("body")),
+            where=context.where,
+        )
+        return TemplateProgram(context, [Request(template, _judge_ignoring({int(s) for s in _statuses(params)}))])
+
+
+def _statuses(params: Mapping[str, Any]) -> list[Any]:
+    ignored = params.get("ignore")
+    if ignored is None:
+        return []
+    return ignored if isinstance(ignored, list) else [ignored]
+
+
+def _lines(body: Any) -> Any:
+    """A list is a body of JSON lines, as _bulk and _msearch want it."""
+    if isinstance(body, list):
+        return "".join(f"{line if isinstance(line, str) else json.dumps(line)}\n" for line in body)
+    return body
+
+
+def _judge_ignoring(statuses: set[int]) -> Judge:
+    if not statuses:
+        return judge_plain
+
+    def judge(status: int, body: bytes, drawn: object) -> Verdict:
+        return Verdict() if status in statuses else judge_plain(status, body, drawn)
+
+    return judge
+
+
+class FieldCaps(OperationType):
+    name = "field-caps"
+    doc = "Ask which fields there are, of which types."
+    parameters = {
+        "index": Parameter("the index or indices; all by default", (str, list)),
+        "fields": Parameter("the fields", (str, list), "*"),
+        "index_filter": Parameter("only indices with documents that match this query", (dict,)),
+        "request-params": _QUERY,
+    }
+
+    def compile(self, context: TaskContext) -> Program:
+        params = context.params
+        only = params.get("index_filter")
+        template = RequestTemplate.of(
+            "POST" if only else "GET",
+            f"/{plain(params.get('index') or '_all')}/_field_caps",
+            query={"fields": params.get("fields") or "*", **(params.get("request-params") or {})},
+            headers=common_headers(params),
+            body={"index_filter": only} if only else None,
+            where=context.where,
+        )
+        return TemplateProgram(context, [Request(template, judge_plain)])
+
+
+class Esql(OperationType):
+    name = "esql"
+    doc = "An ES|QL query, whose results must not be partial."
+    feature = ESQL
+    profile = False
+    parameters = {
+        "query": Parameter("the query, with variables", required=True),
+        "filter": Parameter("a filter in the query DSL", (dict,)),
+        "body": Parameter("further keys of the body", (dict,)),
+        "request-params": _QUERY,
+        "detailed-results": Parameter(
+            "count `documents_found`, `values_loaded` and the server's own time (`took`) in rows of their own",
+            (bool,),
+            False,
+        ),
+    }
+
+    def compile(self, context: TaskContext) -> Program:
+        params = context.params
+        body = {**(params.get("body") or {}), "query": params["query"]}
+        if params.get("filter"):
+            body["filter"] = params["filter"]
+        if self.profile:
+            body["profile"] = True
+        template = RequestTemplate.of(
+            "POST",
+            "/_query",
+            query=params.get("request-params"),
+            headers=common_headers(params),
+            body=body,
+            where=context.where,
+        )
+        judge = _judge_in_detail if flag(params.get("detailed-results")) else judge_esql
+        return TemplateProgram(context, [Request(template, needing(ESQL, context, judge))])
+
+
+class EsqlProfile(Esql):
+    name = "esql-profile"
+    doc = "An ES|QL query that the server profiles."
+    profile = True
+
+
+def judge_esql(status: int, body: bytes, drawn: object) -> Verdict:
+    """Results of ES|QL, which the reply's beginning calls partial or not (from 8.18)."""
+    verdict = judge_plain(status, body, drawn)
+    if verdict.error is None and body.find(b'"is_partial":true', 0, 400) >= 0:
+        return Verdict(0, "partial results", body[:400].decode("utf-8", "replace"))
+    return verdict
+
+
+_TOLD = re.compile(rb'"(took|documents_found|values_loaded)":(\d{1,15})')
+
+
+def _judge_in_detail(status: int, body: bytes, drawn: object) -> Verdict:
+    verdict = judge_esql(status, body, drawn)
+    if verdict.error is not None:
+        return verdict
+    told = {name.decode(): int(number) for name, number in _TOLD.findall(body[:400])}
+    took_ms = told.pop("took", None)
+    return replace(verdict, details=Details(told, took_ms))
+
+
+class Sql(OperationType):
+    name = "sql"
+    feature = SQL
+    doc = "An SQL query and, by its cursor, its further pages; first-page and next-page have rows of their own."
+    unit = "pages"
+    parameters = {
+        "body": Parameter('"query", "fetch_size" and so on, with variables', (dict,), required=True),
+        "pages": Parameter("how many pages to fetch; fewer are a failure", (int,), 1),
+        "request-params": _QUERY,
+    }
+
+    def check(self, params: Mapping[str, Any], where: str) -> None:
+        super().check(params, where)
+        if not params["body"].get("query"):
+            raise TrackError('the "body" of an sql operation needs a "query"', where=where)
+        if (pages := params.get("pages")) is not None and pages < 1:
+            raise TrackError(f'"pages" must be at least 1, not {pages}', where=where)
+
+    def units_per_request(self, params: Mapping[str, Any]) -> float:
+        return float(params.get("pages") or 1)
+
+    def compile(self, context: TaskContext) -> Program:
+        params = context.params
+        template = RequestTemplate.of(
+            "POST",
+            _sql_path(context),
+            query=params.get("request-params"),
+            headers=common_headers(params),
+            body=params["body"],
+            where=context.where,
+        )
+        pages, judge = params.get("pages") or 1, needing(SQL, context, judge_plain)
+        return DrawnProgram(context, template, lambda question: _SqlPages(question, pages, judge))
+
+
+def _sql_path(context: TaskContext) -> str:
+    if context.dialect.distribution == "opensearch":
+        return "/_plugins/_sql"
+    return "/_xpack/sql" if context.dialect.typed else "/_sql"
+
+
+class _SqlPages(VariableScript):
+    """Each page has a cursor for the next one."""
+
+    def __init__(self, template: QuestionTemplate, pages: int, judge: Judge) -> None:
+        self._template = template
+        self._pages = pages
+        self._judge = judge
+
+    def draw(self) -> Any:
+        return self._template.draw()
+
+    async def play(self, session: Session, drawn: Any) -> Verdict:
+        question = self._template.question(drawn)
+        body = question.body
+        for number in range(self._pages):
+            with session.part("next-page" if number else "first-page"):
+                reply = await session.request("POST", question.target, body=body, headers=question.headers)
+                insist(self._judge(reply.status, reply.body, drawn))
+            if number + 1 == self._pages:
+                break
+            cursor = reply.json().get("cursor")
+            if not cursor:
+                left = self._pages - number - 1
+                return Verdict(number + 1, "too few pages", f"the result ended {left} of {self._pages} pages early")
+            body = {"cursor": cursor}
+        return Verdict(self._pages)

@@ -1,0 +1,169 @@
+"""Indices made of other indices: shrunk, downsampled, reindexed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from esbench.dialect import Feature
+from esbench.operations.administrative import (
+    BODY,
+    QUERY,
+    AdministrativeType,
+    Call,
+    RequestType,
+    at,
+    concrete_indices,
+    count_at,
+    finished_task,
+    query_of,
+    seconds,
+    segment,
+)
+from esbench.operations.base import (
+    SECONDS,
+    Parameter,
+    RequestFailed,
+    Script,
+    Session,
+    TaskContext,
+    Verdict,
+)
+from esbench.operations.scripts import ask
+
+DOWNSAMPLING = Feature("downsampling", (8, 5))
+_SOURCE = Parameter("the index that is there", required=True)
+_TARGET = Parameter("the index to make", required=True)
+
+
+class ShrinkIndex(AdministrativeType):
+    name = "shrink-index"
+    doc = "Move an index to one node, make it read-only, and shrink it; a pattern shrinks each of its indices."
+    parameters = {
+        "source-index": Parameter("the index that is there, or a pattern", required=True),
+        "target-index": Parameter("the index to make; of a pattern, its beginning", required=True),
+        "target-body": Parameter("settings and aliases of the new index", (dict,), required=True),
+        "shrink-node": Parameter("the node's name; the first data node by default"),
+    }
+
+    def script(self, context: TaskContext) -> Script:
+        params = context.params
+        return Shrink(params["source-index"], params["target-index"], params["target-body"], params.get("shrink-node"))
+
+
+@dataclass(frozen=True)
+class Shrink:
+    """Shrinks one index, or each index of a pattern, one after the other."""
+
+    source: str
+    target: str
+    body: Mapping[str, Any]
+    node: str | None
+    poll_s: float = 0.5
+
+    async def run(self, session: Session) -> Verdict:
+        node = self.node or await _first_data_node(session)
+        sources = await concrete_indices(session, self.source) if "*" in self.source else [self.source]
+        if not sources:
+            raise RequestFailed("no such index", f'nothing matches "{self.source}"')
+        stem = self.source.partition("*")[0]
+        for source in sources:
+            await self._shrink(session, source, self.target + source.removeprefix(stem), node)
+        return Verdict(len(sources))
+
+    async def _shrink(self, session: Session, source: str, target: str, node: str) -> None:
+        moved = {"index.routing.allocation.require._name": node, "index.blocks.write": True}
+        await ask(session, "PUT", f"/{segment(source)}/_settings", body={"settings": moved})
+        while not await _is_on(session, source, node):
+            await asyncio.sleep(self.poll_s)
+        settings = {**dict.fromkeys(moved), **(self.body.get("settings") or {})}  # the new index is free of both
+        path = f"/{segment(source)}/_shrink/{segment(target)}"
+        await ask(session, "POST", path, body={**self.body, "settings": settings})
+        while not await _is_allocated(session, target):
+            await asyncio.sleep(self.poll_s)
+
+
+async def _first_data_node(session: Session) -> str:
+    nodes = (await ask(session, "GET", "/_nodes")).json().get("nodes")
+    found = nodes.values() if isinstance(nodes, dict) else ()
+    names = [str(at(node, "name")) for node in found if "data" in str(at(node, "roles"))]
+    if not names:
+        raise RequestFailed("no data node", "the cluster has no node that could hold the index")
+    return min(names)
+
+
+async def _is_on(session: Session, index: str, node: str) -> bool:
+    """Whether a copy of each shard is on the node, and none is on its way."""
+    reply = (await ask(session, "GET", f"/{segment(index)}/_search_shards")).json()
+    nodes, shards = reply["nodes"], reply["shards"]
+    return isinstance(shards, list) and all(
+        isinstance(copies, list)
+        and any(at(copy, "state") == "STARTED" and at(nodes, str(at(copy, "node")), "name") == node for copy in copies)
+        and not any(at(copy, "relocating_node") for copy in copies)
+        for copies in shards
+    )
+
+
+async def _is_allocated(session: Session, index: str) -> bool:
+    """Whether each shard has its primary."""
+    health = (await ask(session, "GET", f"/_cluster/health/{segment(index)}", accept=(408,))).json()
+    return health["status"] in ("yellow", "green") and not health.get("relocating_shards")
+
+
+class Downsample(RequestType):
+    name = "downsample"
+    doc = "Downsample a time series index, which must be read-only."
+    admin = False
+    feature = DOWNSAMPLING
+    parameters = {
+        "source-index": _SOURCE,
+        "target-index": _TARGET,
+        "fixed-interval": Parameter("the time that one document stands for afterwards", default="1h"),
+        "sampling-method": Parameter("what is kept of it: aggregate or last_value; from 9.3 on"),
+        "request-params": QUERY,
+    }
+
+    def calls(self, context: TaskContext) -> Iterable[Call]:
+        params = context.params
+        body = {"fixed_interval": params.get("fixed-interval") or "1h"}
+        if method := params.get("sampling-method"):
+            body["sampling_method"] = method
+        path = f"/{segment(params['source-index'])}/_downsample/{segment(params['target-index'])}"
+        yield Call("POST", path, query_of(params), body)
+
+
+class Reindex(AdministrativeType):
+    name = "reindex"
+    doc = "Copy documents from one index to another; those that were written are the units."
+    admin = False
+    unit = "docs"
+    parameters = {
+        "body": BODY,
+        "mode": Parameter("blocking, or polling of the task", default="blocking", choices=("blocking", "polling")),
+        "poll-period": Parameter("seconds between polls", SECONDS, 10, duration=True),
+        "request-params": QUERY,
+    }
+
+    def script(self, context: TaskContext) -> Script:
+        params = context.params
+        polling = params.get("mode") == "polling"
+        query = query_of(params, wait_for_completion="false" if polling else None)
+        return _Reindex(query, params["body"], seconds(params, "poll-period", 10.0))
+
+
+@dataclass(frozen=True)
+class _Reindex:
+    query: Mapping[str, Any]
+    body: Mapping[str, Any]
+    poll_s: float
+
+    async def run(self, session: Session) -> Verdict:
+        reply: dict[str, Any] = (await ask(session, "POST", "/_reindex", params=self.query, body=self.body)).json()
+        if "task" in reply:
+            reply = await finished_task(session, reply["task"], self.poll_s, "reindex")
+        written = count_at(reply, "created") + count_at(reply, "updated")
+        if (first := at(reply, "failures", 0)) is not None:
+            return Verdict(written, "reindex failed", f"{len(reply['failures'])} failures, the first: {first}")
+        return Verdict(written)

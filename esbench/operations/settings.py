@@ -1,0 +1,30 @@
+"""Index settings, which may be nested or dotted, and with or without the leading `index.`: merged by what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+def with_settings(body: Mapping[str, Any], settings: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A body of an index or template whose `settings` have been overridden by others, however either is spelt."""
+    if not settings:
+        return dict(body)
+    theirs = dict(_flat(body.get("settings") or {}))
+    ours = dict(_flat(settings))
+    overridden = {_full(name) for name in ours}
+    kept = {name: value for name, value in theirs.items() if _full(name) not in overridden}
+    return {**body, "settings": {**kept, **ours}}
+
+
+def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted names and their values; an empty mapping is a value, too."""
+    for key, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _full(name: str) -> str:
+    return name if name.startswith("index.") else f"index.{name}"

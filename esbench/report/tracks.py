@@ -1,0 +1,98 @@
+"""A track as a table: what it holds, and task by task what its challenges do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from esbench.model import Challenge, Documents, Schedule, Task, Track
+from esbench.report.tables import Cell, Column, Document, Table
+from esbench.units import format_bytes, format_duration
+
+_COLUMNS = (
+    Column("Challenge", "challenge"),
+    Column("Step", "step"),
+    Column("Task", "task"),
+    Column("Operation type", "operation_type"),
+    Column("Clients", "clients", numeric=True),
+    Column("Length", "length"),
+    Column("Rate", "rate"),
+    Column("Tags", "tags"),
+)
+
+
+def track_document(track: Track, challenges: Sequence[Challenge], parameters: Sequence[str]) -> Document:
+    """The track's facts above a row for each task of the challenges; tasks of a parallel step are n.1, n.2 ..."""
+    rows = tuple(row for challenge in challenges for row in _rows(challenge))
+    header = Table((Column("", "name"), Column("", "value")), tuple(_facts(track, challenges, parameters)))
+    return Document(Table(_COLUMNS, rows), header)
+
+
+def _facts(track: Track, challenges: Sequence[Challenge], parameters: Sequence[str]) -> Iterator[tuple[Cell, ...]]:
+    parts = [part for corpus in track.corpora for part in corpus.documents]
+    yield "Track", track.name
+    yield "Description", track.description or None
+    yield "File", str(track.path)
+    yield "Indices and data streams", track.targets or None
+    yield "Corpora", tuple(corpus.name for corpus in track.corpora) or None
+    yield "Documents", _total([part.document_count for part in parts])
+    yield "Compressed", _size([part.compressed_bytes for part in parts])
+    yield "Uncompressed", _size([part.uncompressed_bytes for part in parts])
+    if any(_is_generated(part) for part in parts):
+        yield "Generated documents", sum(part.document_count or 0 for part in parts if _is_generated(part))
+    yield "Needs of a node", track.requires or None
+    yield "Parameters", tuple(parameters) or None
+    for challenge in challenges:
+        default = " (default)" if challenge.default else ""
+        yield f"Challenge {challenge.name}{default}", challenge.description or None
+
+
+def _rows(challenge: Challenge) -> Iterator[tuple[Cell, ...]]:
+    for number, step in enumerate(challenge.steps, 1):
+        for inner, task in enumerate(step.tasks, 1):
+            place = str(number) if len(step.tasks) == 1 else f"{number}.{inner}"
+            length, rate = _length(task), _rate(task.schedule)
+            yield challenge.name, place, task.name, task.operation.type, task.clients, length, rate, task.tags or None
+
+
+def _length(task: Task) -> str | None:
+    """How long a task takes, as far as the track says it."""
+    warmup, measured = "", ""
+    if task.warmup_time_s:
+        warmup = format_duration(task.warmup_time_s)
+    elif task.warmup_iterations:
+        warmup = str(task.warmup_iterations)
+    if task.schedule.stages:
+        measured = format_duration(sum(stage.duration_s for stage in task.schedule.stages))
+        return f"{measured}, of which {warmup} warmup" if warmup else measured
+    if task.time_period_s is not None:
+        measured = format_duration(task.time_period_s)
+    elif task.requests is not None:
+        measured = f"{task.requests} requests"
+    elif task.iterations is not None:
+        measured = f"{task.iterations} iterations"
+    elif task.warmup_time_s is not None:
+        measured = "the corpus"
+    return " + ".join([f"{warmup} warmup"] * bool(warmup) + [measured] * bool(measured)) or None
+
+
+def _rate(schedule: Schedule) -> str | None:
+    """The target rate of an open loop."""
+    kind = "" if schedule.kind == "deterministic" else f" {schedule.kind}"
+    if schedule.stages:
+        return f"{schedule.stages[0].rate} to {schedule.stages[-1].rate} in {len(schedule.stages)} stages{kind}"
+    return f"{schedule.rate}{kind}" if schedule.rate else None
+
+
+def _is_generated(part: Documents) -> bool:
+    return part.generate is not None
+
+
+def _total(counts: Sequence[int | None]) -> int | None:
+    """The sum, where each is known."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if known and len(known) == len(counts) else None
+
+
+def _size(sizes: Sequence[int | None]) -> str | None:
+    total = _total(sizes)
+    return None if total is None else format_bytes(total)

@@ -1,0 +1,307 @@
+"""The `es` that runners of a track's own get: elasticsearch-py's AsyncElasticsearch on aiohttp, timed.
+
+Plain JSON media types, no check of the product, no retries: Elasticsearch 5 to 9 and OpenSearch 1 to 3 answer, and a
+request is one request. The import takes 0.3 s: a worker that runs no such runner must not import this.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Self, cast
+
+import aiohttp
+from elastic_transport import (
+    AiohttpHttpNode,
+    ApiResponse,
+    ConnectionTimeout,
+    HttpHeaders,
+    NodeConfig,
+    NodeSelector,
+    SerializationError,
+    Serializer,
+    TlsError,
+    TransportError,
+)
+from elastic_transport import ConnectionError as NoConnectionError
+from elasticsearch import ApiError, AsyncElasticsearch, UnsupportedProductError
+
+from esbench import __version__
+from esbench.client_options import ClientOptions, Host
+from esbench.load.transport import clock_ns
+from esbench.operations.base import Evidence, RequestFailed, Verdict
+from esbench.operations.replies import http_failure
+
+_RAW = "application/x-raw"
+_COMPATIBLE = "application/vnd.elasticsearch+"
+
+
+@dataclass
+class RequestTiming:
+    """When the requests of one turn were sent and answered, in ns of the monotonic clock; 0 until it happens.
+
+    `first_sent` is called once, with the time of the first byte. `request` is method and path of the last request.
+    """
+
+    first_sent: Callable[[int], None] = lambda _: None
+    first_sent_ns: int = 0
+    last_received_ns: int = 0
+    raw: bool = False
+    request: str = ""
+
+    def sent(self) -> None:
+        if not self.first_sent_ns:
+            self.first_sent_ns = clock_ns()
+            self.first_sent(self.first_sent_ns)
+
+    def received(self) -> None:
+        self.last_received_ns = clock_ns()
+
+
+@dataclass
+class _RequestContext:
+    """What `new_request_context` gives: times in seconds, None until there are any."""
+
+    timing: RequestTiming = field(default_factory=RequestTiming)
+
+    @property
+    def request_start(self) -> float | None:
+        return self.timing.first_sent_ns / 1e9 or None
+
+    @property
+    def request_end(self) -> float | None:
+        return self.timing.last_received_ns / 1e9 or None
+
+
+_timing: ContextVar[RequestTiming] = ContextVar("esbench_request_timing")
+
+
+def begin_turn(timing: RequestTiming) -> None:
+    """Time the requests of the current asyncio task, and of those that it starts from now on."""
+    _timing.set(timing)
+
+
+async def _connecting(session: object, context: object, params: object) -> None:
+    if (timing := _timing.get(None)) is not None:
+        timing.sent()  # to connect first is the host's doing: service time, not driver lag
+
+
+async def _sending(session: object, context: object, params: object) -> None:
+    if (timing := _timing.get(None)) is not None:
+        timing.sent()
+
+
+async def _received(session: object, context: object, params: object) -> None:
+    if (timing := _timing.get(None)) is not None:
+        timing.received()
+
+
+def _tracing() -> aiohttp.TraceConfig:
+    config = aiohttp.TraceConfig()
+    config.on_connection_create_start.append(_connecting)
+    config.on_request_headers_sent.append(_sending)  # aiohttp calls it before it writes them
+    config.on_response_chunk_received.append(_received)
+    config.freeze()
+    return config
+
+
+class _Node(AiohttpHttpNode):
+    """A host: media types are plain JSON, replies look like Elasticsearch's whatever product sent them."""
+
+    def _create_aiohttp_session(self) -> None:
+        super()._create_aiohttp_session()
+        if self.session is not None:
+            self.session.trace_configs.append(_tracing())
+            self.session._retry_connection = False  # a lost request is told, not sent once more
+
+    async def perform_request(  # type: ignore[override]
+        self,
+        method: str,
+        target: str,
+        body: bytes | None = None,
+        headers: HttpHeaders | None = None,
+        request_timeout: Any = None,
+    ) -> Any:
+        timing = _timing.get(None)
+        if timing is not None:
+            timing.request = f"{method} {target}"
+        try:
+            reply = await super().perform_request(method, target, body, _plain(headers), request_timeout)
+        except (NoConnectionError, ConnectionTimeout, TlsError):
+            if timing is not None:
+                timing.received()
+            raise
+        meta = reply.meta
+        given = HttpHeaders(meta.headers)
+        given["x-elastic-product"] = "Elasticsearch"
+        given.pop("warning", None)  # a deprecation is no warning of this process
+        if timing is not None and timing.raw and meta.status < 400:
+            given["content-type"] = _RAW
+        return reply._replace(meta=replace(meta, headers=given))
+
+
+def _plain(headers: HttpHeaders | None) -> HttpHeaders:
+    """The headers with `application/json` for `application/vnd.elasticsearch+json; compatible-with=N`."""
+    plain = HttpHeaders(headers or {})
+    for name in ("accept", "content-type"):
+        if (value := plain.get(name)) and _COMPATIBLE in value:
+            plain[name] = value.replace(_COMPATIBLE, "application/").partition(";")[0]
+    return plain
+
+
+class _RawSerializer(Serializer):
+    """A reply as a file of its bytes, unparsed."""
+
+    mimetype = _RAW
+
+    def loads(self, data: bytes) -> Any:
+        return io.BytesIO(data)
+
+
+class _HomeFirst(NodeSelector):
+    """The first host that is alive: a client stays with its own."""
+
+    def select(self, nodes: Sequence[Any]) -> Any:
+        return nodes[0]
+
+
+class RunnerClient(AsyncElasticsearch):
+    """AsyncElasticsearch with what Rally adds for runners. `distribution_version` and `is_serverless` as there."""
+
+    distribution_version = ""
+    distribution_flavor = "default"
+    is_serverless = False
+
+    @classmethod
+    def connect(cls, hosts: Iterable[Host], options: ClientOptions, timeout_s: float, version: str) -> Self:
+        """A client of these hosts, its own one first; nothing is opened yet."""
+        logging.getLogger("elastic_transport").addHandler(logging.NullHandler())
+        context = options.ssl_context()
+        nodes = [
+            NodeConfig(
+                scheme=host.scheme,
+                host=host.host,
+                port=host.port,
+                headers=HttpHeaders({"user-agent": f"esbench/{__version__}", **dict(options.headers())}),
+                http_compress=options.http_compress,
+                ssl_context=context if host.scheme == "https" else None,
+                verify_certs=options.verify_certs,
+                ssl_show_warn=False,
+            )
+            for host in dict.fromkeys(replace(host, address="") for host in hosts)
+        ]
+        client = cls(
+            nodes,
+            node_class=_Node,
+            node_selector_class=_HomeFirst,
+            randomize_nodes_in_pool=False,
+            max_retries=0,
+            retry_on_timeout=False,
+            meta_header=False,
+            request_timeout=timeout_s,
+            serializers={_RAW: _RawSerializer()},
+        )
+        client.distribution_version = version
+        return client
+
+    async def open(self) -> None:
+        """Open the connection, so that no request of the race has to wait for it."""
+        for node in self.transport.node_pool.all():
+            try:
+                await cast(_Node, node).perform_request("HEAD", "/", request_timeout=5.0)
+            except TransportError:
+                continue  # the first request says it
+            return
+
+    def options(self, **kwargs: Any) -> Self:
+        made = super().options(**kwargs)
+        made.distribution_version = self.distribution_version
+        return made
+
+    async def perform_request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: Any = None,
+        endpoint_id: str | None = None,
+        path_parts: Mapping[str, Any] | None = None,
+    ) -> ApiResponse[Any]:
+        """As elasticsearch-py does; a body and its reply are JSON where no header says otherwise."""
+        given = HttpHeaders(headers or {})
+        given.setdefault("accept", "application/json")
+        if body is not None:
+            given.setdefault("content-type", "application/json")
+        query = {key: _query_value(value) for key, value in (params or {}).items() if value is not None}
+        return await super().perform_request(
+            method, path, params=query, headers=given, body=body, endpoint_id=endpoint_id, path_parts=path_parts
+        )
+
+    @staticmethod
+    def on_request_start() -> None:
+        """The service time begins now, unless it has begun."""
+        if (timing := _timing.get(None)) is not None:
+            timing.sent()
+
+    @staticmethod
+    def on_request_end() -> None:
+        """The service time ends now, unless there are further requests."""
+        if (timing := _timing.get(None)) is not None:
+            timing.received()
+
+    @staticmethod
+    def return_raw_response() -> None:
+        """From now on, replies of this turn are files of bytes (io.BytesIO) that nobody has parsed."""
+        if (timing := _timing.get(None)) is not None:
+            timing.raw = True
+
+    @staticmethod
+    @asynccontextmanager
+    async def new_request_context() -> AsyncIterator[_RequestContext]:
+        """Times of the requests inside; they count for the turn, too."""
+        outer = _timing.get(None)
+        context = _RequestContext()
+        if outer is not None:
+            context.timing.first_sent = lambda _: outer.sent()
+        token = _timing.set(context.timing)
+        try:
+            yield context
+        finally:
+            _timing.reset(token)
+            if outer is not None and context.timing.last_received_ns:
+                outer.last_received_ns = max(outer.last_received_ns, context.timing.last_received_ns)
+                outer.request = context.timing.request
+
+
+def _query_value(value: Any) -> Any:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else value
+
+
+def failure(error: BaseException) -> Verdict | None:
+    """A failed request of elasticsearch-py as a verdict; None for an error that is none."""
+    if isinstance(error, ApiError) and not isinstance(error, UnsupportedProductError):
+        body = error.body
+        data = body if isinstance(body, bytes) else json.dumps(body, default=str).encode()
+        verdict = http_failure(error.meta.status, data)
+        evidence = Evidence("", error.meta.status, data.decode("utf-8", "replace"))
+        return replace(verdict, evidence=evidence)
+    if isinstance(error, ConnectionTimeout):
+        return Verdict(0, "timeout", "no reply within the request's time")
+    if isinstance(error, NoConnectionError):
+        causes = [type(cause).__name__ for cause in error.errors]
+        refused = isinstance(error, TlsError) or any("Connector" in cause for cause in causes)
+        return Verdict(0, "connection refused" if refused else "connection lost", str(error.message))
+    if isinstance(error, SerializationError):
+        return Verdict(0, "bad response", str(error.message))
+    if isinstance(error, RequestFailed):
+        return Verdict(0, error.kind, error.detail)
+    return None

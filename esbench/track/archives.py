@@ -1,0 +1,130 @@
+"""Reads document files as a stream of unpacked bytes, whatever they are packed with; nothing is written.
+
+An archive holds one file. Formats: zip (PKWARE APPNOTE), gzip (RFC 1952), bzip2, Zstandard (RFC 8878), tar.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, cast
+
+from esbench.errors import CorpusError
+
+if TYPE_CHECKING:
+    from zstandard import ZstdDecompressionObj
+    from zstandard import ZstdDecompressor as Decompressor
+
+ENDINGS = (".tar.gz", ".tar.bz2", ".tar.zst", ".tgz", ".tar", ".zip", ".bz2", ".gz", ".zst")  # the longest first
+_TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.zst")
+_BUFFER_BYTES = 1 << 20
+
+
+def ending_of(name: str) -> str:
+    """The archive's ending of a file name; "" for a plain file."""
+    return next((ending for ending in ENDINGS if name.endswith(ending)), "")
+
+
+@contextmanager
+def open_documents(path: Path, where: str) -> Iterator[IO[bytes]]:
+    """The unpacked bytes of a plain file, or of the only file of an archive.
+
+    Raises CorpusError for an archive that is damaged or holds another number of files, also while it is read.
+    """
+    try:
+        with ExitStack() as stack:
+            if path.name.endswith(".zip"):
+                yield stack.enter_context(_only_entry(path, where))
+            elif path.name.endswith(_TARS):
+                yield from _only_member(stack.enter_context(_decompressed(path, where)), path, where)
+            else:
+                yield stack.enter_context(_decompressed(path, where))
+    except (EOFError, OSError, tarfile.TarError, zipfile.BadZipFile, zlib.error) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # of the disk, not of the archive's format
+        raise CorpusError(f"{path} is damaged: {error}", where=where, hint="delete it and get it anew") from error
+
+
+def _decompressed(path: Path, where: str) -> IO[bytes]:
+    if path.name.endswith(".bz2"):
+        return cast(IO[bytes], bz2.open(path, "rb"))
+    if path.name.endswith((".gz", ".tgz")):
+        return cast(IO[bytes], gzip.open(path, "rb"))
+    if path.name.endswith(".zst"):
+        return io.BufferedReader(_ZstdFile(path, where), _BUFFER_BYTES)
+    return path.open("rb", buffering=_BUFFER_BYTES)
+
+
+@contextmanager
+def _only_entry(path: Path, where: str) -> Iterator[IO[bytes]]:
+    with zipfile.ZipFile(path) as archive:
+        names = [entry for entry in archive.namelist() if not entry.endswith("/")]
+        if len(names) != 1:
+            raise CorpusError(f"{path} holds {len(names)} files, not one", where=where)
+        with archive.open(names[0]) as entry:
+            yield entry
+
+
+def _only_member(packed: IO[bytes], path: Path, where: str) -> Iterator[IO[bytes]]:
+    """The first file of a tar, read as a stream; what follows it is looked at when it has been read."""
+    with tarfile.open(fileobj=packed, mode="r|") as tar:
+        files = (member for member in tar if member.isfile())
+        member = next(files, None)
+        entry = tar.extractfile(member) if member is not None else None
+        if entry is None:
+            raise CorpusError(f"{path} holds no file", where=where)
+        yield entry
+        if not entry.read(1) and next(files, None) is not None:
+            raise CorpusError(f"{path} holds several files, not one", where=where)
+
+
+class _ZstdFile(io.RawIOBase):
+    """The unpacked bytes of a file of Zstandard frames; an EOFError where the last one is cut."""
+
+    def __init__(self, path: Path, where: str) -> None:
+        try:
+            import zstandard
+        except ImportError:
+            raise CorpusError(
+                f"{path} is packed with Zstandard, which needs the package zstandard",
+                where=where,
+                hint="pip install zstandard",
+            ) from None
+        self._error: type[Exception] = zstandard.ZstdError
+        self._decompressor: Decompressor = zstandard.ZstdDecompressor()
+        self._frame: ZstdDecompressionObj | None = None
+        self._unpacked = memoryview(b"")
+        self._file = path.open("rb")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        while not self._unpacked:
+            packed = self._frame.unused_data if self._frame is not None and self._frame.eof else b""
+            packed = packed or self._file.read(_BUFFER_BYTES >> 3)
+            if not packed:
+                if self._frame is not None and not self._frame.eof:
+                    raise EOFError("its last frame is cut")
+                return 0
+            if self._frame is None or self._frame.eof:
+                self._frame = self._decompressor.decompressobj()
+            try:
+                self._unpacked = memoryview(self._frame.decompress(packed))
+            except self._error as error:
+                raise EOFError(str(error)) from error
+        count = min(len(buffer), len(self._unpacked))
+        buffer[:count] = self._unpacked[:count]
+        self._unpacked = self._unpacked[count:]
+        return count
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()

@@ -1,0 +1,78 @@
+"""What people who write tracks ask of its templates: what they rendered to, and which parameters there are."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from esbench.errors import EsbenchError, TrackError, UsageError
+from esbench.track.document import Node, parse
+from esbench.track.loader import track_name
+from esbench.track.params import refuse_unknown
+from esbench.track.rendering import RenderContext, TrackRenderer
+from esbench.track.source import JSON_SUFFIXES, SourceFiles
+
+_VERSION = re.compile(r"(?:(?P<product>elasticsearch|opensearch)-)?v?(?P<version>\d+(?:\.\d+)*\S*)", re.IGNORECASE)
+_BODIES = {
+    "indices": "body",
+    "templates": "template",
+    "composable-templates": "template",
+    "component-templates": "template",
+}
+
+
+@dataclass(frozen=True)
+class Rendering:
+    """What Jinja made of a file, JSON indented; `problem` is why the text cannot be read as what it should be."""
+
+    text: str
+    problem: EsbenchError | None = None
+
+
+def product_and_version(distribution: str) -> tuple[str, str]:
+    """The product and version that a text names: "7.10.2", "opensearch-2.19.6"; UsageError when it names none."""
+    match = _VERSION.fullmatch(distribution.strip())
+    if match is None:
+        hint = "say 7.10.2, elasticsearch-8.19.4 or opensearch-2.19.6"
+        raise UsageError(f'"{distribution}" names no version', where="--distribution", hint=hint)
+    return (match["product"] or "elasticsearch").lower(), match["version"]
+
+
+def render(track: Path, context: RenderContext, file: str | None = None) -> Rendering:
+    """The rendered track file, or another file below its folder.
+
+    Raises TrackError where a template fails, UsageError for a track parameter that the track does not have.
+    """
+    if file is not None and not (track.parent / file).is_file():
+        hint = SourceFiles(track.parent).like(file)
+        raise UsageError(f'there is no file "{file}" in {track.parent}', where="--file", hint=hint)
+    rendered = TrackRenderer(track.parent, context).render(file or track.name)
+    try:
+        node = parse(rendered)
+    except TrackError as problem:
+        return Rendering(rendered.text, problem)
+    refuse_unknown(context.params, parameters(track, context), track_name(track))
+    is_json = rendered.name.endswith(JSON_SUFFIXES)
+    return Rendering(json.dumps(node.value, indent=2, ensure_ascii=False) if is_json else rendered.text)
+
+
+def parameters(track: Path, context: RenderContext) -> frozenset[str]:
+    """The names of the track parameters that a track, its index bodies and its templates ask for."""
+    renderer = TrackRenderer(track.parent, context)
+    for body in _body_files(parse(renderer.render(track.name))):
+        if (track.parent / body).is_file():
+            renderer.render(body)
+    return renderer.parameters()
+
+
+def _body_files(track: Node) -> Iterator[str]:
+    """The files that a track names as bodies; its structure may be wrong."""
+    for key, name in _BODIES.items():
+        elements = track.get(key)
+        for element in elements if isinstance(elements, list) else ():
+            body = element.get(name) if isinstance(element, dict) else None
+            if isinstance(body, str):
+                yield body

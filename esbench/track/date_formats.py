@@ -1,0 +1,81 @@
+"""Writes times as Elasticsearch's date formats ask: the built-in names, and patterns of Java's DateTimeFormatter."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import datetime
+
+Writer = Callable[[datetime], str | int]
+
+_DATE, _TIME = "%Y-%m-%d", "%H:%M:%S"
+_NAMED = {
+    "date_optional_time": f"{_DATE}T{_TIME}Z",
+    "date_optional_time_nanos": f"{_DATE}T{_TIME}Z",
+    "iso8601": f"{_DATE}T{_TIME}Z",
+    "date_time": f"{_DATE}T{_TIME}.000Z",
+    "date_time_no_millis": f"{_DATE}T{_TIME}Z",
+    "date": _DATE,
+    "year_month_day": _DATE,
+    "year_month": "%Y-%m",
+    "year": "%Y",
+    "date_hour": f"{_DATE}T%H",
+    "date_hour_minute": f"{_DATE}T%H:%M",
+    "date_hour_minute_second": f"{_DATE}T{_TIME}",
+    "date_hour_minute_second_millis": f"{_DATE}T{_TIME}.000",
+    "date_hour_minute_second_fraction": f"{_DATE}T{_TIME}.000",
+    "hour_minute": "%H:%M",
+    "hour_minute_second": _TIME,
+    "ordinal_date": "%Y-%j",
+    "basic_date": "%Y%m%d",
+    "basic_date_time": "%Y%m%dT%H%M%S.000Z",
+    "basic_date_time_no_millis": "%Y%m%dT%H%M%SZ",
+    "basic_ordinal_date": "%Y%j",
+}
+_LETTERS = {
+    "yyyy": "%Y", "uuuu": "%Y", "y": "%Y", "u": "%Y", "yy": "%y", "uu": "%y",
+    "MMMM": "%B", "MMM": "%b", "MM": "%m", "dd": "%d", "DDD": "%j",
+    "EEEE": "%A", "EEE": "%a", "HH": "%H", "hh": "%I", "mm": "%M", "ss": "%S", "a": "%p",
+    "S": "0", "SS": "00", "SSS": "000", "SSSSSS": "000000", "SSSSSSSSS": "000000000",
+    "Z": "+0000", "xx": "+0000", "xxx": "+00:00", "ZZ": "+00:00", "X": "Z", "XX": "Z", "XXX": "Z", "ZZZZZ": "Z",
+}  # fmt: skip
+_TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']")
+
+
+def date_writer(formats: str) -> Writer | None:
+    """How a time (in UTC) is written in the first of those `||`-separated formats that is known; None: in none."""
+    for name in formats.split("||"):
+        writer = _writer(name.strip())
+        if writer is not None:
+            return writer
+    return None
+
+
+def _writer(name: str) -> Writer | None:
+    plain = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower().removeprefix("strict_")
+    if plain == "epoch_millis":
+        return lambda time: int(time.timestamp() * 1000)
+    if plain == "epoch_second":
+        return lambda time: int(time.timestamp())
+    pattern = _NAMED.get(plain) or _converted(name.removeprefix("8"))
+    return None if pattern is None else lambda time: time.strftime(pattern)
+
+
+def _converted(pattern: str) -> str | None:
+    """Java's pattern as one of strftime; None where it holds letters that have no counterpart."""
+    parts = []
+    position = 0
+    while position < len(pattern):
+        token = _TOKEN.match(pattern, position)
+        if token is None:
+            return None
+        if token[1] is not None:
+            parts.append((token[1].replace("''", "'") or "'").replace("%", "%%"))
+        elif token[2] is None:
+            parts.append(token[0].replace("%", "%%"))
+        elif token[0] in _LETTERS:
+            parts.append(_LETTERS[token[0]])
+        else:
+            return None
+        position = token.end()
+    return "".join(parts) if any("%" in part for part in parts) else None

@@ -1,0 +1,89 @@
+"""The Python packages that a track's own code needs: looked for, and installed where that is asked for.
+
+They are installed into a folder of their own, which comes last on the path: nothing of esbench's is replaced.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import invalidate_caches, metadata
+from pathlib import Path
+
+from esbench.errors import TrackError
+from esbench.track.document import Node
+
+_NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:$|[\[<>=!~;@ ])")
+_TIME_LIMIT_S = 1800
+
+
+class DependencyError(TrackError):
+    """Packages of a track are not installed, and nobody asked for it."""
+
+
+@dataclass(frozen=True)
+class Libraries:
+    """Where packages for tracks are; `install`: those that are missing are installed there by pip."""
+
+    folder: Path
+    install: bool = False
+    say: Callable[[str], None] = lambda text: None
+
+    def provide(self, dependencies: Node | None) -> None:
+        """Make the `dependencies` of a track importable; DependencyError names those that are not there."""
+        if str(self.folder) not in sys.path:
+            sys.path.append(str(self.folder))
+        missing = missing_dependencies(dependencies)
+        if not missing or dependencies is None:
+            return
+        if not self.install:
+            plural = "s" if len(missing) > 1 else ""
+            raise DependencyError(
+                f"the track needs the Python package{plural} {', '.join(missing)}",
+                where=dependencies.where,
+                hint="esbench race --install-dependencies installs what is missing",
+            )
+        self.say(f"installing {', '.join(missing)} for the track")
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "pip", "install", "--quiet", "--upgrade", f"--target={self.folder}", *missing],
+                capture_output=True,
+                text=True,
+                timeout=_TIME_LIMIT_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            dependencies.fail(f"pip did not install {', '.join(missing)} within {_TIME_LIMIT_S // 60} minutes")
+        if done.returncode:
+            errors = [line for line in done.stderr.splitlines() if line.strip()]
+            reason = next((line for line in errors if "error" in line.lower()), errors[-1] if errors else "no reason")
+            dependencies.fail(f"pip cannot install {', '.join(missing)}: {reason.strip()}")
+        invalidate_caches()
+        if still := missing_dependencies(dependencies):
+            dependencies.fail(f"pip has installed them, and they are not there: {', '.join(still)}")
+
+
+def libraries_folder(home: Path) -> Path:
+    """Where packages for tracks are installed, for this version of Python."""
+    return home / "libraries" / f"python{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def missing_dependencies(dependencies: Node | None) -> tuple[str, ...]:
+    """Those of a track's `dependencies` of whose package no version is installed, as the track spells them."""
+    if dependencies is None or not isinstance(dependencies.value, list):  # the structure is checked elsewhere
+        return ()
+    return tuple(spec.value for spec in dependencies if not _is_installed(spec))
+
+
+def _is_installed(spec: Node) -> bool:
+    name = _NAME.match(str(spec.value))
+    if name is None:
+        spec.fail(f'"{spec.value}" names no Python package', 'say "numpy" or "numpy==2.0"')
+    try:
+        metadata.version(name[1])
+    except metadata.PackageNotFoundError:
+        return False
+    return True

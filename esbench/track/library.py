@@ -1,0 +1,101 @@
+"""Where tracks are: the ones that esbench ships, those of a repository's folder, a folder or file of your own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from esbench.errors import EsbenchError, UsageError, did_you_mean
+from esbench.track import schema
+from esbench.track.document import parse
+from esbench.track.faults import Faults
+from esbench.track.loader import challenge_nodes, file_in, track_file
+from esbench.track.rendering import RenderContext, TrackRenderer
+
+_REPOSITORY = "--track-repository"
+
+
+@dataclass(frozen=True)
+class TrackSummary:
+    """A track, as `list tracks` shows it; the default challenge comes first."""
+
+    name: str
+    description: str
+    challenges: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TrackList:
+    """The tracks by name, and what is wrong with those that cannot be read."""
+
+    tracks: tuple[TrackSummary, ...]
+    problems: tuple[EsbenchError, ...]
+
+
+def find_track(name: str | None, path: Path | None, repository: Path | None = None) -> Path:
+    """The track file of a bundled track or one of a repository by name, or of a folder or file.
+
+    A UsageError says what there is.
+    """
+    if path is not None:
+        if name is not None:
+            raise UsageError("--track and --track-path exclude each other")
+        if repository is not None:
+            raise UsageError("--track-path and --track-repository exclude each other", hint="use --track=NAME with it")
+        return track_file(path, "--track-path")
+    if name is None:
+        raise UsageError("no track was named", hint="say --track=NAME or --track-path=FOLDER")
+    known = _bundled() if repository is None else _tracks_below(repository)
+    if name in known:
+        return known[name]
+    if repository is None and Path(name).exists():
+        raise UsageError(f'"{name}" is a file or folder', where="--track", hint=f"say --track-path={name}")
+    raise UsageError(f'unknown track "{name}"', where="--track", hint=did_you_mean(name, known))
+
+
+def list_tracks(repository: Path | None = None) -> TrackList:
+    """The bundled tracks, or those of a repository, with their parameters' defaults."""
+    context = RenderContext(params={}, distribution="elasticsearch", version="8.0.0", now=0.0)
+    summaries: list[TrackSummary] = []
+    problems: list[EsbenchError] = []
+    for name, path in sorted((_bundled() if repository is None else _tracks_below(repository)).items()):
+        try:
+            summaries.append(_summary(name, path, context))
+        except EsbenchError as error:
+            problems.append(error)
+    return TrackList(tuple(summaries), tuple(problems))
+
+
+def _summary(name: str, path: Path, context: RenderContext) -> TrackSummary:
+    node = parse(TrackRenderer(path.parent, context).render(path.name))
+    schema.validate(node, Faults())
+    challenges = sorted(challenge_nodes(node), key=lambda found: not found.get("default", False))
+    names = tuple(challenge.get("name", "default") for challenge in challenges)
+    return TrackSummary(name, node.get("description", ""), names)
+
+
+def _bundled() -> dict[str, Path]:
+    """Track name -> track file, of the wheel's tracks or of the source tree's."""
+    package = Path(__file__).resolve().parent.parent
+    root = next((folder for folder in (package / "tracks", package.parent / "tracks") if folder.is_dir()), None)
+    if root is None:
+        return {}
+    files = {folder.name: file_in(folder) for folder in root.iterdir() if folder.is_dir()}
+    return {name: file for name, file in files.items() if file is not None}
+
+
+def _tracks_below(repository: Path) -> dict[str, Path]:
+    """Track name -> track file, of a folder; a track within a folder of it is named by its path ("elastic/logs")."""
+    root = repository.expanduser()
+    if not root.is_dir():
+        hint = "it is the folder of tracks that were checked out or downloaded"
+        raise UsageError(f'there is no folder "{repository}"', where=_REPOSITORY, hint=hint)
+    found: dict[str, Path] = {}
+    for folder in (root, *sorted(path for path in root.rglob("*") if path.is_dir())):
+        place = folder.relative_to(root)
+        file = file_in(folder)
+        if file is not None and not any(part.startswith(".") for part in place.parts):
+            found[place.as_posix() if place.parts else folder.resolve().name] = file
+    if not found:
+        raise UsageError(f'no folder below "{repository}" holds a track', where=_REPOSITORY)
+    return found

@@ -1,0 +1,298 @@
+"""The Python part of a track: imports its `track.py` and keeps what its `register(registry)` registers.
+
+A track imports parts of Rally by the names under `esrally`. They are provided by `plugins_esrally`, and only while the
+track's code is being loaded or its parameter sources are being made. Nothing here talks to a cluster.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from esbench.errors import EsbenchError, TrackCodeError, TrackError
+from esbench.registry import Registry
+from esbench.track import plugins_esrally
+
+_MOST_FRAMES = 8
+
+
+@dataclass
+class Plugins:
+    """What a track has registered. Runners, schedulers and sources are the track's own objects, as they were given."""
+
+    folder: Path
+    param_sources: Registry[Any] = field(default_factory=lambda: Registry("param-source"))
+    runners: Registry[Any] = field(default_factory=lambda: Registry("runner"))
+    schedulers: Registry[Any] = field(default_factory=lambda: Registry("schedule"))
+    track_processors: list[Any] = field(default_factory=list)
+    validators: dict[str, Callable[[Any], Any]] = field(default_factory=dict)
+
+    def new_source(self, name: str, track: Any, params: Mapping[str, Any], where: str) -> ParamSource:
+        """The parameter source of that name for a task; TrackError for a name that is not registered."""
+        return self.make_source(name, self.param_sources.get(name, where), track, params, where)
+
+    def make_source(self, name: str, registered: Any, track: Any, params: Mapping[str, Any], where: str) -> ParamSource:
+        """A parameter source of a class or function."""
+        with importable(self.folder), own_code(self.folder, f'param-source "{name}"', where):
+            make: Any = registered if inspect.isclass(registered) else partial(_FunctionSource, registered)
+            return ParamSource(self, name, make(track, dict(params)), where)
+
+
+class ParamSource:
+    """A parameter source of a track's own, whose errors name it."""
+
+    def __init__(self, plugins: Plugins, name: str, source: Any, where: str) -> None:
+        self._plugins = plugins
+        self._name = name
+        self._where = where
+        self.source = source
+
+    @property
+    def infinite(self) -> bool:
+        """Whether it never ends by itself; so it is unless it says otherwise."""
+        return bool(getattr(self.source, "infinite", True))
+
+    def partition(self, number: int, total: int) -> ParamSource:
+        """The part of one client out of `total`; a source that has no parts is shared by them."""
+        split = getattr(self.source, "partition", None)
+        if split is None:
+            return self
+        with importable(self._plugins.folder), self._own_code():
+            part = split(number, total)
+        if part is None:
+            raise TrackError(
+                f'partition() of param-source "{self._name}" returned nothing',
+                where=self._where,
+                hint="it returns a parameter source, self where one serves all clients",
+            )
+        return ParamSource(self._plugins, self._name, part, self._where)
+
+    def params(self) -> dict[str, Any] | None:
+        """The parameters of the next request; None when there are no more."""
+        try:
+            params = self.source.params()
+        except StopIteration:
+            return None
+        except Exception as error:
+            if isinstance(error, EsbenchError):
+                raise
+            raise code_error(error, self._plugins.folder, f'param-source "{self._name}"', self._where) from error
+        if not isinstance(params, Mapping):
+            raise TrackError(
+                f'params() of param-source "{self._name}" returned {_shown(params)}',
+                where=self._where,
+                hint="it returns a dict of the operation's parameters",
+            )
+        return dict(params)
+
+    def _own_code(self) -> Any:
+        return own_code(self._plugins.folder, f'param-source "{self._name}"', self._where)
+
+
+class _FunctionSource:
+    """A parameter source that is a function: called for each request."""
+
+    infinite = True
+
+    def __init__(self, function: Callable[..., Any], track: Any, params: Mapping[str, Any]) -> None:
+        self._function, self._track, self._params = function, track, params
+
+    def params(self) -> Any:
+        return self._function(self._track, self._params)
+
+
+class TrackRegistry:
+    """What `register(registry)` is given: takes what a track offers, by name."""
+
+    def __init__(self, plugins: Plugins) -> None:
+        self._plugins = plugins
+        self.meta_data = {"rally_version": "2.13.0", "async_runner": True}
+
+    def register_param_source(self, name: str, param_source: Any) -> None:
+        _callable(param_source, f'param-source "{name}"', "a class, or a function (track, params, **kwargs)")
+        _add(self._plugins.param_sources, name, param_source)
+
+    def register_runner(self, operation_type: Any, runner: Any, **kwargs: Any) -> None:
+        name = str(getattr(operation_type, "value", operation_type))
+        what = f'runner "{name}"'
+        if inspect.isclass(runner):
+            raise TrackError(f"{what} is a class", hint=f"register an instance: {runner.__name__}()")
+        _callable(runner, what, "an async function (es, params), or an object with async __call__")
+        calls = (inspect.unwrap(runner), inspect.unwrap(type(runner).__call__))
+        if not any(inspect.iscoroutinefunction(call) for call in calls):
+            raise TrackError(f"{what} is not asynchronous", hint="write it as: async def ...(es, params)")
+        _add(self._plugins.runners, name, runner)
+
+    def register_scheduler(self, name: str, scheduler: Any) -> None:
+        _callable(scheduler, f'scheduler "{name}"', "a class with next(current)")
+        _add(self._plugins.schedulers, name, scheduler)
+
+    def register_track_processor(self, processor: Any) -> None:
+        self._plugins.track_processors.append(processor)
+
+    def register_validator(self, challenge: str, validator: Any) -> None:
+        _callable(validator, f'validator of challenge "{challenge}"', "a function")
+        self._plugins.validators[challenge] = validator
+
+
+def has_plugins(folder: Path) -> bool:
+    """Whether a track's folder has a Python part: track.py, or a package `track`."""
+    return _entry(folder) is not None
+
+
+def python_files(folder: Path) -> tuple[Path, ...]:
+    """The Python files of a track with a Python part, sorted; hidden folders and caches are left out."""
+    if not has_plugins(folder):
+        return ()
+    found = (path for path in folder.rglob("*.py") if path.is_file())
+    return tuple(
+        sorted(path for path in found if not any(part.startswith(".") for part in path.relative_to(folder).parts))
+    )
+
+
+def load_plugins(folder: Path) -> Plugins:
+    """Import the Python part of a track and let it register; TrackError, with its own frames, when it fails."""
+    entry = _entry(folder)
+    if entry is None:
+        raise TrackError("there is no track.py", where=str(folder))
+    plugins = Plugins(folder.resolve())
+    with importable(plugins.folder), own_code(plugins.folder, "its Python part", str(entry)):
+        module = importlib.import_module(f"{_package_name(plugins.folder)}.track")
+        register = getattr(module, "register", None)
+        if register is None:
+            raise TrackError("there is no function register(registry)", where=str(entry))
+        register(TrackRegistry(plugins))
+    return plugins
+
+
+@contextmanager
+def importable(folder: Path) -> Iterator[None]:
+    """Provide, while it lasts, the modules under `esrally`, the track's folder as a package, and what stands beside it.
+
+    Modules of the track stay loaded, since its functions may import one another when they are called, until another
+    track of the same name is loaded; what is named as another library is hidden only while this lasts.
+    """
+    name, parent = _package_name(folder), str(folder.parent)
+    loaded = sys.modules.get(name)
+    is_loaded = loaded is not None and list(getattr(loaded, "__path__", ())) == [str(folder)]
+    hidden = {key: module for key, module in sys.modules.items() if _under(key, "esrally")}
+    if not is_loaded:
+        stale = [key for key in sys.modules if _under(key, name) and _is_of_a_track(sys.modules[key])]
+        for key in stale:
+            del sys.modules[key]
+        package = ModuleType(name)
+        package.__path__ = [str(folder)]
+        package.__esbench_track__ = True  # type: ignore[attr-defined]
+        sys.modules[name] = package
+    for key in hidden:
+        del sys.modules[key]
+    sys.modules.update(plugins_esrally.modules())
+    sys.path.append(parent)
+    writes_bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # a track's folder may be read-only
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        sys.dont_write_bytecode = writes_bytecode
+        sys.path.remove(parent)
+        for key in [key for key in sys.modules if _under(key, "esrally")]:
+            del sys.modules[key]
+        sys.modules.update(hidden)
+
+
+@contextmanager
+def own_code(folder: Path, what: str, where: str) -> Iterator[None]:
+    """Turn whatever the track's code raises into one line with the track's own frames."""
+    try:
+        yield
+    except EsbenchError as error:
+        raise error if error.where else type(error)(error.what, where=where, hint=error.hint) from None
+    except Exception as error:
+        raise code_error(error, folder, what, where) from error
+
+
+def code_error(error: BaseException, folder: Path, what: str, where: str) -> TrackCodeError:
+    """One line, what was raised and where in the track, and the frames of the track's own files."""
+    if isinstance(error, SyntaxError):
+        place = f"{error.filename}:{error.lineno}"
+        return TrackCodeError(f"{error.msg}: {(error.text or '').strip()}", where=place)
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).is_relative_to(folder)
+    ]
+    if not frames:  # modules that stand beside the track's folder
+        frames = [
+            frame
+            for frame in traceback.extract_tb(error.__traceback__)
+            if Path(frame.filename).is_relative_to(folder.parent) and "site-packages" not in frame.filename
+        ]
+    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else where
+    context = f"{where}: " if frames and where and Path(frames[-1].filename) != Path(where) else ""
+    own = "\n".join(
+        f'  File "{frame.filename}", line {frame.lineno}, in {frame.name}\n    {frame.line}'
+        for frame in frames[-_MOST_FRAMES:]
+    )
+    hint = ""
+    if isinstance(error, ModuleNotFoundError):
+        hint = _missing(error)
+    return TrackCodeError(f"{context}{what} failed with {said}", where=place, hint=hint, frames=own)
+
+
+def _missing(error: ModuleNotFoundError) -> str:
+    name = error.name or ""
+    if name == "esrally":
+        return "import it at the top of the file: esrally is provided only while the track is loaded"
+    if _under(name, "esrally"):
+        return f"esbench provides {', '.join(sorted(plugins_esrally.modules()))}"
+    return f"install it beside esbench: pip install {name.partition('.')[0]}"
+
+
+def _entry(folder: Path) -> Path | None:
+    for path in (folder / "track.py", folder / "track" / "__init__.py"):
+        if path.is_file():
+            return path
+    return None
+
+
+def _package_name(folder: Path) -> str:
+    """The name under which the track's modules import one another: its folder's, unless a library has that."""
+    name = folder.name.replace(".", "_")
+    taken = sys.modules.get(name)
+    if name in sys.stdlib_module_names or (taken is not None and not _is_of_a_track(taken)):
+        return f"track_{name}"
+    return name
+
+
+def _is_of_a_track(module: ModuleType) -> bool:
+    root = sys.modules.get(module.__name__.partition(".")[0])
+    return bool(getattr(root, "__esbench_track__", False))
+
+
+def _under(name: str, package: str) -> bool:
+    return name == package or name.startswith(f"{package}.")
+
+
+def _add(registry: Registry[Any], name: str, plugin: Any) -> None:
+    try:
+        registry.add(name, plugin)
+    except ValueError as error:
+        raise TrackError(str(error), hint="give it another name") from None
+
+
+def _callable(value: Any, what: str, wanted: str) -> None:
+    if not callable(value):
+        raise TrackError(f"{what} is {_shown(value)}", hint=f"it must be {wanted}")
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"

@@ -1,0 +1,169 @@
+"""The parameter sources that tracks build upon: the classes of Rally's `esrally.track.params`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from typing import Any, Self
+
+from esbench.errors import TrackError
+from esbench.track.plugins_view import Documents, Track
+from esbench.track.prepared import PreparedDocuments
+
+
+class ParamSource:
+    """Hands out the operation's own parameters, unchanged, for ever; subclasses override `params`."""
+
+    infinite = True
+
+    def __init__(self, track: Track, params: dict[str, Any], **kwargs: Any) -> None:
+        self.track = track
+        self._params = params
+        self.kwargs = kwargs
+
+    def partition(self, partition_index: int, total_partitions: int) -> Self:
+        return self
+
+    def params(self) -> Mapping[str, Any]:
+        return self._params
+
+    @property
+    def percent_completed(self) -> float | None:
+        return None
+
+
+class IndexIdConflict(Enum):
+    """Whether documents get ids that were used before; only NoConflicts can be had."""
+
+    NoConflicts = 0
+    SequentialConflicts = 1
+    RandomConflicts = 2
+
+
+class Slice:
+    """`number_of_lines` lines of a source from `offset` on, handed out `bulk_size` lines at a time."""
+
+    def __init__(self, source_class: Any, offset: int, number_of_lines: int) -> None:
+        self.source_class = source_class
+        self.offset = offset
+        self.number_of_lines = number_of_lines
+        self.current_line = 0
+        self.bulk_size = 0
+        self.source: Any = None
+
+    def open(self, file_name: str, mode: str, bulk_size: int) -> Self:
+        self.bulk_size = bulk_size
+        self.source = self.source_class(file_name, mode).open()
+        for _ in range(self.offset):
+            self.source.readline()
+        return self
+
+    def close(self) -> None:
+        self.source.close()
+        self.source = None
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> list[bytes]:
+        left = self.number_of_lines - self.current_line
+        if left <= 0:
+            raise StopIteration
+        lines: list[bytes] = self.source.readlines(min(self.bulk_size, left))
+        if not lines:
+            raise StopIteration
+        self.current_line += len(lines)
+        return lines
+
+
+class BulkIndexParamSource(ParamSource):
+    """Bulks of the track's corpora, as the operation type `bulk` sends them, one client's part after `partition`."""
+
+    infinite = False
+
+    def __init__(self, track: Track, params: dict[str, Any], **kwargs: Any) -> None:
+        super().__init__(track, params, **kwargs)
+        for name in ("conflicts", "looped"):
+            if params.get(name):
+                raise TrackError(f'BulkIndexParamSource cannot do "{name}"', hint="use the operation type bulk")
+        if "bulk-size" not in params:
+            raise TrackError('BulkIndexParamSource needs "bulk-size"')
+        self.bulk_size = int(params["bulk-size"])
+        self.ingest_percentage = float(params.get("ingest-percentage", 100))
+        named = params.get("corpora")
+        names = [named] if isinstance(named, str) else named
+        self.corpora = [corpus for corpus in track.corpora if not names or corpus.name in names]
+        self._total = self._sent = 0
+        self._bulks: Iterator[dict[str, Any]] | None = None
+        self._part = (0, 1)
+
+    def partition(self, partition_index: int, total_partitions: int) -> Self:
+        made = type(self)(self.track, self._params, **self.kwargs)
+        made._part = (partition_index, total_partitions)
+        return made
+
+    def params(self) -> Mapping[str, Any]:
+        if self._bulks is None:
+            self._bulks = self._make()
+        bulk = next(self._bulks)
+        self._sent += bulk["bulk-size"]
+        return bulk
+
+    @property
+    def percent_completed(self) -> float:
+        return self._sent / self._total if self._total else 0.0
+
+    def _make(self) -> Iterator[dict[str, Any]]:
+        from esbench.track.bulk_source import BulkSource, partition
+
+        number, total = self._part
+        shares: list[tuple[Documents, PreparedDocuments, int, int]] = []
+        for part in (part for corpus in self.corpora for part in corpus.documents):
+            if part.prepared is None:
+                raise TrackError("the documents of BulkIndexParamSource are not there", hint="name them in corpora")
+            sent = math.ceil(part.prepared.document_count * self.ingest_percentage / 100)
+            first, last = partition(sent, total, number)
+            if last > first:
+                shares.append((part, part.prepared, first, last))
+        self._total = sum(last - first for *_, first, last in shares)
+        for part, prepared, first, last in shares:
+            for body, documents in BulkSource(prepared, first, last, self.bulk_size):
+                yield {
+                    **self._params,
+                    "index": part.target_index or part.target_data_stream,
+                    "action-metadata-present": True,
+                    "body": bytes(body),
+                    "bulk-size": documents,
+                    "unit": "docs",
+                }
+
+
+class CreateComponentTemplateParamSource(ParamSource):
+    """The component templates of the operation (`template`, `body`) or those of the track, in `templates`."""
+
+    def __init__(self, track: Track, params: dict[str, Any], **kwargs: Any) -> None:
+        super().__init__(track, params, **kwargs)
+        self.request_params = params.get("request-params", {})
+        if "template" in params and "body" in params:
+            self.template_definitions = [(params["template"], params["body"])]
+        else:
+            wanted = params.get("template")
+            self.template_definitions = [
+                (template.name, template.content)
+                for template in self._of_the_track(track)
+                if wanted in (None, template.name)
+            ]
+
+    def _of_the_track(self, track: Track) -> list[Any]:
+        return list(track.component_templates)
+
+    def params(self) -> Mapping[str, Any]:
+        return {**self._params, "templates": self.template_definitions, "request-params": self.request_params}
+
+
+class CreateComposableTemplateParamSource(CreateComponentTemplateParamSource):
+    """The same for composable templates."""
+
+    def _of_the_track(self, track: Track) -> list[Any]:
+        return list(track.composable_templates)

@@ -1,0 +1,390 @@
+"""A track as its own Python code sees it: the data classes of Rally's `esrally.track`, mutable and picklable.
+
+`view_of` makes them from the model; `with_changes` takes back what a track processor may change: parameters of
+operations, corpora, indices. What else it changes is seen by its own parameter sources only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from esbench import model
+from esbench.track.prepared import PreparedDocuments
+
+SOURCE_FORMAT_BULK = "bulk"
+
+
+@dataclass
+class Index:
+    """An index of the track; `body` may be None."""
+
+    name: str
+    body: Any = None
+    types: Sequence[str] = ()
+
+    def matches(self, pattern: str | None) -> bool:
+        return pattern in (None, "_all", self.name)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass
+class DataStream:
+    name: str
+
+    def matches(self, pattern: str | None) -> bool:
+        return pattern in (None, "_all", self.name)
+
+
+@dataclass
+class IndexTemplate:
+    name: str
+    pattern: str
+    content: Any
+    delete_matching_indices: bool = True
+
+
+@dataclass
+class ComponentTemplate:
+    name: str
+    content: Any
+
+
+@dataclass
+class Documents:
+    """One document file of a corpus. `document_file` is its path once the corpus is prepared."""
+
+    source_format: str
+    document_file: str | None = None
+    document_archive: str | None = None
+    base_url: str | None = None
+    source_url: str | None = None
+    includes_action_and_meta_data: bool = False
+    number_of_documents: int = 0
+    compressed_size_in_bytes: int | None = None
+    uncompressed_size_in_bytes: int | None = None
+    target_index: str | None = None
+    target_data_stream: str | None = None
+    target_type: str | None = None
+    meta_data: dict[str, Any] = field(default_factory=dict)
+    prepared: PreparedDocuments | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def is_bulk(self) -> bool:
+        return self.source_format == SOURCE_FORMAT_BULK
+
+    @property
+    def number_of_lines(self) -> int:
+        return self.number_of_documents * (2 if self.includes_action_and_meta_data else 1)
+
+    def has_compressed_corpus(self) -> bool:
+        return self.document_archive is not None
+
+    def has_uncompressed_corpus(self) -> bool:
+        return self.document_file is not None
+
+
+@dataclass
+class DocumentCorpus:
+    name: str
+    documents: list[Documents] = field(default_factory=list)
+    meta_data: dict[str, Any] = field(default_factory=dict)
+
+    def number_of_documents(self, source_format: str = SOURCE_FORMAT_BULK) -> int:
+        return sum(part.number_of_documents for part in self.documents if part.source_format == source_format)
+
+    def filter(
+        self,
+        source_format: str | None = None,
+        target_indices: Sequence[str] | None = None,
+        target_data_streams: Sequence[str] | None = None,
+    ) -> DocumentCorpus:
+        """The corpus with those of its files that fit."""
+        kept = [
+            part
+            for part in self.documents
+            if source_format in (None, part.source_format)
+            and (not target_indices or part.target_index in target_indices)
+            and (not target_data_streams or part.target_data_stream in target_data_streams)
+        ]
+        return DocumentCorpus(self.name, kept, self.meta_data)
+
+
+@dataclass
+class Operation:
+    name: str
+    type: str
+    params: dict[str, Any]
+    param_source: str | None = None
+    meta_data: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Task:
+    """A task; `params` holds its own keys, with those that schedulers read."""
+
+    name: str
+    operation: Operation
+    params: dict[str, Any]
+    clients: int = 1
+    tags: list[str] = field(default_factory=list)
+    schedule: str | None = None
+    warmup_iterations: int | None = None
+    iterations: int | None = None
+    warmup_time_period: float | None = None
+    time_period: float | None = None
+    ramp_up_time_period: float | None = None
+    target_throughput: Any = None
+    meta_data: dict[str, Any] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[Task]:
+        yield self
+
+
+@dataclass
+class Parallel:
+    """Tasks that run side by side."""
+
+    tasks: list[Task]
+    clients: int | None = None
+
+    @property
+    def name(self) -> str:
+        return ",".join(task.name for task in self.tasks)
+
+    def __iter__(self) -> Iterator[Task]:
+        return iter(self.tasks)
+
+
+@dataclass
+class Challenge:
+    name: str
+    schedule: list[Task | Parallel]
+    parameters: dict[str, Any] = field(default_factory=dict)
+    description: str = ""
+    default: bool = False
+    selected: bool = False
+    meta_data: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Track:
+    name: str
+    root: str
+    description: str = ""
+    meta_data: dict[str, Any] = field(default_factory=dict)
+    challenges: list[Challenge] = field(default_factory=list)
+    indices: list[Index] = field(default_factory=list)
+    data_streams: list[DataStream] = field(default_factory=list)
+    templates: list[IndexTemplate] = field(default_factory=list)
+    composable_templates: list[IndexTemplate] = field(default_factory=list)
+    component_templates: list[ComponentTemplate] = field(default_factory=list)
+    corpora: list[DocumentCorpus] = field(default_factory=list)
+    has_plugins: bool = True
+
+    @property
+    def default_challenge(self) -> Challenge | None:
+        return next((challenge for challenge in self.challenges if challenge.default), None)
+
+    @property
+    def selected_challenge(self) -> Challenge | None:
+        return next((challenge for challenge in self.challenges if challenge.selected), None)
+
+    @property
+    def selected_challenge_or_default(self) -> Challenge | None:
+        return self.selected_challenge or self.default_challenge
+
+    def index_names(self) -> list[str]:
+        return [index.name for index in self.indices]
+
+    def data_stream_names(self) -> list[str]:
+        return [stream.name for stream in self.data_streams]
+
+
+def view_of(track: model.Track) -> Track:
+    """The track for its own code; values that it may change are copies."""
+    return Track(
+        name=track.name,
+        root=str(track.path.parent),
+        description=track.description,
+        meta_data=dict(track.meta),
+        challenges=[_challenge(challenge) for challenge in track.challenges],
+        indices=[Index(index.name, _copied(index.body)) for index in track.indices],
+        data_streams=[DataStream(stream.name) for stream in track.data_streams],
+        templates=[_template(template) for template in track.templates.legacy],
+        composable_templates=[_template(template) for template in track.templates.composable],
+        component_templates=[ComponentTemplate(each.name, _copied(each.body)) for each in track.templates.component],
+        corpora=[_corpus(corpus) for corpus in track.corpora],
+    )
+
+
+def with_changes(track: model.Track, view: Track) -> model.Track:
+    """The track with what its processors have changed in its view: operations' parameters, corpora, indices."""
+    seen = {
+        (challenge.name, task.name): task.operation.params
+        for challenge in view.challenges
+        for element in challenge.schedule
+        for task in element
+    }
+
+    def changed(challenge: model.Challenge, task: model.Task) -> model.Task:
+        params = seen.get((challenge.name, task.name))
+        if params is None or params == dict(task.operation.params):
+            return task
+        return replace(task, operation=replace(task.operation, params=params))
+
+    challenges = tuple(
+        replace(
+            challenge,
+            steps=tuple(
+                replace(step, tasks=tuple(changed(challenge, task) for task in step.tasks)) for step in challenge.steps
+            ),
+        )
+        for challenge in track.challenges
+    )
+    before = view_of(track)
+    indices, corpora = track.indices, track.corpora
+    if view.indices != before.indices:
+        indices = tuple(model.Index(index.name, index.body or {}) for index in view.indices)
+    if view.corpora != before.corpora:
+        same = {corpus.name: (seen, corpus) for seen, corpus in zip(before.corpora, track.corpora, strict=True)}
+        corpora = tuple(
+            same[corpus.name][1]
+            if corpus.name in same and same[corpus.name][0] == corpus
+            else _model_corpus(corpus, track.path.parent)
+            for corpus in view.corpora
+        )
+    return replace(track, challenges=challenges, indices=indices, corpora=corpora)
+
+
+def with_documents(view: Track, documents: Sequence[PreparedDocuments], challenge: str) -> Track:
+    """The view as workers get it: document files where they are, and of other challenges than this one no tasks."""
+    left = list(documents)
+    corpora = []
+    for corpus in view.corpora:
+        parts = []
+        for part in corpus.documents:
+            found = next((p for p in left if p.corpus == corpus.name), None)
+            if found is not None:
+                left.remove(found)
+                part = replace(
+                    part,
+                    document_file=str(found.path),
+                    includes_action_and_meta_data=True,
+                    number_of_documents=found.document_count,
+                    prepared=found,
+                )
+            parts.append(part)
+        corpora.append(replace(corpus, documents=parts))
+    challenges = [
+        replace(each, selected=True) if each.name == challenge else replace(each, selected=False, schedule=[])
+        for each in view.challenges
+    ]
+    return replace(view, corpora=corpora, challenges=challenges)
+
+
+def task_view(task: model.Task) -> Task:
+    operation, schedule = task.operation, task.schedule
+    rate = schedule.rate
+    return Task(
+        name=task.name,
+        operation=Operation(
+            operation.name,
+            operation.type,
+            _copied(operation.params),
+            operation.params.get("param-source"),
+            dict(operation.meta),
+        ),
+        params={
+            **task.params,
+            **({"target-throughput": rate.value} if rate else {}),
+            **({"clients": task.clients} if task.clients > 1 else {}),
+        },
+        clients=task.clients,
+        tags=list(task.tags),
+        schedule=schedule.kind,
+        warmup_iterations=task.warmup_iterations,
+        iterations=task.iterations,
+        warmup_time_period=task.warmup_time_s,
+        time_period=task.time_period_s,
+        ramp_up_time_period=schedule.ramp_up_s or None,
+        target_throughput=None if rate is None else rate.value,
+        meta_data=dict(task.meta),
+    )
+
+
+def _challenge(challenge: model.Challenge) -> Challenge:
+    schedule: list[Task | Parallel] = []
+    for step in challenge.steps:
+        tasks = [task_view(task) for task in step.tasks]
+        schedule.append(tasks[0] if len(tasks) == 1 else Parallel(tasks, step.clients))
+    return Challenge(
+        challenge.name,
+        schedule,
+        parameters=_copied(challenge.params),
+        description=challenge.description,
+        default=challenge.default,
+        meta_data=dict(challenge.meta),
+    )
+
+
+def _template(template: model.Template) -> IndexTemplate:
+    pattern, delete = template.index_pattern or "", template.delete_matching_indices
+    return IndexTemplate(template.name, pattern, _copied(template.body), delete)
+
+
+def _corpus(corpus: model.Corpus) -> DocumentCorpus:
+    parts = [
+        Documents(
+            SOURCE_FORMAT_BULK,
+            document_file=part.source_file,
+            base_url=part.base_url,
+            includes_action_and_meta_data=part.includes_action_and_meta_data,
+            number_of_documents=part.document_count or 0,
+            compressed_size_in_bytes=part.compressed_bytes,
+            uncompressed_size_in_bytes=part.uncompressed_bytes,
+            target_index=part.target_index,
+            target_data_stream=part.target_data_stream,
+            meta_data=dict(part.meta),
+        )
+        for part in corpus.documents
+    ]
+    return DocumentCorpus(corpus.name, parts, dict(corpus.meta))
+
+
+def _model_corpus(corpus: DocumentCorpus, folder: Path) -> model.Corpus:
+    parts = tuple(
+        model.Documents(
+            document_count=part.number_of_documents or None,
+            source_file=_relative(part.document_archive or part.document_file, folder),
+            base_url=part.base_url,
+            compressed_bytes=part.compressed_size_in_bytes,
+            uncompressed_bytes=part.uncompressed_size_in_bytes,
+            includes_action_and_meta_data=part.includes_action_and_meta_data,
+            target_index=part.target_index,
+            target_data_stream=part.target_data_stream,
+            meta=part.meta_data,
+        )
+        for part in corpus.documents
+    )
+    return model.Corpus(corpus.name, parts, corpus.meta_data)
+
+
+def _relative(file: str | None, folder: Path) -> str | None:
+    if file is None:
+        return None
+    path = Path(file)
+    return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
+
+
+def _copied(value: Any) -> Any:
+    """Mappings and lists anew at any depth, as dict and list."""
+    if isinstance(value, Mapping):
+        return {key: _copied(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_copied(inner) for inner in value]
+    return value

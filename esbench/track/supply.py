@@ -1,0 +1,177 @@
+"""Where document files come from: beside the track, the cache, a mirror, or the place that the track names.
+
+It finds files and downloads them; what is in them is read elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from esbench.errors import CorpusError, UsageError
+from esbench.model import Documents
+from esbench.track.archives import ENDINGS, ending_of
+from esbench.track.download import SCHEMES, DownloadProgress, FileMissing, download, no_progress, shown
+
+_GENERATE = "or race generated documents with --synthetic-corpus"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where files may be had: `mirror` is a URL or a folder in place of their servers; offline: from this machine."""
+
+    mirror: str = ""
+    offline: bool = False
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A document file on this machine; `first`: only so many of its documents are wanted, whatever it holds."""
+
+    path: Path
+    first: int | None = None
+
+
+class Supply:
+    """The files of one corpus, in `track_dir` or `folder`, its folder of the cache."""
+
+    def __init__(
+        self,
+        track_dir: Path,
+        folder: Path,
+        origin: Origin,
+        where: str,
+        progress: DownloadProgress = no_progress,
+    ) -> None:
+        self._track_dir = track_dir
+        self._folder = folder
+        self._origin = origin
+        self._where = where
+        self._progress = progress
+
+    def obtain(self, part: Documents) -> SourceFile:
+        """The file of those documents; in test mode its `-1k` file, else the first documents of the full one.
+
+        Raises CorpusError that names the file and where to put it.
+        """
+        full = source_name(part)
+        if part.sample is None:
+            return SourceFile(self._find(part, full) or self._download(part, full))
+        small = sample_name(full)
+        found = self._find(part, small) or self._find(part, full)
+        if found is None:
+            try:
+                found = self._download(part, small)
+            except FileMissing:
+                found = self._download(part, full)
+        return SourceFile(found, part.sample)
+
+    def _find(self, part: Documents, name: str) -> Path | None:
+        """The file, unpacked or as an archive, in the first of the folders that has it."""
+        folders = [self._track_dir, self._folder]
+        url = self._url(part, name)
+        if url is not None and urlsplit(url).scheme == "file":
+            folders.append(Path(unquote(urlsplit(url).path)).parent)
+        for folder in folders:
+            for spelled in _spellings(name):
+                if (folder / spelled).is_file():
+                    return folder / spelled
+        return None
+
+    def _download(self, part: Documents, name: str) -> Path:
+        target = self._folder / name
+        url = self._url(part, name)
+        if url is None:
+            raise self._missing(name, f"put it into {self._track_dir} or {self._folder}, {_GENERATE}")
+        scheme = urlsplit(url).scheme
+        if scheme == "file":
+            raise FileMissing(
+                f'there is no document file "{name}" in {Path(unquote(urlsplit(url).path)).parent}',
+                where=self._where,
+                hint=f"put it there or into {self._folder}, {_GENERATE}",
+            )
+        if self._origin.offline:
+            raise self._missing(name, f"--offline: download {shown(url)} to {target}, {_GENERATE}")
+        if scheme not in SCHEMES:
+            raise self._missing(name, f"{scheme}:// cannot be downloaded from; known: {', '.join(SCHEMES)}")
+        is_full = name == source_name(part)
+        size_bytes = part.compressed_bytes
+        if size_bytes is None and not ending_of(name):
+            size_bytes = part.uncompressed_bytes
+        try:
+            download(
+                url,
+                target,
+                where=self._where,
+                size_bytes=size_bytes if is_full else None,
+                sha256=part.sha256 if is_full else None,
+                progress=self._progress,
+            )
+        except CorpusError as error:
+            hint = f"put the file into {self._folder}, set ESBENCH_CORPUS_MIRROR, {_GENERATE}"
+            raise type(error)(error.what, where=error.where, hint=error.hint or hint) from error
+        return target
+
+    def _url(self, part: Documents, name: str) -> str | None:
+        """Where a file is published, or its place in the mirror."""
+        full = part.source_url
+        if full is not None:
+            parts = urlsplit(full)
+            full = urlunsplit(parts._replace(path=str(PurePosixPath(parts.path).with_name(PurePosixPath(name).name))))
+        elif part.base_url is not None:
+            full = f"{_as_url(part.base_url)}/{name}"
+        return full if full is None or not self._origin.mirror else mirrored(full, self._origin.mirror)
+
+    def _missing(self, name: str, hint: str) -> CorpusError:
+        return CorpusError(f'the document file "{name}" is not there', where=self._where, hint=hint)
+
+
+def check_mirror(mirror: str, where: str) -> str:
+    """A mirror as it was given; a UsageError where it is neither a URL nor a folder."""
+    scheme = urlsplit(mirror).scheme
+    if scheme not in {"", "file", *SCHEMES}:
+        raise UsageError(f"{scheme}:// cannot be downloaded from", where=where, hint=f"known: {', '.join(SCHEMES)}")
+    if not scheme and mirror and not Path(mirror).expanduser().is_dir():
+        raise UsageError(f'there is no folder "{mirror}"', where=where, hint="it is the URL or the folder of a mirror")
+    return mirror
+
+
+def mirrored(url: str, mirror: str) -> str:
+    """A URL with the mirror in place of its scheme and host: its path is kept.
+
+    https://h/noaa/d.json.bz2 is MIRROR/noaa/d.json.bz2.
+    """
+    return _as_url(mirror) + urlsplit(url).path
+
+
+def source_name(part: Documents) -> str:
+    """The name of a document file: the track's, or the last part of its URL."""
+    if part.source_file is not None:
+        return part.source_file
+    assert part.source_url is not None
+    return unquote(PurePosixPath(urlsplit(part.source_url).path).name)
+
+
+def sample_name(name: str) -> str:
+    """Rally's name of a file of 1,000 documents: documents-1k.json.bz2 of documents.json.bz2."""
+    ending = ending_of(name)
+    path = PurePosixPath(name.removesuffix(ending))
+    return f"{path.with_name(f'{path.stem}-1k{path.suffix}')}{ending}"
+
+
+def _spellings(name: str) -> Iterator[str]:
+    """A file's names: unpacked first, then as the track says, then in the other archives."""
+    plain = name.removesuffix(ending_of(name))
+    yield plain
+    if name != plain:
+        yield name
+    yield from (plain + ending for ending in ENDINGS if plain + ending != name)
+
+
+def _as_url(text: str) -> str:
+    """A URL without a slash at its end; a folder's becomes file://."""
+    if not urlsplit(text).scheme:
+        return Path(text).expanduser().resolve().as_uri().rstrip("/")
+    return text.rstrip("/")

@@ -1,0 +1,180 @@
+"""Documents for a track whose corpus is not to be had: specs of generators, from the mappings of its indices.
+
+They fit the mapping, and hold the fields, terms and times that the challenge's requests name, so that these find
+something. How often a value occurs, and how long a text is, is made up: figures are not those of the real corpus.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+from esbench.model import Challenge, Corpus, Documents, Template, Track
+from esbench.track.mapped_fields import FieldSpecs
+
+MOST_FIELDS = 60  # of a document, besides those that requests name: large mappings hold fields of many kinds
+TIMESTAMP = "@timestamp"
+_UNMAPPED = {
+    TIMESTAMP: {"type": "date"},
+    "message": {"type": "text"},
+    "name": {"type": "keyword"},
+    "value": {"type": "long"},
+}
+_WORD = re.compile(r"[\w@][\w@.-]*")
+_BOUNDS = ("value", "query", "gte", "gt", "lte", "lt", "from", "to")
+
+
+def synthetic_corpora(
+    track: Track, challenge: Challenge, corpora: Sequence[Corpus], documents: int
+) -> tuple[Corpus, ...]:
+    """The corpora, with generators in place of document files: `documents` of each corpus, none larger than it is."""
+    maker = _Maker(track, challenge)
+    return tuple(
+        replace(corpus, documents=tuple(maker.parts(corpus, documents)))
+        if any(part.generate is None for part in corpus.documents)
+        else corpus
+        for corpus in corpora
+    )
+
+
+class _Maker:
+    def __init__(self, track: Track, challenge: Challenge) -> None:
+        self._track = track
+        self._requests = [{**task.operation.params, **task.params} for task in challenge.tasks]
+        self._words = frozenset(_WORD.findall(json.dumps(self._requests, default=str)))
+
+    def parts(self, corpus: Corpus, documents: int) -> Iterator[Documents]:
+        """The corpus' parts; each has a share of the documents like that of its own, if all of these are known."""
+        counts = [part.document_count for part in corpus.documents]
+        total = sum(count or 0 for count in counts)
+        for part, count in zip(corpus.documents, counts, strict=True):
+            if part.generate is not None:
+                yield part
+                continue
+            share = 1 / len(counts) if None in counts else (count or 0) / total
+            wanted = max(1, round(documents * share))
+            yield self._part(part, min(wanted, part.sample or wanted, count or wanted))
+
+    def _part(self, part: Documents, count: int) -> Documents:
+        name = part.target_data_stream or part.target_index or next(iter(self._track.targets), None)
+        is_stream = name is not None and name in {stream.name for stream in self._track.data_streams}
+        mapping = _mapping_of(self._track, name)
+        return Documents(
+            document_count=count,
+            generate={"fields": self._fields(mapping, count, part.target_data_stream is not None or is_stream)},
+            target_index=None if part.target_data_stream or is_stream else name,
+            target_data_stream=name if part.target_data_stream or is_stream else None,
+            target_type=part.target_type,
+            meta=part.meta,
+            synthetic=True,
+        )
+
+    def _fields(self, mapping: Mapping[str, Any], count: int, is_stream: bool) -> dict[str, Any]:
+        properties = dict(mapping) or dict(_UNMAPPED)
+        if is_stream:
+            properties = {TIMESTAMP: {"type": "date"}, **properties}
+        leaves = dict(_leaves(properties))
+        named = {path for word in self._words for path in _prefixes(word) if path in leaves}
+        rest = [path for path in leaves if path not in named][:MOST_FIELDS]
+        specs = FieldSpecs(properties, _terms(self._requests, leaves))
+        fields = specs.of_properties(properties, {*named, *rest})
+        if is_stream and (times := specs.rising_time(TIMESTAMP, properties[TIMESTAMP], count)) is not None:
+            fields[TIMESTAMP] = times
+        return fields or {"value": {"type": "sequence"}}
+
+
+def _mapping_of(track: Track, name: str | None) -> Mapping[str, Any]:
+    """The `properties` of an index or data stream: its own, or those of the templates that it gets."""
+    for index in track.indices:
+        if index.name == name and index.body.get("mappings"):
+            return _properties(index.body["mappings"])
+    found: dict[str, Any] = {}
+    composable = [template for template in track.templates.composable if _matches(template, name)]
+    if composable:
+        best = max(composable, key=lambda template: template.body.get("priority") or 0)
+        components = {template.name: template for template in track.templates.component}
+        for part in best.body.get("composed_of") or ():
+            if part in components:
+                found = _merged(found, _properties((components[part].body.get("template") or {}).get("mappings")))
+        return _merged(found, _properties((best.body.get("template") or {}).get("mappings")))
+    for template in sorted(track.templates.legacy, key=lambda template: template.body.get("order") or 0):
+        if _matches(template, name):
+            found = _merged(found, _properties(template.body.get("mappings")))
+    return found
+
+
+def _matches(template: Template, name: str | None) -> bool:
+    patterns = template.body.get("index_patterns") or template.body.get("template") or template.index_pattern or ()
+    patterns = [patterns] if isinstance(patterns, str) else patterns
+    return name is not None and any(fnmatchcase(name, str(pattern)) for pattern in patterns)
+
+
+def _properties(mappings: Any) -> Mapping[str, Any]:
+    """`properties` of mappings with or without a type."""
+    if not isinstance(mappings, Mapping):
+        return {}
+    if "properties" in mappings:
+        return mappings["properties"] or {}
+    typed = [value for value in mappings.values() if isinstance(value, Mapping) and "properties" in value]
+    return typed[0]["properties"] if len(typed) == 1 else {}
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(below)
+    for key, value in above.items():
+        old = merged.get(key)
+        both = isinstance(old, Mapping) and isinstance(value, Mapping)
+        merged[key] = _merged(old, value) if both else value  # type: ignore[arg-type]
+    return merged
+
+
+def _leaves(properties: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """(dotted path, mapping) of every field that is no object."""
+    for name, mapping in properties.items():
+        path = f"{above}{name}"
+        if not isinstance(mapping, Mapping):
+            continue
+        if "properties" in mapping:
+            yield from _leaves(mapping["properties"] or {}, f"{path}.")
+        elif mapping.get("type", "object") not in {"object", "nested"}:
+            yield path, mapping
+
+
+def _prefixes(word: str) -> Iterator[str]:
+    """a.b.c, a.b, a: a field, where the word may name a field of its `fields`."""
+    while word:
+        yield word
+        word = word.rpartition(".")[0]
+
+
+def _terms(value: object, fields: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """What requests look for in each field: {"term": {"status": "paid"}} is "paid" for status."""
+    found: dict[str, list[Any]] = {}
+
+    def scalars(value: object) -> Iterator[Any]:
+        if isinstance(value, str | int | float) and not isinstance(value, bool):
+            yield value
+        elif isinstance(value, list | tuple):
+            for element in value:
+                yield from scalars(element)
+        elif isinstance(value, Mapping):
+            for key in _BOUNDS:
+                yield from scalars(value.get(key))
+
+    def walk(value: object) -> None:
+        if isinstance(value, Mapping):
+            for key, inner in value.items():
+                path = next((path for path in _prefixes(str(key)) if path in fields), None)
+                if path is not None:
+                    found.setdefault(path, []).extend(scalars(inner))
+                walk(inner)
+        elif isinstance(value, list | tuple):
+            for element in value:
+                walk(element)
+
+    walk(value)
+    return found

@@ -1,0 +1,83 @@
+"""Everything that is wrong with a track and can be seen in its files. Nothing is downloaded, installed or started."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from esbench.errors import CorpusError, EsbenchError, TrackError
+from esbench.model import Corpus, Documents, Track
+from esbench.registry import Registry
+from esbench.track.corpus import corpus_folder
+from esbench.track.dependencies import DependencyError, Libraries, libraries_folder
+from esbench.track.document import Node, parse
+from esbench.track.faults import Faults
+from esbench.track.loader import load_track
+from esbench.track.rendering import RenderContext, TrackRenderer
+from esbench.track.supply import Origin, Supply
+
+if TYPE_CHECKING:
+    from esbench.operations.base import OperationType
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What is wrong with a track, and what is not on this machine; `track` lacks what is wrong, None: all of it."""
+
+    problems: tuple[EsbenchError, ...]
+    warnings: tuple[EsbenchError, ...]
+    track: Track | None
+
+
+def check_track(track: Path, context: RenderContext, operation_types: Registry[OperationType], home: Path) -> Findings:
+    """Everything that is wrong with a track and can be seen in its files; `home` has document files and libraries."""
+    faults = Faults(gather=True)
+    loaded: Track | None = None
+    warnings: list[EsbenchError] = []
+    with faults.apart():
+        libraries = Libraries(libraries_folder(home))
+        loaded = load_track(track, context, operation_types, faults=faults, libraries=libraries)
+        for corpus, part, node in _documents(loaded, parse(TrackRenderer(track.parent, context).render(track.name))):
+            if part.generate is not None:
+                with faults.apart():
+                    _check_generator(part, node["generate"])
+            elif (missing := _missing(corpus, part, node, track.parent, home / "cache" / "corpora")) is not None:
+                warnings.append(missing)
+    not_installed = [fault for fault in faults.found if isinstance(fault, DependencyError)]
+    problems = tuple(fault for fault in faults.found if fault not in not_installed)
+    return Findings(problems, (*not_installed, *warnings), loaded)
+
+
+def _documents(track: Track, root: Node) -> Iterator[tuple[Corpus, Documents, Node]]:
+    """The document files and generators of a track, and where they are written."""
+    nodes = {str(node.get("name")): node for node in root.find("corpora") or ()}
+    for corpus in track.corpora:
+        for part, node in zip(corpus.documents, nodes[corpus.name]["documents"], strict=True):
+            yield corpus, part, node
+
+
+def _check_generator(part: Documents, node: Node) -> None:
+    from esbench.track.generate.generator import Generator
+
+    assert part.generate is not None
+    try:
+        size = Generator(part.generate).size
+    except TrackError as error:
+        path = error.where.removeprefix("generate").removeprefix(": ")
+        raise node.failed(TrackError(f"{path}: {error.what}" if path else error.what, hint=error.hint)) from None
+    if size is not None and part.document_count is not None and size < part.document_count:
+        node.fail(f"there are only {size:,} different documents, not {part.document_count:,}")
+
+
+def _missing(corpus: Corpus, part: Documents, node: Node, folder: Path, cache: Path) -> EsbenchError | None:
+    """The error for a document file that is neither in the track's folder nor in the cache."""
+    try:
+        Supply(folder, corpus_folder(cache, corpus.name), Origin(offline=True), node.where).obtain(part)
+    except CorpusError as error:
+        can_be_had = part.base_url is not None or part.source_url is not None
+        return CorpusError(
+            error.what, where=error.where, hint="a race downloads it" if can_be_had else f"put it into {folder}"
+        )
+    return None

@@ -1,0 +1,63 @@
+"""The page on tracks builds a track step by step: it is put together as printed, and raced."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from esbench.operations import builtin_operations
+from esbench.store import RaceStore
+from esbench.track.loader import load_track
+from esbench.track.rendering import RenderContext
+
+PAGE = Path(__file__).parents[2] / "docs" / "tracks.md"
+ESBENCH = str(Path(sys.executable).parent / "esbench")
+CONTEXT = RenderContext(params={}, distribution="elasticsearch", version="7.10.2", now=0.0)
+_BLOCK = re.compile(r"`articles/([\w.]+)`[^`\n]*:\n```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def build(folder: Path) -> Iterator[Path]:
+    """Add block after block of the page to the files that it names; gives the track after each."""
+    folder.mkdir()
+    for name, block in _BLOCK.findall(PAGE.read_text()):
+        with (folder / name).open("a") as file:
+            file.write(block)
+        yield folder
+
+
+def test_every_block_of_yaml_belongs_to_the_track() -> None:
+    text = PAGE.read_text()
+    assert len(_BLOCK.findall(text)) == text.count("```yaml") >= 6
+
+
+def test_from_its_first_schedule_on_the_track_loads_after_each_step(tmp_path: Path) -> None:
+    tasks = []
+    for folder in build(tmp_path / "articles"):
+        if (folder / "track.yml").is_file() and "schedule:" in (folder / "track.yml").read_text():
+            track = load_track(folder, CONTEXT, builtin_operations())
+            tasks.append(len(list(track.challenges[0].tasks)))
+    assert tasks == sorted(set(tasks))
+    assert len(tasks) >= 4
+
+
+@pytest.mark.node
+def test_the_track_of_the_page_races(tmp_path: Path, home: Path, url: str) -> None:
+    *_, folder = build(tmp_path / "articles")
+    done = subprocess.run(
+        [ESBENCH, "race", f"--track-path={folder}", "--test-mode", f"--target-hosts={url.removeprefix('http://')}"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    record = RaceStore(home).load("last")
+    assert record.track.name == "articles"
+    assert [task.name for task in record.tasks if task.errors + task.warmup.errors] == []
+    assert {"articles-of-an-author", "find-words", "new-articles", "assert-count"} <= {t.name for t in record.tasks}
+    assert "latency within 50 ms" in done.stdout

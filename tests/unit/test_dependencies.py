@@ -1,0 +1,87 @@
+"""The Python packages that a track needs: named when they are missing, installed beside esbench when asked for."""
+
+from __future__ import annotations
+
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from track_files import context, write_track
+
+from esbench.errors import TrackError
+from esbench.track.dependencies import Libraries, libraries_folder, missing_dependencies
+from esbench.track.document import Node, parse
+from esbench.track.rendering import TrackRenderer
+
+
+@pytest.fixture(autouse=True)
+def own_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is added to the path goes away again; nothing is looked for on a network."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_DISABLE_PIP_VERSION_CHECK", "1")
+
+
+def dependencies(tmp_path: Path, *specs: str) -> Node:
+    lines = "".join(f'  - "{spec}"\n' for spec in specs)
+    root = write_track(tmp_path, f"dependencies:\n{lines}schedule: [{{operation: refresh}}]\n")
+    return parse(TrackRenderer(root, context()).render("track.yml"))["dependencies"]
+
+
+def wheel(folder: Path, name: str) -> Path:
+    """A wheel with one module, which has a NAME."""
+    path = folder / f"{name}-1.0-py3-none-any.whl"
+    info = f"{name}-1.0.dist-info"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(f"{name}.py", f"NAME = '{name}'\n")
+        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        archive.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        archive.writestr(f"{info}/RECORD", "")
+    return path
+
+
+def test_missing_packages_are_named_with_the_option_that_installs_them(tmp_path: Path) -> None:
+    node = dependencies(tmp_path, "pytest>=1", "esbench_has_none==3", "esbench-nor-this[extra]>=2")
+    assert missing_dependencies(node) == ("esbench_has_none==3", "esbench-nor-this[extra]>=2")
+    with pytest.raises(TrackError) as caught:
+        Libraries(tmp_path / "libraries").provide(node)
+    assert str(caught.value) == (
+        f"{tmp_path}/shop/track.yml:1: the track needs the Python packages esbench_has_none==3, "
+        "esbench-nor-this[extra]>=2 (esbench race --install-dependencies installs what is missing)"
+    )
+
+
+def test_track_without_dependencies_needs_nothing(tmp_path: Path) -> None:
+    Libraries(tmp_path / "libraries").provide(None)
+    Libraries(tmp_path / "libraries").provide(dependencies(tmp_path, "pytest"))
+    assert not (tmp_path / "libraries").exists()
+
+
+def test_packages_are_installed_beside_esbench_once(tmp_path: Path) -> None:
+    node = dependencies(tmp_path, f"esbench_demo_package @ {wheel(tmp_path, 'esbench_demo_package').as_uri()}")
+    said: list[str] = []
+    folder = libraries_folder(tmp_path)
+    libraries = Libraries(folder, install=True, say=said.append)
+    libraries.provide(node)
+    assert len(said) == 1
+    assert (folder / "esbench_demo_package.py").is_file()
+    assert sys.path[-1] == str(folder)
+    libraries.provide(node)
+    assert len(said) == 1
+    Libraries(folder).provide(node)
+
+
+def test_what_pip_says_is_told_when_it_cannot_install(tmp_path: Path) -> None:
+    node = dependencies(tmp_path, "esbench_has_none==3")
+    with pytest.raises(TrackError) as caught:
+        Libraries(tmp_path / "libraries", install=True).provide(node)
+    assert str(caught.value).startswith(f"{tmp_path}/shop/track.yml:1: pip cannot install esbench_has_none==3: ERROR: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_text_that_names_no_package_is_refused_at_its_line(tmp_path: Path) -> None:
+    with pytest.raises(TrackError, match=r'track.yml:3: "==2.0" names no Python package'):
+        missing_dependencies(dependencies(tmp_path, "pytest", "==2.0"))

@@ -1,0 +1,311 @@
+"""The Python part of a track: what it may import and register, and what is said when it is wrong."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from pathlib import Path
+
+import pytest
+from track_files import load, task_named, write_track
+
+from esbench.errors import TrackCodeError, TrackError
+from esbench.model import Track
+from esbench.track import processing
+from esbench.track.plugins import ParamSource, Plugins, has_plugins, load_plugins
+from esbench.track.plugins_view import view_of, with_documents
+
+TRACK = """
+version: 2
+indices: [{name: docs}]
+operations:
+  - {name: find, operation-type: search, param-source: mine, cache: true}
+  - {name: own, operation-type: ping, depth: 2}
+schedule:
+  - operation: find
+  - operation: own
+"""
+CODE = """
+from esrally import exceptions
+from esrally.driver import runner
+from esrally.track import loader, params
+
+class Mine(params.ParamSource):
+    def params(self):
+        return {"index": None, "body": {"query": {"match_all": {}}}, "cache": self._params["cache"]}
+
+async def ping(es, params):
+    return params["depth"], "pings"
+
+def register(registry):
+    registry.register_param_source("mine", Mine)
+    registry.register_runner("ping", ping, async_runner=registry.meta_data["async_runner"])
+"""
+
+
+def track_of(folder: Path, code: str = CODE, text: str = TRACK, **files: str) -> Track:
+    return load(write_track(folder, text, track__py=code, **files))
+
+
+def plugins_in(folder: Path, code: str, **files: str) -> Plugins:
+    return load_plugins(write_track(folder, TRACK, track__py=code, **files))
+
+
+def source(plugins: Plugins, track: Track, name: str = "mine", **params: object) -> ParamSource:
+    return plugins.new_source(name, view_of(track), params, 'task "find"')
+
+
+def test_operations_that_the_tracks_own_code_runs_or_draws_are_marked(tmp_path: Path) -> None:
+    track = track_of(tmp_path)
+    assert task_named(track, "find").operation.python == "source"
+    assert task_named(track, "own").operation.python == "runner"
+    assert task_named(track, "own").operation.params == {"depth": 2}
+
+
+def test_a_registered_runner_wins_over_an_operation_type(tmp_path: Path) -> None:
+    code = "async def mine(es, params): ...\ndef register(registry): registry.register_runner('search', mine)"
+    track = track_of(tmp_path, code, "schedule: [operation: search]\n")
+    assert task_named(track, "search").operation.python == "runner"
+
+
+def test_the_names_of_rally_are_there_only_while_a_track_is_loaded(tmp_path: Path) -> None:
+    track_of(tmp_path)
+    assert not [name for name in sys.modules if name.partition(".")[0] == "esrally"]
+    assert str(tmp_path) not in sys.path
+
+
+def test_every_name_that_tracks_import_is_provided(tmp_path: Path) -> None:
+    code = """
+import esrally.track.params
+from esrally.driver.runner import BulkIndex, PutSettings, Runner, mandatory, runner_for, unwrap
+from esrally.exceptions import DataError, InvalidSyntax, RallyAssertionError, RallyError, TrackConfigError
+from esrally.track import ComponentTemplate, DocumentCorpus, Documents, Index, IndexTemplate, exceptions
+from esrally.track.loader import DefaultTrackPreparator, DocumentSetPreparator, TrackProcessor
+from esrally.track.params import BulkIndexParamSource, CreateComponentTemplateParamSource
+from esrally.track.params import CreateComposableTemplateParamSource, IndexIdConflict, ParamSource, Slice
+from esrally.utils import io
+io.MmapSource, esrally.track.params.Slice
+def register(registry):
+    registry.register_track_processor(DefaultTrackPreparator())
+"""
+    assert len(plugins_in(tmp_path, code).track_processors) == 1
+
+
+def test_modules_of_a_track_import_one_another(tmp_path: Path) -> None:
+    code = "from .lib.names import NAME\nfrom shop.lib import names\ndef register(r): r.register_runner(NAME, names.go)"
+    lib = "NAME = 'go'\nasync def go(es, params): ..."
+    assert "go" in plugins_in(tmp_path, code, lib_in___init____py="", lib_in_names__py=lib).runners
+
+
+def test_a_package_named_track_serves_as_well(tmp_path: Path) -> None:
+    root = write_track(tmp_path, TRACK, track_in_own__py="async def ping(es, params): ...")
+    (root / "track" / "__init__.py").write_text(
+        "from .own import ping\ndef register(registry): registry.register_runner('ping', ping)"
+    )
+    assert "ping" in load_plugins(root).runners
+
+
+def test_another_track_of_the_same_name_is_loaded_anew(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        code = f"async def run(es, params): ...\ndef register(registry): registry.register_runner('{name}', run)"
+        assert list(plugins_in(tmp_path / name, code).runners) == [name]
+
+
+def test_the_code_is_part_of_the_tracks_digest_and_its_folder_is_not_written_to(tmp_path: Path) -> None:
+    root = write_track(tmp_path, TRACK, track__py=CODE)
+    before = load(root).digest
+    assert sorted(path.name for path in root.iterdir()) == ["track.py", "track.yml"]
+    (root / "track.py").write_text(CODE + "# changed\n")
+    assert load(root).digest != before
+
+
+def test_an_asynchronous_runner_may_be_decorated_or_partial(tmp_path: Path) -> None:
+    code = """
+import functools
+async def go(depth, es, params): ...
+def logged(function):
+    @functools.wraps(function)
+    def call(*arguments):
+        return function(*arguments)
+    return call
+def register(registry):
+    registry.register_runner("partial", functools.partial(go, 3))
+    registry.register_runner("decorated", logged(functools.partial(go, 4).func))
+"""
+    assert list(plugins_in(tmp_path, code).runners) == ["decorated", "partial"]
+
+
+WRONG = {
+    "raise ValueError('no file')\ndef register(registry): ...": ("track.py:1: ", "failed with ValueError: no file"),
+    "def register(registry)\n": ("track.py:1: ", "expected ':'"),
+    "x = 1\n": ("track.py: ", "there is no function register(registry)"),
+    "import numppy\ndef register(registry): ...": ("track.py:1: ", "pip install numppy"),
+    "import esrally.mechanic\ndef register(registry): ...": ("track.py:1: ", "esbench provides esrally, "),
+    "def f(es, params): ...\ndef register(r): r.register_runner('f', f)": ("", 'runner "f" is not asynchronous'),
+    "class R:\n  async def __call__(self, es, p): ...\ndef register(r): r.register_runner('f', R)": (
+        "",
+        'runner "f" is a class (register an instance: R())',
+    ),
+    "async def f(es, p): ...\ndef register(r):\n  r.register_runner('f', f)\n  r.register_runner('f', f)": (
+        "",
+        'runner "f" is registered twice',
+    ),
+    "def register(r): r.register_param_source('p', {})": ("", 'param-source "p" is dict {}'),
+}
+
+
+@pytest.mark.parametrize("code", WRONG)
+def test_code_that_is_wrong_gets_one_line(tmp_path: Path, code: str) -> None:
+    place, what = WRONG[code]
+    with pytest.raises(TrackError) as raised:
+        plugins_in(tmp_path, code)
+    line = str(raised.value).splitlines()[0]
+    assert place in line
+    assert what in line
+
+
+def test_of_a_traceback_only_the_tracks_own_frames_are_shown(tmp_path: Path) -> None:
+    code = "import json\nfrom .lib import parse\ndef register(registry):\n    parse('{')\n"
+    with pytest.raises(TrackCodeError) as raised:
+        plugins_in(tmp_path, code, lib__py="import json\ndef parse(text):\n    return json.loads(text)\n")
+    line, *frames = str(raised.value).splitlines()
+    assert "lib.py:3: " in line
+    assert "JSONDecodeError" in line
+    assert [frame.strip() for frame in frames if "File" not in frame] == ["parse('{')", "return json.loads(text)"]
+    assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
+
+
+def test_a_source_that_is_not_registered_is_a_did_you_mean(tmp_path: Path) -> None:
+    with pytest.raises(TrackError, match=r'track.yml:5: unknown param-source "mime" \(did you mean "mine"\?'):
+        track_of(tmp_path, text=TRACK.replace("param-source: mine", "param-source: mime"))
+
+
+def test_a_source_in_a_track_without_code_says_where_it_should_be(tmp_path: Path) -> None:
+    with pytest.raises(TrackError, match=r"registered by a track\.py, and the track has none"):
+        load(write_track(tmp_path, TRACK))
+
+
+def test_an_unknown_operation_type_names_the_tracks_runners(tmp_path: Path) -> None:
+    with pytest.raises(TrackError, match=r'unknown operation type "pign" \(did you mean "ping"\?'):
+        track_of(tmp_path, text=TRACK.replace("operation-type: ping", "operation-type: pign"))
+
+
+def test_a_schedule_of_the_tracks_own_is_known(tmp_path: Path) -> None:
+    code = CODE + "    registry.register_scheduler('bursts', object)\n"
+    paced = TRACK.replace("- operation: own", "- {operation: own, schedule: bursts}")
+    assert task_named(track_of(tmp_path, code, paced), "own").schedule.custom
+    with pytest.raises(TrackError, match=r'unknown schedule "brusts" \(did you mean "bursts"\?'):
+        (tmp_path / "2").mkdir()
+        track_of(tmp_path / "2", code, paced.replace("bursts", "brusts"))
+
+
+# Parameter sources
+
+
+def test_a_source_draws_from_the_operations_parameters(tmp_path: Path) -> None:
+    root = write_track(tmp_path, TRACK, track__py=CODE)
+    made = source(load_plugins(root), load(root), cache=True).partition(0, 2)
+    assert made.infinite
+    assert made.params() == {"index": None, "body": {"query": {"match_all": {}}}, "cache": True}
+
+
+def test_a_source_can_be_a_function(tmp_path: Path) -> None:
+    code = """
+def draw(track, params, **kwargs):
+    return {"index": track.index_names()[0], **params}
+def register(registry):
+    registry.register_param_source("mine", draw)
+"""
+    root = write_track(tmp_path, "indices: [{name: docs}]\nschedule: [operation: refresh]\n", track__py=code)
+    made = source(load_plugins(root), load(root), size=3)
+    assert made.partition(1, 4).params() == {"index": "docs", "size": 3}
+
+
+FINITE = """
+class Part:
+    infinite = False
+    def __init__(self, track, params, first=0, step=1):
+        self.numbers = iter(range(first, 5, step))
+    def partition(self, number, total):
+        return Part(None, None, number, total)
+    def params(self):
+        return {"n": next(self.numbers)}
+def register(registry):
+    registry.register_param_source("mine", Part)
+"""
+
+
+def test_a_finite_source_ends_with_stop_iteration(tmp_path: Path) -> None:
+    root = write_track(tmp_path, "schedule: [operation: refresh]\n", track__py=FINITE)
+    whole = source(load_plugins(root), load(root))
+    part = whole.partition(1, 2)
+    assert not whole.infinite
+    assert [part.params() for _ in range(3)] == [{"n": 1}, {"n": 3}, None]
+
+
+@pytest.mark.parametrize(
+    ("body", "what"),
+    [
+        ("return None", r"params\(\) of param-source \"mine\" returned NoneType None \(it returns a dict"),
+        ("raise KeyError('x')", "param-source \"mine\" failed with KeyError: 'x'"),
+    ],
+)
+def test_a_source_that_draws_nonsense_gets_one_line(tmp_path: Path, body: str, what: str) -> None:
+    code = f"def draw(track, params):\n    {body}\ndef register(r): r.register_param_source('mine', draw)"
+    root = write_track(tmp_path, "schedule: [operation: refresh]\n", track__py=code)
+    with pytest.raises(TrackError, match=what):
+        source(load_plugins(root), load(root)).params()
+
+
+# Processors and validators
+
+PROCESSED = """
+from copy import copy
+from esrally.track import loader
+
+class Deeper(loader.TrackProcessor):
+    def on_after_load_track(self, track):
+        assert track.selected_challenge_or_default.name == "default"
+        for challenge in track.challenges:
+            for task in challenge.schedule:
+                task.operation = copy(task.operation)
+                task.operation.params = {**task.operation.params, "depth": 7}
+        track.selected_challenge_or_default.parameters["id"] = "abc"
+        track.corpora[0].documents[0].number_of_documents = 3
+    def on_prepare_track(self, track, data_root_dir):
+        return [(self.write, {"folder": data_root_dir})]
+    def write(self, folder):
+        open(folder + "/written", "w").close()
+
+async def ping(es, params): ...
+def check(track):
+    return "too deep" if track.challenges[0].schedule[0].operation.params["depth"] > 5 else None
+def register(registry):
+    registry.register_track_processor(Deeper())
+    registry.register_runner("ping", ping)
+    registry.register_validator("default", check)
+"""
+SMALL = """
+indices: [{name: docs}]
+corpora: [{name: docs, documents: [{source-file: docs.json, document-count: 10}]}]
+schedule: [operation: {operation-type: ping, depth: 1}]
+"""
+
+
+def test_a_processor_changes_parameters_and_corpora_and_prepares_files(tmp_path: Path) -> None:
+    root = write_track(tmp_path, SMALL, track__py=PROCESSED)
+    plugins, track = load_plugins(root), load(root)
+    track, view = processing.after_load(track, plugins, "default")
+    assert task_named(track, "ping").operation.params == {"depth": 7}
+    assert track.corpora[0].document_count == 3
+    processing.prepare(track, view, plugins, tmp_path)
+    assert (tmp_path / "written").exists()
+    sent = pickle.loads(pickle.dumps(with_documents(view, (), "default")))
+    assert sent.selected_challenge_or_default.parameters == {"id": "abc"}
+    with pytest.raises(TrackError, match='challenge "default": too deep'):
+        processing.validate(view, plugins, "default")
+
+
+def test_a_track_without_code_has_no_plugins(tmp_path: Path) -> None:
+    assert not has_plugins(write_track(tmp_path, "schedule: [operation: refresh]\n"))
