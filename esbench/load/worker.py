@@ -12,24 +12,20 @@ import gc
 import os
 import signal
 import socket
-import ssl
 import sys
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from multiprocessing.connection import Connection as Pipe
-from pathlib import Path
 from typing import Any
 
 from esbench.alarm import Alarm
-from esbench.errors import ClusterError, EsbenchError, RaceError, TrackError
-from esbench.load.client import Client, Route, TemplateClient
-from esbench.load.failures import Failures, sentence
+from esbench.errors import EsbenchError, RaceError
+from esbench.load.failures import sentence
 from esbench.load.health import Usage
 from esbench.load.hosts import Hosts
 from esbench.load.messages import (
     ABORT_DRAIN_S,
-    Assignment,
     Hello,
     Loss,
     Message,
@@ -39,30 +35,21 @@ from esbench.load.messages import (
     Target,
     Tick,
 )
-from esbench.load.schedule import measured_period_s
-from esbench.load.script_client import ScriptClient
+from esbench.load.preparation import Preparation
 from esbench.load.share import TaskShare
-from esbench.load.transport import clock_ns, header_lines
+from esbench.load.transport import clock_ns
 from esbench.model import Task
 from esbench.operations import builtin_operations
-from esbench.operations.assertions import asserting
 from esbench.operations.base import (
     ASSERTION,
     Ledger,
     OperationType,
-    RequestFailed,
-    Script,
-    TaskContext,
-    TrackCode,
     Verdict,
 )
 from esbench.operations.indices import ASSERTION_FAILED
-from esbench.operations.python import DrawnScript, RunnerTurns, operation_type
-from esbench.redaction import Redactor
 from esbench.registry import Registry
 from esbench.run_delay import run_delay_ns
-from esbench.track.plugins import Plugins, load_plugins
-from esbench.units import format_duration, parse_duration
+from esbench.units import format_duration
 
 NS = 1_000_000_000
 _SWEEP_S = 0.05
@@ -75,12 +62,11 @@ class Worker:
     def __init__(self, number: int, pipe: Pipe, operations: Registry[OperationType]) -> None:
         self._number = number
         self._pipe = pipe
-        self._operations = operations
+        self._preparation = Preparation(operations)
         self._prepared: Prepare
         self._shares: list[TaskShare] = []
         self._hosts: Hosts | None = None
         self._ledger = Ledger()
-        self._plugins: Plugins | None = None
         self._running = False
         self._alarms: set[Alarm] = set()
         self._leaving = False
@@ -162,20 +148,6 @@ class Worker:
         else:
             self._hello()
 
-    async def _connect(self, client: Client, hosts: Hosts, message: Prepare, where: str) -> None:
-        """Connect a client to its host; where the race goes on after errors, to whatever host there is."""
-        while True:
-            try:
-                await client.connect()
-                return
-            except RequestFailed as failure:
-                is_final = message.abort_on_error or isinstance(failure.__cause__, ssl.SSLError)
-                while hosts.none_left and not hosts.given_up and not is_final:
-                    await asyncio.sleep(_RETRY_S)
-                if hosts.given_up or is_final:
-                    names = ", ".join(host.label for host in hosts.all)
-                    raise ClusterError(f"cannot connect: {failure.detail}", where=f"{where}, {names}") from failure
-
     # A step
 
     async def _prepare(self, message: Prepare) -> None:
@@ -183,7 +155,11 @@ class Worker:
         self._ledger = Ledger()
         self._failure = None
         try:
-            self._shares = [await self._compile(assignment, message) for assignment in message.assignments]
+            hosts = self._hosts_of(message.target)
+            self._shares = [
+                await self._preparation.share(assignment, message, hosts, self._ledger)
+                for assignment in message.assignments
+            ]
         except EsbenchError as error:
             self._hello(message.step, error)
             return
@@ -194,61 +170,6 @@ class Worker:
         gc.freeze()
         gc.disable()
         self._hello(message.step)
-
-    async def _compile(self, assignment: Assignment, message: Prepare) -> TaskShare:
-        task, target, stock = assignment.task, message.target, message.stock
-        context = TaskContext(
-            task=task,
-            dialect=target.dialect,
-            indices=stock.indices,
-            corpora=stock.corpora,
-            documents=stock.documents,
-            variables=stock.variables,
-            seed=message.seed,
-            race_id=message.race_id,
-            slots=assignment.slots,
-            stripe=assignment.stripe,
-            stripes=assignment.stripes,
-            before=message.ledger,
-            ledger=self._ledger,
-            compress=target.options.http_compress,
-            code=(code := self._code_of(message)),
-            data_streams=stock.data_streams,
-            templates=stock.templates,
-        )
-        program = operation_type(task.operation, self._operations).compile(context)
-        if task.is_time_based and measured_period_s(task) is None and not program.finite:
-            raise TrackError("the task has a warmup, and no end", where=context.where, hint="give it a time-period")
-        timeout_s = parse_duration(task.operation.params.get("request-timeout", target.options.timeout_s))
-        tls = target.options.ssl_context()
-        hosts = self._hosts_of(target)
-        failures = Failures(Redactor(target.options.secrets()))
-        clients: list[Client] = []
-        for slot in assignment.slots:
-            headers = header_lines(hosts.home(slot), target.options)
-            route = Route(hosts, tls, headers, timeout_s, failures, target.options.http_compress)
-            made = program.client(slot, route.headers)
-            if isinstance(made, RunnerTurns):
-                clients.append(_python_client(slot, route, made, target))
-                continue
-            compiled = asserting(made, task.operation.params)
-            if isinstance(compiled, Script):
-                clients.append(client := ScriptClient(slot, route, compiled))
-                if isinstance(made, DrawnScript):
-                    client.draw = made.draw
-            else:
-                clients.append(TemplateClient(slot, route, compiled))
-        await asyncio.gather(*(self._connect(client, hosts, message, context.where) for client in clients))
-        return TaskShare(assignment, program, clients, code)
-
-    def _code_of(self, message: Prepare) -> TrackCode | None:
-        """The Python part of the track, imported once in this process; None of a track without."""
-        view = message.stock.view
-        if view is None:
-            return None
-        if self._plugins is None:
-            self._plugins = load_plugins(Path(view.root))
-        return TrackCode(self._plugins, view, self._operations)
 
     def _start(self, message: RunStep) -> None:
         """Get the tasks ready to begin at their start time."""
@@ -389,12 +310,6 @@ class Worker:
             self._tick()
         else:
             self._hello(None, self._failure)
-
-
-def _python_client(slot: int, route: Route, turns: RunnerTurns, target: Target) -> Client:
-    from esbench.load.python_client import PythonClient
-
-    return PythonClient(slot, route, turns, target)
 
 
 def _no_host_left(hosts: Hosts, shares: Sequence[TaskShare]) -> RaceError:

@@ -54,7 +54,7 @@ LAYERS: list[set[str]] = [
         "load.script_client",
         "load.share",
     },
-    {"load.worker"},
+    {"load.preparation", "load.worker"},
     {"compare", "engine", "load.coordinator", "summary", "telemetry"},
     {"calibrate", "interrupts", "keeper", "news", "race", "report"},
     {"cli"},
