@@ -48,7 +48,7 @@ def races(limit: int, track: str | None, challenge: str | None, form: str) -> No
 @format_option
 def tracks(repository: Path | None, form: str) -> None:
     """List the tracks that esbench ships, or those of a folder of tracks."""
-    from esbench.report.tables import Column, Document, Table
+    from esbench.report.document import Column, Document, Table
     from esbench.summary import Notice
     from esbench.track.library import list_tracks
 
@@ -71,7 +71,7 @@ def distributions(form: str) -> None:
     from esbench.engine.catalog import load_catalog
     from esbench.engine.download import is_downloaded
     from esbench.engine.folders import SHARED, Folders
-    from esbench.report.tables import Cell, Column, Document, Table
+    from esbench.report.document import Cell, Column, Document, Table
     from esbench.track.features import FEATURES
 
     catalog = load_catalog()

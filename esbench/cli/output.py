@@ -13,7 +13,7 @@ import click
 from esbench.errors import EsbenchError, UsageError
 
 if TYPE_CHECKING:
-    from esbench.report.tables import Document
+    from esbench.report.document import Document
 
 FORMATS = ("text", "json", "csv", "markdown")
 C = TypeVar("C", bound=Callable[..., Any])

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from esbench.calibration import RANKS, SHARE_LIMIT_PERCENT, Calibration, Run
-from esbench.report.tables import Cell, Column, Document, Table, to_the_second
+from esbench.report.document import Cell, Column, Document, Table
+from esbench.report.tables import to_the_second
 from esbench.summary import Notice
 
 COLUMNS = (

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from esbench.errors import UsageError, did_you_mean
-from esbench.report.tables import Above, Cell, Document, Table
+from esbench.report.document import Above, Cell, Document, Table
 from esbench.report.text import pairs_text, render_markdown, render_text
 
 FORMATS = ("text", "json", "csv", "markdown")
@@ -47,16 +47,21 @@ def render_csv(table: Table) -> str:
 
 
 def render_json(document: Document) -> str:
-    """An array of rows for a bare table, else an object of `facts`, `rows` and `warnings`."""
-    rows = [
-        {column.key: _plain(cell) for column, cell in zip(document.table.columns, row, strict=True)}
-        for row in document.table.rows
-    ]
+    """An array of rows for a bare table, else an object of `facts`, `rows`, `sections` and `warnings`."""
+    rows = _rows(document.table)
     payload: Any = rows
     if document.header is not None:
         warnings = [{"text": notice.text, "unusable": notice.unusable} for notice in document.notices]
         payload = {"facts": _facts(document.header), "rows": rows, "warnings": warnings}
+        if document.sections:
+            payload["sections"] = [
+                {"title": section.title, "rows": _rows(section.table)} for section in document.sections
+            ]
     return msgspec.json.format(msgspec.json.encode(payload), indent=2).decode() + "\n"
+
+
+def _rows(table: Table) -> list[dict[str, Any]]:
+    return [{column.key: _plain(cell) for column, cell in zip(table.columns, row, strict=True)} for row in table.rows]
 
 
 def _facts(header: Table) -> dict[str, Any]:

@@ -1,71 +1,22 @@
-"""Tables as values: what a command shows, before it becomes text, Markdown, CSV or JSON.
-
-A cell is text, a number, a mapping, `Above` or None (not measured). Building a table prints nothing.
-"""
+"""The documents of races: the summary of one, a comparison of two, a list of many. Building one prints nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from esbench.compare import Comparison, Row
 from esbench.record import RaceRecord, Session
+from esbench.report.document import GAIN, LOSS, NEUTRAL, UNUSABLE, Above, Cell, Column, Document, Table
+from esbench.report.sweeps import sweeps
 from esbench.store import DamagedRace, RaceEntry
 from esbench.summary import Figure, Notice, figures, notices
-from esbench.units import format_duration, format_number
+from esbench.units import format_duration
 
-GAIN, LOSS, NEUTRAL = "gain", "loss", ""
 COLOURED_FROM_PERCENT = 1.0
 
 
-@dataclass(frozen=True)
-class Above:
-    """A number that is only known to be above `value`."""
-
-    value: float
-
-    def __str__(self) -> str:
-        return f"> {format_number(self.value)}"
-
-
-Cell = str | int | float | Above | Mapping[str, Any] | Sequence[str] | None
-
-
-@dataclass(frozen=True)
-class Column:
-    """`key` names it for programs. `signed`: text shows + too; `toned`: a row's tone colours this cell;
-    `percent`: text shows one decimal and %; `flag`: text shows "!" for true, and leaves out a column of false."""
-
-    title: str
-    key: str
-    signed: bool = False
-    toned: bool = False
-    percent: bool = False
-    numeric: bool = False
-    flag: bool = False
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows of cells, one per column; `tones`, where there are any, holds gain, loss or "" for each row."""
-
-    columns: tuple[Column, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    tones: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Document:
-    """A table with what stands above it (names and their values) and below it."""
-
-    table: Table
-    header: Table | None = None
-    notices: tuple[Notice, ...] = ()
-
-
-UNUSABLE = Column("", "unusable", flag=True)
 SUMMARY_COLUMNS = (
     Column("Metric", "metric"),
     Column("Task", "task"),
@@ -102,7 +53,7 @@ def summary(record: RaceRecord) -> Document:
     rows = tuple(
         (figure.metric, figure.task, _value(figure), figure.unit, not figure.usable) for figure in figures(record)
     )
-    return Document(Table(SUMMARY_COLUMNS, rows), _race_facts(record), notices(record))
+    return Document(Table(SUMMARY_COLUMNS, rows), _race_facts(record), notices(record), sweeps(record))
 
 
 def _race_facts(record: RaceRecord) -> Table:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import compress
 from typing import Any
 
-from esbench.report.tables import GAIN, LOSS, Above, Cell, Column, Document, Table
+from esbench.report.document import GAIN, LOSS, Above, Cell, Column, Document, Table
 from esbench.summary import Notice
 from esbench.units import format_number
 
@@ -16,24 +16,26 @@ _RESET = "\x1b[0m"
 
 
 def render_text(document: Document, *, colour: bool = False) -> str:
-    """The header, the table and the notices as plain text; gains and losses green and red with `colour`."""
+    """The header, the tables and the notices as plain text; gains and losses green and red with `colour`."""
     parts = []
     if document.header:
         parts.append(_tabulate(document.header, "plain"))
     if document.table.rows:
         parts.append(_tabulate(document.table, "simple", colour=colour))
+    parts.extend(f"{section.title}\n{_tabulate(section.table, 'simple')}" for section in document.sections)
     if document.notices:
         parts.append("\n".join(notice_line(notice) for notice in document.notices))
     return "\n\n".join(parts) + "\n" if parts else ""
 
 
 def render_markdown(document: Document) -> str:
-    """The same as Markdown: two pipe tables and a list."""
+    """The same as Markdown: pipe tables and a list."""
     parts = []
     if document.header:
         parts.append(_tabulate(document.header, MARKDOWN))
     if document.table.rows:
         parts.append(_tabulate(document.table, MARKDOWN))
+    parts.extend(f"{section.title}\n\n{_tabulate(section.table, MARKDOWN)}" for section in document.sections)
     if document.notices:
         parts.append("\n".join(f"- {notice_line(notice)}" for notice in document.notices))
     return "\n\n".join(parts) + "\n" if parts else ""

@@ -14,8 +14,9 @@ from races import golden_race, task_of, with_task
 from esbench.compare import compare
 from esbench.errors import UsageError
 from esbench.record import Check, CorpusFacts, ErrorKind, NamedRequest, RaceRecord, Session, Throughput
+from esbench.report.document import Above, Column, Document, Table
 from esbench.report.render import FORMATS, render
-from esbench.report.tables import Above, Column, Document, Table, comparison, race_list, summary
+from esbench.report.tables import comparison, race_list, summary
 from esbench.report.text import cell_text
 from esbench.store import DamagedRace, RaceEntry
 from esbench.summary import Notice, failed_checks, figures, notices

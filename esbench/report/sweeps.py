@@ -1,0 +1,122 @@
+"""Tasks that run one operation with ever more clients, or at ever higher rates, as one table: a line for each of them.
+
+The tables of published benchmarks have this shape. Nothing is in them that the record does not hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import isinf
+
+from esbench.record import RaceRecord, TaskResult
+from esbench.report.document import UNUSABLE, Above, Cell, Column, Section, Table
+from esbench.summary import reported_tasks
+
+
+def sweeps(record: RaceRecord) -> tuple[Section, ...]:
+    """A section for each operation that several tasks run in a closed loop with different numbers of clients, or in an
+    open loop at different rates; in the order of their first tasks."""
+    groups: dict[tuple[str, str, str], list[TaskResult]] = {}
+    for task in reported_tasks(record):
+        if not task.stages:
+            groups.setdefault((task.operation, task.loop, task.cluster), []).append(task)
+    return tuple(_sections(groups.values()))
+
+
+def _sections(groups: Iterable[list[TaskResult]]) -> Iterator[Section]:
+    for tasks in groups:
+        if tasks[0].loop == "closed" and len({task.clients for task in tasks}) > 1:
+            yield Section(f"{tasks[0].operation}, closed loop", _over_clients(tasks))
+        elif tasks[0].loop == "open" and len({task.target_rate_per_s for task in tasks}) > 1:
+            yield Section(_title_of_rates(tasks), _over_rates(tasks))
+
+
+def _title_of_rates(tasks: Sequence[TaskResult]) -> str:
+    within = ", percent of requests within" if any(task.within_ms for task in tasks) else ""
+    return f"{tasks[0].operation}, open loop: latency in ms{within}"
+
+
+def _telling_thresholds(tasks: Sequence[TaskResult]) -> tuple[str, ...]:
+    """The thresholds up to the first that all requests of all tasks kept."""
+    found: list[str] = []
+    for name in dict.fromkeys(name for task in tasks for name in task.within_ms):
+        found.append(name)
+        if all(task.within_ms.get(name) == 100 for task in tasks):
+            break
+    return tuple(found)
+
+
+def _over_clients(tasks: Sequence[TaskResult]) -> Table:
+    columns = (
+        Column("Clients", "clients", numeric=True),
+        Column("Requests", "requests", numeric=True),
+        _throughput_column(tasks),
+        Column("Mean ms", "service_time_ms_mean", numeric=True),
+        Column("p99 ms", "service_time_ms_p99", numeric=True),
+        Column("Errors", "errors", numeric=True),
+        UNUSABLE,
+    )
+    return Table(
+        columns,
+        tuple(
+            (
+                task.clients,
+                task.requests,
+                task.throughput.mean,
+                _time(task.service_time_ms, "mean"),
+                _time(task.service_time_ms, "p99"),
+                task.errors,
+                _is_unusable(task),
+            )
+            for task in tasks
+        ),
+    )
+
+
+def _over_rates(tasks: Sequence[TaskResult]) -> Table:
+    thresholds = _telling_thresholds(tasks)
+    unit = tasks[0].target_unit or tasks[0].unit
+    columns = (
+        Column(f"Target {unit}/s", "target_rate_per_s", numeric=True),
+        Column("Requests", "requests", numeric=True),
+        _throughput_column(tasks),
+        Column("p50", "latency_ms_p50", numeric=True),
+        Column("p99", "latency_ms_p99", numeric=True),
+        *(Column(f"<= {name}", f"within_ms_{name}", numeric=True) for name in thresholds),
+        Column("Errors", "errors", numeric=True),
+        UNUSABLE,
+    )
+    return Table(
+        columns,
+        tuple(
+            (
+                _whole(task.target_rate_per_s),
+                task.requests,
+                task.throughput.mean,
+                _time(task.latency_ms, "p50"),
+                _time(task.latency_ms, "p99"),
+                *(task.within_ms.get(name) for name in thresholds),
+                task.errors,
+                _is_unusable(task),
+            )
+            for task in tasks
+        ),
+    )
+
+
+def _whole(value: float | None) -> Cell:
+    return int(value) if value is not None and value.is_integer() else value
+
+
+def _throughput_column(tasks: Sequence[TaskResult]) -> Column:
+    return Column(f"{tasks[0].throughput.unit}/s", "throughput_mean", numeric=True)
+
+
+def _time(values: Mapping[str, float] | None, name: str) -> Cell:
+    if not values or name not in values:
+        return None
+    return Above(values.get("max", 0.0)) if isinf(values[name]) else values[name]
+
+
+def _is_unusable(task: TaskResult) -> bool:
+    return any(check.level == "unusable" for check in task.checks)
