@@ -217,7 +217,7 @@ class _SetUp:
         track = load_track(options.track_path, context, self._operations, test_mode=options.test_mode, plugins=plugins)
         challenge = choose_challenge(track, options.challenge)
         if plugins is not None:
-            track, self._view = processing.after_load(track, plugins, challenge.name)
+            track, self._view = processing.after_load(track, plugins, challenge.name, self._operations)
             processing.validate(self._view, plugins, challenge.name)
             challenge = choose_challenge(track, options.challenge)
         challenge = select_tasks(challenge, options.include_tasks, options.exclude_tasks)
@@ -256,7 +256,7 @@ class _SetUp:
         """Every document file that the challenge needs, before any clock starts."""
         if self._plugins is not None and self._view is not None:
             root = self._options.home / "cache" / "corpora"
-            track = processing.prepare(track, self._view, self._plugins, root)
+            track = processing.prepare(track, self._view, self._plugins, root, self._operations)
         corpora = corpora_needed(track, challenge)
         if self._options.synthetic_documents is not None:
             corpora = synthetic_corpora(track, challenge, corpora, self._options.synthetic_documents)

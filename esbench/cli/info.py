@@ -19,14 +19,10 @@ def info(challenge: str | None, form: str, **flags: Any) -> None:
     """Describe a track: its documents and sizes, its parameters, and the tasks of its challenges."""
     from esbench.operations import builtin_operations
     from esbench.report.tracks import track_document
-    from esbench.track.authoring import parameters
+    from esbench.track.authoring import describe
     from esbench.track.dependencies import Libraries, libraries_folder
-    from esbench.track.loader import load_track
-    from esbench.track.selection import choose_challenge
 
     path = find(flags)
-    context = context_of(flags, path)
     libraries = Libraries(libraries_folder(esbench_home()))
-    track = load_track(path, context, builtin_operations(), libraries=libraries)
-    challenges = (choose_challenge(track, challenge),) if challenge is not None else track.challenges
-    print_document(track_document(track, challenges, sorted(parameters(path, context))), form)
+    description = describe(path, context_of(flags, path), builtin_operations(), libraries, challenge)
+    print_document(track_document(description.track, description.challenges, sorted(description.parameters)), form)

@@ -7,13 +7,23 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from esbench.errors import EsbenchError, TrackError, UsageError
+from esbench.model import Challenge, Track
+from esbench.registry import Registry
+from esbench.track.dependencies import Libraries
 from esbench.track.document import Node, parse
-from esbench.track.loader import track_name
+from esbench.track.loader import load_track, plugins_of, track_name
 from esbench.track.params import refuse_unknown
+from esbench.track.plugins import load_plugins
+from esbench.track.processing import after_load
 from esbench.track.rendering import RenderContext, TrackRenderer
+from esbench.track.selection import choose_challenge
 from esbench.track.source import JSON_SUFFIXES, SourceFiles
+
+if TYPE_CHECKING:
+    from esbench.operations.base import OperationType
 
 _VERSION = re.compile(r"(?:(?P<product>elasticsearch|opensearch)-)?v?(?P<version>\d+(?:\.\d+)*\S*)", re.IGNORECASE)
 _BODIES = {
@@ -30,6 +40,15 @@ class Rendering:
 
     text: str
     problem: EsbenchError | None = None
+
+
+@dataclass(frozen=True)
+class Description:
+    """A track, as its own code changes it for its default challenge or the only one; challenges as they are raced."""
+
+    track: Track
+    challenges: tuple[Challenge, ...]
+    parameters: frozenset[str]
 
 
 def product_and_version(distribution: str) -> tuple[str, str]:
@@ -57,6 +76,28 @@ def render(track: Path, context: RenderContext, file: str | None = None) -> Rend
     refuse_unknown(context.params, parameters(track, context), track_name(track))
     is_json = rendered.name.endswith(JSON_SUFFIXES)
     return Rendering(json.dumps(node.value, indent=2, ensure_ascii=False) if is_json else rendered.text)
+
+
+def describe(
+    track: Path,
+    context: RenderContext,
+    operations: Registry[OperationType],
+    libraries: Libraries,
+    challenge: str | None = None,
+) -> Description:
+    """A track and its challenges, or one of them, after its processors; nothing is prepared or started.
+
+    Raises an EsbenchError for what would keep it from being raced.
+    """
+    plugins = plugins_of(track, context, libraries)
+    loaded = load_track(track, context, operations, plugins=plugins)
+    chosen = loaded.challenges if challenge is None else (choose_challenge(loaded, challenge),)
+    if plugins is not None:
+        # each challenge as if it were the one that is raced, by processors that have seen no other
+        raced = [after_load(loaded, load_plugins(track.parent), each.name, operations)[0] for each in chosen]
+        chosen = tuple(choose_challenge(own, each.name) for own, each in zip(raced, chosen, strict=True))
+        loaded = next((own for own, each in zip(raced, chosen, strict=True) if each.default), raced[0])
+    return Description(loaded, chosen, parameters(track, context))
 
 
 def parameters(track: Path, context: RenderContext) -> frozenset[str]:

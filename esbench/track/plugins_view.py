@@ -1,14 +1,13 @@
 """A track as its own Python code sees it: the data classes of Rally's `esrally.track`, mutable and picklable.
 
-`view_of` makes them from the model; `with_changes` takes back what a track processor may change: parameters of
-operations, corpora, indices. What else it changes is seen by its own parameter sources only.
+`view_of` makes them from the model; what a track processor changes in them is taken back by `plugins_changes`. An
+`origin` is what a part of the view was made from; copies of the part have it too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from esbench import model
@@ -72,6 +71,7 @@ class Documents:
     target_type: str | None = None
     meta_data: dict[str, Any] = field(default_factory=dict)
     prepared: PreparedDocuments | None = field(default=None, repr=False, compare=False)
+    origin: model.Documents | None = field(default=None, repr=False, compare=False)
 
     @property
     def is_bulk(self) -> bool:
@@ -121,6 +121,7 @@ class Operation:
     params: dict[str, Any]
     param_source: str | None = None
     meta_data: dict[str, Any] = field(default_factory=dict)
+    origin: model.Operation | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass
@@ -140,6 +141,7 @@ class Task:
     ramp_up_time_period: float | None = None
     target_throughput: Any = None
     meta_data: dict[str, Any] = field(default_factory=dict)
+    origin: model.Task | None = field(default=None, repr=False, compare=False)
 
     def __iter__(self) -> Iterator[Task]:
         yield self
@@ -212,53 +214,14 @@ def view_of(track: model.Track) -> Track:
         root=str(track.path.parent),
         description=track.description,
         meta_data=dict(track.meta),
-        challenges=[_challenge(challenge) for challenge in track.challenges],
+        challenges=[challenge_view(challenge) for challenge in track.challenges],
         indices=[Index(index.name, _copied(index.body)) for index in track.indices],
         data_streams=[DataStream(stream.name) for stream in track.data_streams],
         templates=[_template(template) for template in track.templates.legacy],
         composable_templates=[_template(template) for template in track.templates.composable],
         component_templates=[ComponentTemplate(each.name, _copied(each.body)) for each in track.templates.component],
-        corpora=[_corpus(corpus) for corpus in track.corpora],
+        corpora=[corpus_view(corpus) for corpus in track.corpora],
     )
-
-
-def with_changes(track: model.Track, view: Track) -> model.Track:
-    """The track with what its processors have changed in its view: operations' parameters, corpora, indices."""
-    seen = {
-        (challenge.name, task.name): task.operation.params
-        for challenge in view.challenges
-        for element in challenge.schedule
-        for task in element
-    }
-
-    def changed(challenge: model.Challenge, task: model.Task) -> model.Task:
-        params = seen.get((challenge.name, task.name))
-        if params is None or params == dict(task.operation.params):
-            return task
-        return replace(task, operation=replace(task.operation, params=params))
-
-    challenges = tuple(
-        replace(
-            challenge,
-            steps=tuple(
-                replace(step, tasks=tuple(changed(challenge, task) for task in step.tasks)) for step in challenge.steps
-            ),
-        )
-        for challenge in track.challenges
-    )
-    before = view_of(track)
-    indices, corpora = track.indices, track.corpora
-    if view.indices != before.indices:
-        indices = tuple(model.Index(index.name, index.body or {}) for index in view.indices)
-    if view.corpora != before.corpora:
-        same = {corpus.name: (seen, corpus) for seen, corpus in zip(before.corpora, track.corpora, strict=True)}
-        corpora = tuple(
-            same[corpus.name][1]
-            if corpus.name in same and same[corpus.name][0] == corpus
-            else _model_corpus(corpus, track.path.parent)
-            for corpus in view.corpora
-        )
-    return replace(track, challenges=challenges, indices=indices, corpora=corpora)
 
 
 def with_documents(view: Track, documents: Sequence[PreparedDocuments], challenge: str) -> Track:
@@ -288,17 +251,11 @@ def with_documents(view: Track, documents: Sequence[PreparedDocuments], challeng
 
 
 def task_view(task: model.Task) -> Task:
-    operation, schedule = task.operation, task.schedule
+    schedule = task.schedule
     rate = schedule.rate
     return Task(
         name=task.name,
-        operation=Operation(
-            operation.name,
-            operation.type,
-            _copied(operation.params),
-            operation.params.get("param-source"),
-            dict(operation.meta),
-        ),
+        operation=operation_view(task.operation),
         params={
             **task.params,
             **({"target-throughput": rate.value} if rate else {}),
@@ -314,10 +271,22 @@ def task_view(task: model.Task) -> Task:
         ramp_up_time_period=schedule.ramp_up_s or None,
         target_throughput=None if rate is None else rate.value,
         meta_data=dict(task.meta),
+        origin=task,
     )
 
 
-def _challenge(challenge: model.Challenge) -> Challenge:
+def operation_view(operation: model.Operation) -> Operation:
+    return Operation(
+        operation.name,
+        operation.type,
+        _copied(operation.params),
+        operation.params.get("param-source"),
+        dict(operation.meta),
+        operation,
+    )
+
+
+def challenge_view(challenge: model.Challenge) -> Challenge:
     schedule: list[Task | Parallel] = []
     for step in challenge.steps:
         tasks = [task_view(task) for task in step.tasks]
@@ -337,48 +306,27 @@ def _template(template: model.Template) -> IndexTemplate:
     return IndexTemplate(template.name, pattern, _copied(template.body), delete)
 
 
-def _corpus(corpus: model.Corpus) -> DocumentCorpus:
-    parts = [
-        Documents(
-            SOURCE_FORMAT_BULK,
-            document_file=part.source_file,
-            base_url=part.base_url,
-            includes_action_and_meta_data=part.includes_action_and_meta_data,
-            number_of_documents=part.document_count or 0,
-            compressed_size_in_bytes=part.compressed_bytes,
-            uncompressed_size_in_bytes=part.uncompressed_bytes,
-            target_index=part.target_index,
-            target_data_stream=part.target_data_stream,
-            meta_data=dict(part.meta),
-        )
-        for part in corpus.documents
-    ]
+def corpus_view(corpus: model.Corpus) -> DocumentCorpus:
+    parts = [documents_view(part) for part in corpus.documents]
     return DocumentCorpus(corpus.name, parts, dict(corpus.meta))
 
 
-def _model_corpus(corpus: DocumentCorpus, folder: Path) -> model.Corpus:
-    parts = tuple(
-        model.Documents(
-            document_count=part.number_of_documents or None,
-            source_file=_relative(part.document_archive or part.document_file, folder),
-            base_url=part.base_url,
-            compressed_bytes=part.compressed_size_in_bytes,
-            uncompressed_bytes=part.uncompressed_size_in_bytes,
-            includes_action_and_meta_data=part.includes_action_and_meta_data,
-            target_index=part.target_index,
-            target_data_stream=part.target_data_stream,
-            meta=part.meta_data,
-        )
-        for part in corpus.documents
+def documents_view(part: model.Documents) -> Documents:
+    return Documents(
+        SOURCE_FORMAT_BULK,
+        document_file=part.source_file,
+        base_url=part.base_url,
+        source_url=part.source_url,
+        includes_action_and_meta_data=part.includes_action_and_meta_data,
+        number_of_documents=part.document_count or 0,
+        compressed_size_in_bytes=part.compressed_bytes,
+        uncompressed_size_in_bytes=part.uncompressed_bytes,
+        target_index=part.target_index,
+        target_data_stream=part.target_data_stream,
+        target_type=part.target_type,
+        meta_data=dict(part.meta),
+        origin=part,
     )
-    return model.Corpus(corpus.name, parts, corpus.meta_data)
-
-
-def _relative(file: str | None, folder: Path) -> str | None:
-    if file is None:
-        return None
-    path = Path(file)
-    return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
 
 
 def _copied(value: Any) -> Any:

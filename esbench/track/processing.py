@@ -2,40 +2,71 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from esbench.errors import TrackError
-from esbench.model import Track
+from esbench.errors import EsbenchError, TrackError
+from esbench.load.schedule import rates
+from esbench.model import Task, Track
+from esbench.registry import Registry
 from esbench.track import plugins_view
 from esbench.track.plugins import Plugins, importable, own_code
+from esbench.track.plugins_changes import Names, with_changes
+
+if TYPE_CHECKING:
+    from esbench.operations.base import OperationType
+
+_AFTER_LOAD, _PREPARE = "on_after_load_track", "on_prepare_track"
 
 
-def after_load(track: Track, plugins: Plugins, challenge: str) -> tuple[Track, plugins_view.Track]:
+def after_load(
+    track: Track, plugins: Plugins, challenge: str, operations: Registry[OperationType]
+) -> tuple[Track, plugins_view.Track]:
     """The track as its processors leave it, and their view of it, in which `challenge` is selected."""
     view = plugins_view.view_of(track)
     for each in view.challenges:
         each.selected = each.name == challenge
     for processor in plugins.track_processors:
-        _call(plugins, processor, "on_after_load_track", view)
-    return plugins_view.with_changes(track, view), view
+        if (look := getattr(processor, _AFTER_LOAD, None)) is not None:
+            with _code_of(plugins, processor, _AFTER_LOAD):
+                look(view)
+        track = _changed(track, view, plugins, operations, processor, _AFTER_LOAD)
+    return track, view
 
 
-def prepare(track: Track, view: plugins_view.Track, plugins: Plugins, data_root: Path) -> Track:
+def prepare(
+    track: Track, view: plugins_view.Track, plugins: Plugins, data_root: Path, operations: Registry[OperationType]
+) -> Track:
     """Let the processors prepare what they need, and return the track with the corpora that they made."""
     for processor in plugins.track_processors:
-        for work in _call(plugins, processor, "on_prepare_track", view, str(data_root)) or ():
-            if not (isinstance(work, tuple) and len(work) == 2 and callable(work[0])):
+        if (find_work := getattr(processor, _PREPARE, None)) is None:
+            continue
+        with _code_of(plugins, processor, _PREPARE):
+            works = list(find_work(view, str(data_root)) or ())
+        for work in works:
+            if not (isinstance(work, tuple) and len(work) == 2 and callable(work[0]) and isinstance(work[1], dict)):
                 raise TrackError(
-                    f"on_prepare_track() of {type(processor).__name__} returned {work!r}",
-                    where=str(plugins.folder),
+                    f"{_PREPARE}() of {type(processor).__name__} returned {work!r}",
+                    where=_place(plugins, processor, _PREPARE),
                     hint="it returns a list of (function, {parameters})",
                 )
             function, params = work
-            what = f"track processor {type(processor).__name__}"
-            with importable(plugins.folder), own_code(plugins.folder, what, str(plugins.folder)):
+            with _code_of(plugins, processor, _PREPARE):
                 function(**params)
-    return plugins_view.with_changes(track, view)
+        prepared = _changed(track, view, plugins, operations, processor, _PREPARE)
+        if [challenge.steps for challenge in prepared.challenges] != [
+            challenge.steps for challenge in track.challenges
+        ]:
+            raise TrackError(
+                f"{_label(processor)} changes tasks when they are in place already",
+                where=_place(plugins, processor, _PREPARE),
+                hint=f"change them in {_AFTER_LOAD}()",
+            )
+        track = prepared
+    return track
 
 
 def validate(view: plugins_view.Track, plugins: Plugins, challenge: str) -> None:
@@ -43,18 +74,72 @@ def validate(view: plugins_view.Track, plugins: Plugins, challenge: str) -> None
     validator = plugins.validators.get(challenge)
     if validator is None:
         return
-    where = str(plugins.folder)
-    with importable(plugins.folder), own_code(plugins.folder, f'the validator of challenge "{challenge}"', where):
+    what, where = f'the validator of challenge "{challenge}"', _line_of(plugins, validator)
+    with importable(plugins.folder), own_code(plugins.folder, what, where):
         wrong = validator(view)
-    found = [wrong] if isinstance(wrong, str) else list(wrong or ())
+    found = [wrong] if isinstance(wrong, str) else wrong or ()
+    if not isinstance(found, list | tuple | set):
+        raise TrackError(f"{what} returned {wrong!r}", where=where, hint="it returns what is wrong: text, a list of it")
     if found:
-        raise TrackError("; ".join(map(str, found)), where=f'challenge "{challenge}"')
+        raise TrackError(f'challenge "{challenge}": {"; ".join(map(str, found))}', where=where)
 
 
-def _call(plugins: Plugins, processor: Any, method: str, *arguments: Any) -> Any:
-    function = getattr(processor, method, None)
-    if function is None:
-        return None
-    what = f"track processor {type(processor).__name__}"
-    with importable(plugins.folder), own_code(plugins.folder, what, str(plugins.folder)):
-        return function(*arguments)
+def _changed(
+    track: Track,
+    view: plugins_view.Track,
+    plugins: Plugins,
+    operations: Registry[OperationType],
+    processor: Any,
+    method: str,
+) -> Track:
+    """The track with what a processor changed; its errors stand at the processor's method."""
+    names = Names(
+        frozenset(operations),
+        frozenset(plugins.runners),
+        frozenset(plugins.param_sources),
+        frozenset(plugins.schedulers),
+    )
+    try:
+        changed = with_changes(track, view, names)
+        before = {id(task) for challenge in track.challenges for task in challenge.tasks}
+        for task in (task for challenge in changed.challenges for task in challenge.tasks):
+            if id(task) not in before:
+                _check(task, operations)
+    except EsbenchError as error:
+        where = _place(plugins, processor, method)
+        raise TrackError(f"{_label(processor)}: {error.what}", where=where, hint=error.hint) from None
+    return changed
+
+
+def _check(task: Task, operations: Registry[OperationType]) -> None:
+    """A TrackError when what the track's own code made of a task is none that its operation type can do."""
+    from esbench.operations.python import operation_type
+
+    kind, params = operation_type(task.operation, operations), task.operation.params
+    try:
+        kind.check(params, "")
+        for rate in rates(task.schedule):
+            kind.check_rate(rate, params, "")
+    except EsbenchError as error:
+        raise TrackError(f'task "{task.name}": {error.what}', hint=error.hint) from None
+
+
+@contextmanager
+def _code_of(plugins: Plugins, processor: Any, method: str) -> Iterator[None]:
+    where = _place(plugins, processor, method)
+    with importable(plugins.folder), own_code(plugins.folder, _label(processor), where):
+        yield
+
+
+def _label(processor: Any) -> str:
+    return f"track processor {type(processor).__name__}"
+
+
+def _place(plugins: Plugins, processor: Any, method: str) -> str:
+    return _line_of(plugins, getattr(processor, method, processor))
+
+
+def _line_of(plugins: Plugins, function: Any) -> str:
+    """file:line of a function of the track's own; its folder where that cannot be told."""
+    code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
+    return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else str(plugins.folder)

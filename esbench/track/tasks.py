@@ -216,7 +216,8 @@ class TaskBuilder:
             meta={**scope.meta, **operation.meta, **node.get("meta", {})},
             params={name: value for name, value in node.value.items() if name not in _TASK_KEYS},
         )
-        _refuse_contradictions(node, task)
+        if (wrong := contradiction(task)) is not None:
+            node.fail(*wrong)
         if definition.path not in self.unjudged:
             self._check_rates(node, task)
         scope.add(task, node)
@@ -305,7 +306,12 @@ def _completed_by(parallel: Node, tasks: list[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _refuse_contradictions(node: Node, task: Task) -> None:
+def contradiction(task: Task) -> tuple[str, str] | None:
+    """What the lengths and the schedule of a task say against one another, and the remedy; None when nothing does."""
+    return next(_contradictions(task), None)
+
+
+def _contradictions(task: Task) -> Iterator[tuple[str, str]]:
     lengths = {
         "stages": task.schedule.stages or None,
         "time-period": task.time_period_s,
@@ -314,20 +320,20 @@ def _refuse_contradictions(node: Node, task: Task) -> None:
     }
     given = [name for name, value in lengths.items() if value is not None]
     if len(given) > 1:
-        node.fail(f'task "{task.name}" has both "{given[0]}" and "{given[1]}"', "keep one of them")
+        yield f'task "{task.name}" has both "{given[0]}" and "{given[1]}"', "keep one of them"
     ramp_up_s, in_stages = task.schedule.ramp_up_s, bool(task.schedule.stages)
     counts = {"requests": task.requests, "iterations": task.iterations, "warmup-iterations": task.warmup_iterations}
     counted = [name for name, value in counts.items() if value is not None]
     if counted and (task.is_time_based or in_stages or ramp_up_s):
-        node.fail(f'task "{task.name}" mixes {counted[0]} and periods of time', "keep one of them")
+        yield f'task "{task.name}" mixes {counted[0]} and periods of time', "keep one of them"
     if task.schedule.is_open and task.think_time_s:
-        node.fail(f'task "{task.name}" has a target rate and a "think-time"', "a think time is for closed loops")
+        yield f'task "{task.name}" has a target rate and a "think-time"', "a think time is for closed loops"
     if in_stages and ramp_up_s:
-        node.fail(f'task "{task.name}" has both "stages" and "ramp-up-time-period"', "begin with a stage of a low rate")
+        yield f'task "{task.name}" has both "stages" and "ramp-up-time-period"', "begin with a stage of a low rate"
     if in_stages and (task.warmup_time_s or 0.0) >= stages_duration_s(task.schedule):
-        node.fail(f'the "warmup-time-period" of task "{task.name}" is as long as its stages', "shorten it")
+        yield f'the "warmup-time-period" of task "{task.name}" is as long as its stages', "shorten it"
     if ramp_up_s and (task.warmup_time_s or 0.0) < ramp_up_s:
-        node.fail(
+        yield (
             f'the "ramp-up-time-period" of task "{task.name}" is longer than its warmup',
             'make "warmup-time-period" at least as long',
         )

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 from esbench.errors import CorpusError, EsbenchError, TrackError
 from esbench.model import Corpus, Documents, Track
 from esbench.registry import Registry
+from esbench.track import processing
 from esbench.track.corpus import corpus_folder
 from esbench.track.dependencies import DependencyError, Libraries, libraries_folder
 from esbench.track.document import Node, parse
 from esbench.track.faults import Faults
 from esbench.track.loader import load_track
+from esbench.track.plugins import has_plugins, load_plugins
 from esbench.track.rendering import RenderContext, TrackRenderer
 from esbench.track.supply import Origin, Supply
 
@@ -45,6 +47,12 @@ def check_track(track: Path, context: RenderContext, operation_types: Registry[O
                     _check_generator(part, node["generate"])
             elif (missing := _missing(corpus, part, node, track.parent, home / "cache" / "corpora")) is not None:
                 warnings.append(missing)
+        if not faults.found and has_plugins(track.parent):
+            for challenge in loaded.challenges:
+                with faults.apart():
+                    plugins = load_plugins(track.parent)
+                    _, view = processing.after_load(loaded, plugins, challenge.name, operation_types)
+                    processing.validate(view, plugins, challenge.name)
     not_installed = [fault for fault in faults.found if isinstance(fault, DependencyError)]
     problems = tuple(fault for fault in faults.found if fault not in not_installed)
     return Findings(problems, (*not_installed, *warnings), loaded)

@@ -303,7 +303,8 @@ def test_processors_make_corpora_and_reach_parameter_sources(null_server: NullSe
 def test_a_validator_refuses_a_race_before_it_begins(null_server: NullServerFactory, races: Races) -> None:
     write(races, PROCESSING.replace("[] if track.corpora else", ""), PROCESSED)
     outcome = races.run(null_server())
-    assert (outcome.code, outcome.error) == (2, 'esbench: challenge "only": nothing to index')
+    assert outcome.code == 2
+    assert outcome.error == f'esbench: {races.track}/track.py:21: challenge "only": nothing to index'
 
 
 OWN_BULK = """

@@ -11,9 +11,8 @@ from track_files import load, task_named, write_track
 
 from esbench.errors import TrackCodeError, TrackError
 from esbench.model import Track
-from esbench.track import processing
 from esbench.track.plugins import ParamSource, Plugins, has_plugins, load_plugins
-from esbench.track.plugins_view import view_of, with_documents
+from esbench.track.plugins_view import view_of
 
 TRACK = """
 version: 2
@@ -256,55 +255,6 @@ def test_a_source_that_draws_nonsense_gets_one_line(tmp_path: Path, body: str, w
     root = write_track(tmp_path, "schedule: [operation: refresh]\n", track__py=code)
     with pytest.raises(TrackError, match=what):
         source(load_plugins(root), load(root)).params()
-
-
-# Processors and validators
-
-PROCESSED = """
-from copy import copy
-from esrally.track import loader
-
-class Deeper(loader.TrackProcessor):
-    def on_after_load_track(self, track):
-        assert track.selected_challenge_or_default.name == "default"
-        for challenge in track.challenges:
-            for task in challenge.schedule:
-                task.operation = copy(task.operation)
-                task.operation.params = {**task.operation.params, "depth": 7}
-        track.selected_challenge_or_default.parameters["id"] = "abc"
-        track.corpora[0].documents[0].number_of_documents = 3
-    def on_prepare_track(self, track, data_root_dir):
-        return [(self.write, {"folder": data_root_dir})]
-    def write(self, folder):
-        open(folder + "/written", "w").close()
-
-async def ping(es, params): ...
-def check(track):
-    return "too deep" if track.challenges[0].schedule[0].operation.params["depth"] > 5 else None
-def register(registry):
-    registry.register_track_processor(Deeper())
-    registry.register_runner("ping", ping)
-    registry.register_validator("default", check)
-"""
-SMALL = """
-indices: [{name: docs}]
-corpora: [{name: docs, documents: [{source-file: docs.json, document-count: 10}]}]
-schedule: [operation: {operation-type: ping, depth: 1}]
-"""
-
-
-def test_a_processor_changes_parameters_and_corpora_and_prepares_files(tmp_path: Path) -> None:
-    root = write_track(tmp_path, SMALL, track__py=PROCESSED)
-    plugins, track = load_plugins(root), load(root)
-    track, view = processing.after_load(track, plugins, "default")
-    assert task_named(track, "ping").operation.params == {"depth": 7}
-    assert track.corpora[0].document_count == 3
-    processing.prepare(track, view, plugins, tmp_path)
-    assert (tmp_path / "written").exists()
-    sent = pickle.loads(pickle.dumps(with_documents(view, (), "default")))
-    assert sent.selected_challenge_or_default.parameters == {"id": "abc"}
-    with pytest.raises(TrackError, match='challenge "default": too deep'):
-        processing.validate(view, plugins, "default")
 
 
 def test_a_track_without_code_has_no_plugins(tmp_path: Path) -> None:
