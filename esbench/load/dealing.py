@@ -36,12 +36,22 @@ def deal(
         count = min(workers, workers_needed(task, amounts))
         chosen = sorted(dealt, key=lambda number: (load[number], number))[:count]
         for place, number in enumerate(chosen):
-            slots = tuple(range(place, task.clients, count))
+            slots = _slots(task, place, count)
             load[number] += len(slots)
             shares.append((number, task, slots, amounts))
     for stripe, (number, task, slots, amounts) in enumerate(shares):
         dealt[number].append(Assignment(task, slots, stripe, len(shares), amounts))
     return {number: tuple(assignments) for number, assignments in dealt.items()}
+
+
+def _slots(task: Task, place: int, count: int) -> tuple[int, ...]:
+    """The client slots of share `place` of `count`: every count-th one, so that arrivals alternate between workers.
+
+    Code of a track gets neighbours, as in Rally: its sources may take the data from their first to their last part.
+    """
+    if task.operation.python:
+        return tuple(range(place * task.clients // count, (place + 1) * task.clients // count))
+    return tuple(range(place, task.clients, count))
 
 
 def per_request(task: Task, kind: OperationType, stock: Stock) -> Mapping[str, float]:

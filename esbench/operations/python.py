@@ -127,6 +127,14 @@ def _source(context: TaskContext) -> ParamSource | None:
     return code.plugins.new_source(str(name), code.view, given, context.where)
 
 
+def _parts(source: ParamSource, context: TaskContext) -> dict[int, ParamSource]:
+    """The parts of this worker's client slots, all of them made before the first draw.
+
+    A source may give them one object, which by then knows whose data it has to draw.
+    """
+    return {slot: source.partition(slot, context.task.clients) for slot in context.slots}
+
+
 class RunnerProgram:
     """A runner of the track's own, for the client slots of one worker, which share the runner as they do in Rally."""
 
@@ -135,19 +143,22 @@ class RunnerProgram:
     def __init__(self, context: TaskContext, runner: Any) -> None:
         self._context = context
         self._runner = runner
-        self._source = _source(context)
+        source = _source(context)
+        self._parts = _parts(source, context) if source else {}
         self.unit: str | None = None
-        self.sources: dict[int, Any] = {}  # the track's own, by client slot
 
     @property
     def finite(self) -> bool:
         ends = getattr(self._runner, "completed", None) is not None
-        return ends or (self._source is not None and not self._source.infinite)
+        return ends or any(not part.infinite for part in self._parts.values())
+
+    @property
+    def sources(self) -> dict[int, Any]:
+        """The track's own, by client slot."""
+        return {slot: part.source for slot, part in self._parts.items()}
 
     def client(self, slot: int, headers: bytes) -> RunnerTurns:
-        part = self._source and self._source.partition(slot, self._context.task.clients)
-        self.sources[slot] = part and part.source
-        return RunnerTurns(self._context, self._runner, part, self._count_in)
+        return RunnerTurns(self._context, self._runner, self._parts.get(slot), self._count_in)
 
     def _count_in(self, unit: str) -> None:
         if self.unit is None:
@@ -280,18 +291,20 @@ class DrawnProgram:
         self._kind = kind
         source = _source(context)
         assert source is not None
-        self._source = source
+        self._parts = _parts(source, context)
         self._clients: list[_Drawing] = []
-        self.sources: dict[int, Any] = {}
 
     @property
     def finite(self) -> bool:
-        return not self._source.infinite
+        return any(not part.infinite for part in self._parts.values())
+
+    @property
+    def sources(self) -> dict[int, Any]:
+        """The track's own, by client slot."""
+        return {slot: part.source for slot, part in self._parts.items()}
 
     def client(self, slot: int, headers: bytes) -> ClientProgram | Script:
-        part = self._source.partition(slot, self._context.task.clients)
-        self.sources[slot] = part.source
-        drawing = _Drawing(self._context, self._kind, part, slot, headers)
+        drawing = _Drawing(self._context, self._kind, self._parts[slot], slot, headers)
         self._clients.append(drawing)
         first = drawing.peek()
         if first is None or isinstance(first, Script):

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import invalidate_caches, metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 from esbench.errors import TrackError
@@ -58,12 +59,19 @@ class Libraries:
         except subprocess.TimeoutExpired:
             dependencies.fail(f"pip did not install {', '.join(missing)} within {_TIME_LIMIT_S // 60} minutes")
         if done.returncode:
-            errors = [line for line in done.stderr.splitlines() if line.strip()]
-            reason = next((line for line in errors if "error" in line.lower()), errors[-1] if errors else "no reason")
-            dependencies.fail(f"pip cannot install {', '.join(missing)}: {reason.strip()}")
+            dependencies.fail(f"pip cannot install {', '.join(missing)}: {_reason(done.stderr)}")
         invalidate_caches()
         if still := missing_dependencies(dependencies):
             dependencies.fail(f"pip has installed them, and they are not there: {', '.join(still)}")
+
+
+def _reason(said: str) -> str:
+    """Why pip failed, in a line: what the package's own build ended with, or pip's first error."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    ends = [number for number, line in enumerate(lines) if line.startswith("[end of output]")]
+    if ends and ends[0]:
+        return lines[ends[0] - 1]
+    return next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "no reason")
 
 
 def libraries_folder(home: Path) -> Path:
@@ -72,7 +80,7 @@ def libraries_folder(home: Path) -> Path:
 
 
 def missing_dependencies(dependencies: Node | None) -> tuple[str, ...]:
-    """Those of a track's `dependencies` of whose package no version is installed, as the track spells them."""
+    """Those of a track's `dependencies` that are not installed in any version, as the track spells them."""
     if dependencies is None or not isinstance(dependencies.value, list):  # the structure is checked elsewhere
         return ()
     return tuple(spec.value for spec in dependencies if not _is_installed(spec))
@@ -85,5 +93,7 @@ def _is_installed(spec: Node) -> bool:
     try:
         metadata.version(name[1])
     except metadata.PackageNotFoundError:
-        return False
+        # a package of another name may have the module: pytrec_eval-terrier has pytrec_eval
+        module = find_spec(re.sub(r"[-.]", "_", name[1]))
+        return module is not None and module.origin is not None  # a folder of that name is no module
     return True

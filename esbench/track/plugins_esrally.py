@@ -137,14 +137,26 @@ def modules() -> dict[str, ModuleType]:
     from esbench.operations import python_runners as runners
 
     exceptions = _module("exceptions", *_kinds(RallyError))
+    io = _module(
+        "utils.io",
+        FileSource,
+        MmapSource,
+        ensure_dir=lambda directory, mode=0o777: Path(directory).mkdir(mode, parents=True, exist_ok=True),
+        basename=os.path.basename,
+        dirname=os.path.dirname,
+    )
     params = _module(
         "track.params",
         sources.ParamSource,
         sources.BulkIndexParamSource,
         sources.IndexIdConflict,
         sources.Slice,
+        sources.bounds,
+        sources.chain,
         sources.CreateComponentTemplateParamSource,
         sources.CreateComposableTemplateParamSource,
+        exceptions=exceptions,  # for "from esrally.track.params import *"
+        io=io,
     )
     loader = _module("track.loader", TrackProcessor, DefaultTrackPreparator, DocumentSetPreparator)
     track = _module(
@@ -170,14 +182,6 @@ def modules() -> dict[str, ModuleType]:
         runners.mandatory,
     )
     driver = _module("driver", runner=runner)
-    io = _module(
-        "utils.io",
-        FileSource,
-        MmapSource,
-        ensure_dir=lambda directory, mode=0o777: Path(directory).mkdir(mode, parents=True, exist_ok=True),
-        basename=os.path.basename,
-        dirname=os.path.dirname,
-    )
     utils = _module("utils", io=io)
     root = _module("", exceptions=exceptions, track=track, driver=driver, utils=utils)
     return {module.__name__: module for module in (root, exceptions, track, params, loader, driver, runner, utils, io)}

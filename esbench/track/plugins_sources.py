@@ -139,6 +139,27 @@ class BulkIndexParamSource(ParamSource):
                 }
 
 
+def bounds(
+    total_docs: int,
+    start_client_index: int,
+    end_client_index: int,
+    num_clients: int,
+    includes_action_and_meta_data: bool,
+) -> tuple[int, int, int]:
+    """What clients `start_client_index` to `end_client_index` have of a file: (first line, documents, lines)."""
+    first = round(total_docs / num_clients * start_client_index)
+    documents = round(total_docs / num_clients * (end_client_index + 1)) - first
+    lines = 2 if includes_action_and_meta_data else 1
+    return first * lines, documents, documents * lines
+
+
+def chain(*iterables: Any) -> Iterator[Any]:
+    """The elements of one after the other; each is a context manager, entered before its first element."""
+    for iterable in iterables:
+        with iterable:
+            yield from iterable
+
+
 class CreateComponentTemplateParamSource(ParamSource):
     """The component templates of the operation (`template`, `body`) or those of the track, in `templates`."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -54,6 +55,11 @@ def test_every_slot_is_dealt_once() -> None:
     dealt = slots(Step((task(clients=1100),)), 3)
     assert [len(own) for (own,) in dealt] == [367, 367, 366]
     assert sorted(slot for (own,) in dealt for slot in own) == list(range(1100))
+
+
+def test_code_of_a_track_gets_neighbouring_slots() -> None:
+    drawn = replace(task(clients=11), operation=Operation("t", "search", {"param-source": "mine"}, python="source"))
+    assert slots(Step((drawn,)), workers=4) == [[tuple(range(5))], [tuple(range(5, 11))], [], []]
 
 
 def test_parallel_tasks_go_to_workers_of_their_own_where_there_are_some() -> None:

@@ -54,6 +54,26 @@ def test_missing_packages_are_named_with_the_option_that_installs_them(tmp_path:
     )
 
 
+def test_a_module_that_a_package_of_another_name_has_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ranked_by_others.py").touch()
+    (tmp_path / "only-a-folder").mkdir()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    node = dependencies(tmp_path, "ranked-by.others==0.5", "only-a-folder")
+    assert missing_dependencies(node) == ("only-a-folder",)
+
+
+def test_the_reason_why_a_package_cannot_be_built_is_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "backend.py").write_text("raise OSError('its sources cannot be fetched')\n")
+    (broken / "pyproject.toml").write_text(
+        '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+    )
+    node = dependencies(tmp_path, f"esbench-broken @ file://{broken}")
+    with pytest.raises(TrackError, match=r"pip cannot install .*: OSError: its sources cannot be fetched"):
+        Libraries(tmp_path / "libraries", install=True).provide(node)
+
+
 def test_track_without_dependencies_needs_nothing(tmp_path: Path) -> None:
     Libraries(tmp_path / "libraries").provide(None)
     Libraries(tmp_path / "libraries").provide(dependencies(tmp_path, "pytest"))
