@@ -163,7 +163,7 @@ class Connection(asyncio.Protocol):
         if transport is None or transport.is_closing():
             return
         server = self._server
-        answer, plan, is_logged = server.handle(self, method, target, body, now_ns)
+        answer, plan, is_logged = server.handle(self, method, target, head, body, now_ns)
         if plan is None and not self._pending and not is_logged and head.is_plain and method != "HEAD":
             self._write(server.wire.plain(*answer))
             return
@@ -244,4 +244,5 @@ def _head(headers: dict[bytes, bytes], *, keep_alive: bool) -> Head:
         accepts_gzip=accepts_gzip,
         gzip_body=b"gzip" in headers.get(b"content-encoding", b""),
         is_plain=keep_alive and not opaque_id and not accepts_gzip,
+        authorization=headers.get(b"authorization", b""),
     )

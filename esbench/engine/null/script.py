@@ -139,6 +139,7 @@ class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     store: bool = False
     bulk_items: bool = True
     seed: int = 1
+    users: Mapping[str, str] = {}  # name -> password; none: everybody may ask
     rules: tuple[Rule, ...] = ()
     refuse: tuple[Outage, ...] = ()
 

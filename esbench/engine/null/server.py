@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import socket
 import ssl
 import time
@@ -16,7 +17,7 @@ from esbench.engine.null.indices import Answer, error_body
 from esbench.engine.null.log import Counts, LogLine, RequestLog
 from esbench.engine.null.protocol import Connection, Exchange
 from esbench.engine.null.rules import Plan, Rules
-from esbench.engine.null.script import Outage, Script, parse_script
+from esbench.engine.null.script import Outage, Reply, Script, parse_script
 from esbench.engine.null.timer import Timer
 from esbench.engine.null.versions import parse_version
 from esbench.engine.null.wire import Head, Wire, scripted
@@ -89,6 +90,7 @@ class Server:
         self._script = script
         self._start_ns = time.monotonic_ns()
         self._rules = Rules(script, self._start_ns)
+        self._credentials = {_basic(name, password) for name, password in script.users.items()}
         self._by_class: Counter[str] = Counter()
         self._per_second: Counter[int] = Counter()
         self._connections_seen = 0
@@ -122,7 +124,7 @@ class Server:
     # requests
 
     def handle(
-        self, connection: Connection, method: str, target: str, body: bytes, now_ns: int
+        self, connection: Connection, method: str, target: str, head: Head, body: bytes, now_ns: int
     ) -> tuple[Answer, Plan | None, bool]:
         """The answer, the plan for it if a rule has one, and whether the request belongs in the log."""
         path, _, query = target.partition("?")
@@ -131,6 +133,8 @@ class Server:
         if not connection.counted:
             connection.counted = True
             self._connections_seen += 1
+        if self._credentials and head.authorization not in self._credentials:
+            return scripted(Reply(status=401)), None, self._log is not None
         request = self._cluster.route(method, path, query, body)
         self._by_class[request.label] += 1
         self._per_second[(now_ns - self._start_ns) // _S] += 1
@@ -195,3 +199,7 @@ class Server:
 
 def _refusal(status: int, reason: str) -> Answer:
     return status, error_body(status, "null_server_exception", reason)
+
+
+def _basic(name: str, password: str) -> bytes:
+    return b"Basic " + base64.b64encode(f"{name}:{password}".encode())

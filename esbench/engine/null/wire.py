@@ -40,6 +40,7 @@ class Head:
     accepts_gzip: bool = False
     gzip_body: bool = False
     is_plain: bool = False  # the reply needs nothing beyond its length
+    authorization: bytes = b""
 
 
 @dataclass(slots=True)
