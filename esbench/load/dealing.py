@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 
 from esbench.load.messages import Assignment, Stock
-from esbench.load.schedule import rate_segments, rates
-from esbench.model import Step, Task
+from esbench.load.schedule import measured_period_s, rate_segments, rates
+from esbench.model import ANY_TASK, Step, Task
 from esbench.operations.base import OperationType
 from esbench.operations.python import operation_type
 from esbench.registry import Registry
@@ -40,8 +40,16 @@ def deal(
             load[number] += len(slots)
             shares.append((number, task, slots, amounts))
     for stripe, (number, task, slots, amounts) in enumerate(shares):
-        dealt[number].append(Assignment(task, slots, stripe, len(shares), amounts))
+        dealt[number].append(Assignment(task, slots, stripe, len(shares), amounts, _is_ended_by_others(task, step)))
     return {number: tuple(assignments) for number, assignments in dealt.items()}
+
+
+def _is_ended_by_others(task: Task, step: Step) -> bool:
+    """Whether other tasks of the step end this one, which then needs no end of its own."""
+    if step.completed_by == (ANY_TASK,):
+        others = (other for other in step.tasks if other is not task)
+        return any(not other.is_time_based or measured_period_s(other) is not None for other in others)
+    return bool(step.completed_by) and task.name not in step.completed_by
 
 
 def _slots(task: Task, place: int, count: int) -> tuple[int, ...]:

@@ -72,7 +72,7 @@ class Assignment:
     """A task's share for one worker: some of its client slots; `stripe` of `stripes` among all shares of the step.
 
     Stripes part sequences and new documents, so that no two tasks of a step use the same ones. `per_request`: how
-    much of each unit of a rate one request stands for.
+    much of each unit of a rate one request stands for. `may_be_endless`: the end of another task ends it.
     """
 
     task: Task
@@ -80,6 +80,7 @@ class Assignment:
     stripe: int
     stripes: int
     per_request: Mapping[str, float]
+    may_be_endless: bool = False
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,8 @@ class Preparation:
             templates=stock.templates,
         )
         program = operation_type(task.operation, self._operations).compile(context)
-        if task.is_time_based and measured_period_s(task) is None and not program.finite:
+        has_end = program.finite or measured_period_s(task) is not None or assignment.may_be_endless
+        if task.is_time_based and not has_end:
             raise TrackError("the task has a warmup, and no end", where=context.where, hint="give it a time-period")
         timeout_s = parse_duration(task.operation.params.get("request-timeout", target.options.timeout_s))
         tls = target.options.ssl_context()

@@ -12,7 +12,7 @@ import pytest
 from esbench.errors import TrackError
 from esbench.load.dealing import deal, per_request, waits_for, workers_needed
 from esbench.load.messages import Stock
-from esbench.model import Corpus, Documents, Index, Operation, Schedule, Stage, Step, Task
+from esbench.model import ANY_TASK, Corpus, Documents, Index, Operation, Schedule, Stage, Step, Task
 from esbench.operations import builtin_operations
 from esbench.track.corpus import prepare
 from esbench.units import Rate
@@ -55,6 +55,24 @@ def test_every_slot_is_dealt_once() -> None:
     dealt = slots(Step((task(clients=1100),)), 3)
     assert [len(own) for (own,) in dealt] == [367, 367, 366]
     assert sorted(slot for (own,) in dealt for slot in own) == list(range(1100))
+
+
+@pytest.mark.parametrize(
+    ("completed_by", "lengths", "expected"),
+    [
+        ((), {"a": 5.0, "b": None}, [False, False]),
+        (("a",), {"a": 5.0, "b": None, "c": None}, [False, True, True]),
+        (("a", "b"), {"a": 5.0, "b": None, "c": None}, [False, False, True]),
+        ((ANY_TASK,), {"a": 5.0, "b": None}, [False, True]),
+        ((ANY_TASK,), {"a": None, "b": None}, [False, False]),
+    ],
+)
+def test_a_task_that_others_end_needs_no_end(
+    completed_by: tuple[str, ...], lengths: dict[str, float | None], expected: list[bool]
+) -> None:
+    tasks = [replace(task(name), warmup_time_s=1.0, time_period_s=period) for name, period in lengths.items()]
+    (dealt,) = deal(Step(tuple(tasks), completed_by=completed_by), 1, builtin_operations(), NO_STOCK).values()
+    assert [assignment.may_be_endless for assignment in dealt] == expected
 
 
 def test_code_of_a_track_gets_neighbouring_slots() -> None:
