@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from esbench.operations.base import GOOD, Details, Verdict
@@ -34,14 +34,31 @@ def _type_of(error: object) -> str:
 
 
 def reason_of(error: object) -> str:
-    """What an `error` of a reply says, with its root cause where that says something else."""
+    """What an `error` of a reply says, with its root cause and what that was caused by where these say more."""
     if not isinstance(error, dict):
         return str(error)
-    reason = str(error.get("reason") or "")
-    roots = error.get("root_cause")
-    cause = roots[0] if isinstance(roots, list) and roots else error.get("caused_by")
-    said = cause.get("reason") if isinstance(cause, dict) else None
-    return f"{reason}: {said}" if said and str(said) not in reason else reason
+    said = ""
+    for reason in (part.get("reason") for part in (error, *_causes(error))):
+        if isinstance(reason, str) and reason not in said:
+            said = f"{said}: {reason}" if said else reason
+    return said
+
+
+def _causes(error: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The root cause that an error names, and the last of its chain of causes, or of its first shard's chain."""
+    cause: Any = _first(error.get("root_cause"))
+    if isinstance(cause, dict):
+        yield cause
+    shard = _first(error.get("failed_shards"))
+    cause = shard.get("reason") if isinstance(shard, dict) else error
+    while isinstance(cause, dict) and "caused_by" in cause:
+        cause = cause["caused_by"]
+    if isinstance(cause, dict):
+        yield cause
+
+
+def _first(elements: object) -> object:
+    return elements[0] if isinstance(elements, list) and elements else None
 
 
 def judge_plain(status: int, body: bytes, drawn: object) -> Verdict:
@@ -93,7 +110,7 @@ def judge_shards(decoded: Any) -> Verdict:
     if not isinstance(shards, dict) or not shards.get("failed"):
         return GOOD
     failures = shards.get("failures")
-    first = failures[0] if isinstance(failures, list) and failures else None
+    first = _first(failures)
     reason = reason_of(first.get("reason", "")) if isinstance(first, dict) else ""
     example = f"{shards['failed']} of {shards.get('total')} shards failed{': ' if reason else ''}{reason}"
     return Verdict(0, "shard failures", example[:_EXAMPLE_LENGTH])

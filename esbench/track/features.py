@@ -10,7 +10,8 @@ from esbench.model import Challenge, Templates, Track
 LANGUAGE_ANALYZERS = "language-analyzers"
 PERCOLATOR = "percolator"
 PAINLESS = "painless"
-FEATURES = (LANGUAGE_ANALYZERS, PAINLESS, PERCOLATOR)
+EXPRESSIONS = "expressions"
+FEATURES = (EXPRESSIONS, LANGUAGE_ANALYZERS, PAINLESS, PERCOLATOR)
 
 # The analyzers and stemmers of the module analysis-common; standard, keyword, simple ... are always there.
 _ADDED = frozenset(
@@ -22,6 +23,7 @@ _ADDED = frozenset(
     """.split()  # noqa: SIM905
 )
 _OF_OPERATIONS = {"reindex": {"reindex"}, "put-pipeline": {"ingest-processors"}}
+_OF_LANGUAGES = {"painless": PAINLESS, "expression": EXPRESSIONS}
 _ANALYZERS = ("analyzer", "search_analyzer", "search_quote_analyzer", "filter")
 
 
@@ -30,8 +32,7 @@ def features_needed(track: Track, challenge: Challenge) -> tuple[str, ...]:
     found = set(track.requires)
     for task in challenge.tasks:
         found |= _OF_OPERATIONS.get(task.operation.type, set())
-        if _has_script(task.operation.params):
-            found.add(PAINLESS)
+        found |= _of_scripts(task.operation.params)
     return tuple(sorted(found))
 
 
@@ -71,9 +72,7 @@ def of_index_body(body: Mapping[str, Any]) -> set[str]:
             found.add(PERCOLATOR)
         if key in _ANALYZERS and not _ADDED.isdisjoint(_types(value)):
             found.add(LANGUAGE_ANALYZERS)
-    if _has_script(body):
-        found.add(PAINLESS)
-    return found
+    return found | _of_scripts(body)
 
 
 def _types(value: object) -> set[str]:
@@ -85,15 +84,16 @@ def _types(value: object) -> set[str]:
     return {name for name in named if isinstance(name, str)}
 
 
-def _has_script(value: object) -> bool:
-    """Whether a body holds a script in painless, the language of scripts that name none."""
-    return any(key == "script" and _is_painless(script) for key, script in _items(value))
+def _of_scripts(value: object) -> set[str]:
+    """What the scripts of a body need, by their language; painless is that of scripts that name none."""
+    languages = {_language(script) for key, script in _items(value) if key == "script"}
+    return {feature for language, feature in _OF_LANGUAGES.items() if language in languages}
 
 
-def _is_painless(script: object) -> bool:
+def _language(script: object) -> object:
     if isinstance(script, Mapping):
-        return ("source" in script or "inline" in script) and script.get("lang", PAINLESS) == PAINLESS
-    return isinstance(script, str)
+        return script.get("lang", PAINLESS) if "source" in script or "inline" in script else None
+    return PAINLESS if isinstance(script, str) else None
 
 
 def _items(value: object) -> Iterator[tuple[str, Any]]:

@@ -130,7 +130,7 @@ def test_tracks_in_examples_exist() -> None:
 
 def test_the_table_of_distributions_is_the_catalog() -> None:
     rows = re.findall(
-        r"^\| ((?:elasticsearch|opensearch)-[\d.]+) \| ([\d to]+) \| (\S+) \| (\S+) \| (\S+)",
+        r"^\| ((?:elasticsearch|opensearch)-[\d.]+) \| ([\d to]+) \| (\S+) \| (\S+) \| (\S+) \| (\S+)",
         (ROOT / "docs" / "clusters.md").read_text(),
         re.MULTILINE,
     )
@@ -139,7 +139,7 @@ def test_the_table_of_distributions_is_the_catalog() -> None:
     for name, java, *features in rows:
         needs = catalog[name].java
         assert java in {f"{needs.minimum} to {needs.maximum}", f"{needs.minimum}"}
-        told = dict(zip(("percolator", "painless", "language-analyzers"), features, strict=True))
+        told = dict(zip(("percolator", "painless", "expressions", "language-analyzers"), features, strict=True))
         assert {feature for feature, has in told.items() if has == "yes"} == set(catalog[name].features) & set(told)
 
 

@@ -56,6 +56,7 @@ def test_a_java_without_thai_takes_the_analyzers_and_the_error_names_who_has_the
     ("distribution", "requires", "named"),
     [
         ("8.19.4", ("percolator", "painless"), "elasticsearch-7.10.2"),
+        ("7.6.2", ("expressions",), "elasticsearch-7.10.2"),
         ("7.17.29", ("language-analyzers",), "elasticsearch-7.5.2"),
         ("5.6.16", ("rank-eval",), "elasticsearch-7.10.2"),
     ],

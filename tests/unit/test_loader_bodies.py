@@ -67,6 +67,8 @@ def test_templates_say_what_a_node_must_be_able_to_do(tmp_path: Path) -> None:
     [
         ("{operation-type: reindex, body: {source: {index: a}, dest: {index: b}}}", "reindex"),
         ("{operation-type: put-pipeline, id: p, body: {processors: []}}", "ingest-processors"),
+        ("{operation-type: search, index: a, body: {sort: {_script: {script: '1'}}}}", "painless"),
+        ("{operation-type: search, index: a, body: {f: {script: {source: '1', lang: expression}}}}", "expressions"),
     ],
 )
 def test_operations_say_what_a_node_must_be_able_to_do(tmp_path: Path, operation: str, feature: str) -> None:

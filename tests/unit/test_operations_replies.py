@@ -198,6 +198,14 @@ def test_anything_else_is_not(status: int) -> None:
     assert judge_plain(status, b"oops", None) == Verdict(0, f"HTTP {status}", "oops")
 
 
+def test_a_failure_says_what_the_cause_of_its_first_shard_was_caused_by() -> None:
+    root = {"type": "query_shard_exception", "reason": "the script could not be loaded"}
+    shard = {**root, "caused_by": {"reason": "compile error", "caused_by": {"reason": "no language [lua]"}}}
+    error = {"root_cause": [root], "reason": "all shards failed", "failed_shards": [{"shard": 0, "reason": shard}]}
+    verdict = http_failure(400, json.dumps({"error": error}).encode())
+    assert verdict.example == "all shards failed: the script could not be loaded: no language [lua]"
+
+
 def test_a_failure_names_its_root_cause() -> None:
     body = {
         "error": {
