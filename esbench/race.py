@@ -258,6 +258,9 @@ class _SetUp:
             root = self._options.home / "cache" / "corpora"
             track = processing.prepare(track, self._view, self._plugins, root, self._operations)
         corpora = corpora_needed(track, challenge)
+        if self._plugins is not None and self._view is not None and len(corpora) < len(track.corpora):
+            read = processing.corpora_of_sources(challenge, self._view, self._plugins)
+            corpora = tuple(corpus for corpus in track.corpora if corpus in corpora or corpus.name in read)
         if self._options.synthetic_documents is not None:
             corpora = synthetic_corpora(track, challenge, corpora, self._options.synthetic_documents)
         news_of_corpora = CorpusNews(self._progress)

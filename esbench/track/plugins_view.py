@@ -7,10 +7,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from esbench import model
+from esbench.track.plain_documents import plain_file
 from esbench.track.prepared import PreparedDocuments
 
 SOURCE_FORMAT_BULK = "bulk"
@@ -86,6 +87,18 @@ class Documents:
 
     def has_uncompressed_corpus(self) -> bool:
         return self.document_file is not None
+
+
+class PreparedPart(Documents):
+    """Documents that are prepared: their file is the one that the track lists, unpacked, when it is first asked for."""
+
+    @property
+    def document_file(self) -> str | None:
+        return None if self.prepared is None else str(plain_file(self.prepared))
+
+    @document_file.setter
+    def document_file(self, file: str | None) -> None:
+        """It follows from what is prepared."""
 
 
 @dataclass
@@ -234,13 +247,7 @@ def with_documents(view: Track, documents: Sequence[PreparedDocuments], challeng
             found = next((p for p in left if p.corpus == corpus.name), None)
             if found is not None:
                 left.remove(found)
-                part = replace(
-                    part,
-                    document_file=str(found.path),
-                    includes_action_and_meta_data=True,
-                    number_of_documents=found.document_count,
-                    prepared=found,
-                )
+                part = _in_place(part, found)
             parts.append(part)
         corpora.append(replace(corpus, documents=parts))
     challenges = [
@@ -248,6 +255,15 @@ def with_documents(view: Track, documents: Sequence[PreparedDocuments], challeng
         for each in view.challenges
     ]
     return replace(view, corpora=corpora, challenges=challenges)
+
+
+def _in_place(part: Documents, prepared: PreparedDocuments) -> Documents:
+    """A part of a corpus with its prepared documents; of a class of the track's own with the prepared file itself."""
+    known = {"number_of_documents": prepared.document_count, "prepared": prepared}
+    if type(part) is Documents:
+        own = {each.name: getattr(part, each.name) for each in fields(part)}
+        return PreparedPart(**{**own, **known, "includes_action_and_meta_data": prepared.has_own_actions})
+    return replace(part, document_file=str(prepared.path), includes_action_and_meta_data=True, **known)
 
 
 def task_view(task: model.Task) -> Task:

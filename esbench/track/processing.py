@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from esbench.errors import EsbenchError, TrackError
 from esbench.load.schedule import rates
-from esbench.model import Task, Track
+from esbench.model import Challenge, Task, Track
 from esbench.registry import Registry
 from esbench.track import plugins_view
 from esbench.track.plugins import Plugins, importable, own_code
@@ -67,6 +67,18 @@ def prepare(
             )
         track = prepared
     return track
+
+
+def corpora_of_sources(challenge: Challenge, view: plugins_view.Track, plugins: Plugins) -> set[str]:
+    """The names of the corpora that parameter sources of a challenge read: those in their attribute `corpora`."""
+    found: set[str] = set()
+    for task in challenge.tasks:
+        operation = task.operation
+        if operation.python and (name := operation.params.get("param-source")) is not None:
+            params = {"name": operation.name, "operation-type": operation.type, **operation.params}
+            source = plugins.new_source(str(name), view, params, f'task "{task.name}"').source
+            found |= {corpus.name for corpus in getattr(source, "corpora", ()) if hasattr(corpus, "name")}
+    return found
 
 
 def validate(view: plugins_view.Track, plugins: Plugins, challenge: str) -> None:

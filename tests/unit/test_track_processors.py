@@ -12,13 +12,14 @@ import pytest
 from track_files import context, load, task_named, write_track
 
 from esbench.errors import TrackError
-from esbench.model import ANY_TASK, Challenge, Documents, Task, Track
+from esbench.model import ANY_TASK, Challenge, Corpus, Documents, Task, Track
 from esbench.operations import builtin_operations
 from esbench.track import processing
 from esbench.track.authoring import describe
+from esbench.track.corpus import prepare as prepare_corpora
 from esbench.track.dependencies import Libraries
 from esbench.track.plugins import load_plugins
-from esbench.track.plugins_view import with_documents
+from esbench.track.plugins_view import view_of, with_documents
 from esbench.track.validation import check_track
 from esbench.units import Rate
 
@@ -256,6 +257,50 @@ def test_a_processor_prepares_files_and_its_view_reaches_the_workers(tmp_path: P
     assert (tmp_path / "written").exists()
     sent = pickle.loads(pickle.dumps(with_documents(view, (), "first")))
     assert sent.selected_challenge_or_default.parameters == {"size": 3, "id": "abc"}
+
+
+def test_code_reads_document_files_as_the_track_lists_them(tmp_path: Path) -> None:
+    (tmp_path / "plain.json").write_text('{"n": 1}\n{"n": 2}\n')
+    (tmp_path / "actions.json").write_text('{"index": {}}\n{"n": 3}\n')
+    corpus = Corpus(
+        "docs",
+        (
+            Documents(None, source_file="plain.json", target_index="docs"),
+            Documents(None, source_file="actions.json", includes_action_and_meta_data=True, target_index="docs"),
+        ),
+    )
+    documents = prepare_corpora([corpus], cache=tmp_path / "cache", track_dir=tmp_path)
+    track = replace(load(coded(tmp_path)), corpora=(corpus,))
+    view = pickle.loads(pickle.dumps(with_documents(view_of(track), documents, "first")))
+    plain, actions = view.corpora[0].documents
+    assert (plain.number_of_lines, actions.number_of_lines) == (2, 2)
+    assert Path(plain.document_file).read_text() == '{"n": 1}\n{"n": 2}\n'
+    assert Path(actions.document_file).read_text() == '{"index": {}}\n{"n": 3}\n'
+
+
+READING = """
+indices: [{name: docs}]
+corpora:
+  - {name: read, documents: [{source-file: read.json, document-count: 10}]}
+  - {name: unread, documents: [{source-file: unread.json, document-count: 10}]}
+schedule: [{operation: {operation-type: search, param-source: draw}}]
+"""
+
+
+def test_corpora_that_a_source_says_it_reads_are_needed(tmp_path: Path) -> None:
+    code = """
+class Reads:
+    infinite = True
+    def __init__(self, track, params, **kwargs):
+        self.corpora = track.corpora[:1]
+    def params(self):
+        return {"body": {}}
+def register(registry):
+    registry.register_param_source("draw", Reads)
+"""
+    root = write_track(tmp_path, READING, track__py=code)
+    plugins, track = load_plugins(root), load(root)
+    assert processing.corpora_of_sources(track.challenges[0], view_of(track), plugins) == {"read"}
 
 
 @pytest.mark.parametrize(
