@@ -130,6 +130,19 @@ class Cluster:
         `path` is percent-encoded already and starts with a slash; `params` hold text, numbers, booleans or
         lists; `body` is JSON, or text or bytes that are sent as they are. HTTP errors in `ignore` are replies.
         """
+        return _decode(self.request_bytes(method, path, params=params, body=body, timeout_s=timeout_s, ignore=ignore))
+
+    def request_bytes(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        body: Any = None,
+        timeout_s: float | None = None,
+        ignore: Collection[int] = (),
+    ) -> bytes:
+        """As `request`, but the reply as it came: for documents, whose numbers must stay as they were written."""
         target = path + _query(params)
         data = _encode(body)
         headers = {"accept": "application/json"}
@@ -137,12 +150,12 @@ class Cluster:
             headers["content-type"] = "application/json"
         limit_s = self.options.timeout_s if timeout_s is None else timeout_s
         status, content, url = self._send(method, target, data, headers, limit_s)
-        reply = _decode(content)
         if status >= 400 and status not in ignore:
+            reply = _decode(content)
             if status == 400 and isinstance(reply, str) and url.startswith("http:") and speaks_tls(url):
                 raise host_speaks_tls(url)
             raise explain_http_error(f"{method} {path}", status, reply, self.options)
-        return reply
+        return content
 
     def _send(
         self, method: str, target: str, data: bytes | None, headers: Mapping[str, str], limit_s: float

@@ -24,6 +24,9 @@ COMMANDS = {
     "info": LazyCommand("esbench.cli.info:info", "Describe a track and its challenges."),
     "render-track": LazyCommand("esbench.cli.render:render_track", "Print what Jinja makes of a track."),
     "validate-track": LazyCommand("esbench.cli.validate:validate_track", "Say everything that is wrong with a track."),
+    "create-track": LazyCommand(
+        "esbench.cli.create_track:create_track", "Make a track of indices of a cluster and of their documents."
+    ),
     "show": LazyCommand("esbench.cli.show:show", "Show the summary of a race."),
     "compare": LazyCommand("esbench.cli.compare:compare", "Compare two races."),
 }

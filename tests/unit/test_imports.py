@@ -56,7 +56,7 @@ LAYERS: list[set[str]] = [
     },
     {"load.preparation", "load.worker"},
     {"compare", "engine", "load.coordinator", "summary", "telemetry"},
-    {"calibrate", "interrupts", "keeper", "news", "race", "report"},
+    {"calibrate", "create_track", "interrupts", "keeper", "news", "race", "report"},
     {"cli"},
 ]
 PURE = {
@@ -92,7 +92,7 @@ DOORS = {
     "jgo": {"engine.download"},
     "jinja2": {"track.rendering"},
     "jsonschema": {"track.schema"},
-    "msgspec": {"calibration", "engine.null", "operations.pages", "report.render", "store"},
+    "msgspec": {"calibration", "engine.null", "operations.pages", "report.render", "store", "track.extraction.pages"},
     "numpy": {"stats", "track.generate"},
     "psutil": {"engine", "environment", "telemetry"},
     "rich": {"cli", "engine.progress"},
@@ -101,7 +101,7 @@ DOORS = {
     "urllib3": {"cluster", "track.download"},
     "uvloop": {"load.worker", "engine.null"},
     "yaml": {"engine", "track.document"},
-    "zstandard": {"track.archives"},
+    "zstandard": {"track.archives", "track.extraction.packing"},
 }
 
 

@@ -1,0 +1,95 @@
+"""`esbench create-track`: a track of indices that are there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from esbench.cli.command import EsbenchCommand
+
+
+@click.command("create-track", cls=EsbenchCommand)
+@click.option("--track", required=True, metavar="NAME", help="The track's name, and that of its folder.")
+@click.option(
+    "--output-path",
+    type=click.Path(path_type=Path),
+    default="tracks",
+    show_default=True,
+    help="The folder that the track's folder is made in.",
+)
+@click.option("--indices", default="", metavar="LIST", help="Names, aliases or patterns of indices.")
+@click.option("--data-streams", default="", metavar="LIST", help="Instead: names or patterns of data streams.")
+@click.option("--target-hosts", required=True, metavar="HOSTS", help="host:port,... of the cluster.")
+@click.option(
+    "--client-options", default="", metavar="OPTIONS", help="timeout:60,use_ssl:true, basic_auth_user:'x' ..."
+)
+@click.option("--documents", default="all", metavar="N", show_default=True, help="A random sample of each index.")
+@click.option("--keep-ids", is_flag=True, help="Documents keep their ids.")
+@click.option(
+    "--batch-size", type=click.IntRange(1, 10_000), default=1000, show_default=True, help="Documents per request."
+)
+@click.option(
+    "--slices", type=click.IntRange(1, 10), default=4, show_default=True, help="How many are read at the same time."
+)
+@click.option(
+    "--compression",
+    type=click.Choice(["zst", "gz", "bz2"]),
+    default="zst",
+    show_default=True,
+    help="How document files are packed.",
+)
+@click.option("--quiet", is_flag=True, help="No progress, only the result.")
+def create_track(**flags: Any) -> None:
+    """Make a track of indices of a cluster: their settings, mappings and documents. The cluster is only read."""
+    from esbench.create_track import create_track, result_lines
+    from esbench.engine.progress import NoProgress, Progress, TerminalProgress
+
+    progress: Progress = NoProgress() if flags["quiet"] else TerminalProgress()
+    options = _options(flags)
+    for warning in options.client_options.warnings:
+        progress.say(f"warning: {warning}")
+    for line in result_lines(*create_track(options, progress)):
+        click.echo(line)
+
+
+def _options(flags: dict[str, Any]) -> Any:
+    """CreateTrackOptions from flags; every problem of a value is a UsageError."""
+    from esbench.cli.values import parse_list, parse_mapping
+    from esbench.client_options import ClientOptions, parse_hosts
+    from esbench.create_track import CreateTrackOptions
+    from esbench.errors import UsageError
+
+    indices = parse_list(flags["indices"], "--indices")
+    data_streams = parse_list(flags["data_streams"], "--data-streams")
+    if bool(indices) == bool(data_streams):
+        what = "a track has either indices or data streams" if indices else "nothing to make a track of"
+        raise UsageError(what, hint="say --indices=a,b-* or --data-streams=logs-*")
+    client_options = ClientOptions.from_mapping(parse_mapping(flags["client_options"], "--client-options"))
+    hosts, client_options = parse_hosts(parse_list(flags["target_hosts"], "--target-hosts"), client_options)
+    return CreateTrackOptions(
+        name=flags["track"],
+        output_path=flags["output_path"],
+        hosts=hosts,
+        client_options=client_options,
+        indices=indices,
+        data_streams=data_streams,
+        documents=_documents(flags["documents"]),
+        keep_ids=flags["keep_ids"],
+        page_size=flags["batch_size"],
+        readers=flags["slices"],
+        packing=flags["compression"],
+    )
+
+
+def _documents(text: str) -> int | None:
+    """How many documents; None for all."""
+    from esbench.errors import UsageError
+
+    if text.strip().lower() == "all":
+        return None
+    digits = text.replace("_", "").replace(",", "")
+    if not digits.isdecimal() or int(digits) == 0:
+        raise UsageError(f'"{text}" is no number of documents', where="--documents", hint="say 100000, or all")
+    return int(digits)

@@ -1,0 +1,278 @@
+"""The story of `esbench create-track`: find the indices, read their documents, write a track that races them.
+
+It reads a cluster and writes one folder, which gets its name when it is complete. It knows nothing of races.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from esbench.client_options import ClientOptions, Host
+from esbench.cluster import Cluster, ClusterInfo
+from esbench.engine.progress import Progress
+from esbench.errors import EsbenchError, UsageError
+from esbench.interrupts import Interrupts
+from esbench.track.extraction.bodies import (
+    Body,
+    component_template,
+    has_join,
+    index_body,
+    stream_template,
+)
+from esbench.track.extraction.documents import DocumentsFile, Extraction, Extractor, Lines
+from esbench.track.extraction.files import Contents, Part, body_text, readme_text, template_name, track_text
+from esbench.track.extraction.pages import Extent
+from esbench.track.extraction.targets import Target, find_data_streams, find_indices
+from esbench.units import format_bytes, format_duration
+
+_NAME = re.compile(r"\w[\w.-]*", re.ASCII)
+_EVERY_S = 3.0
+_IDS = "ids: the server makes new ones (--keep-ids keeps them)"
+
+
+@dataclass(frozen=True)
+class CreateTrackOptions:
+    """What to make a track of; either `indices` or `data_streams` (names and patterns). `documents`: how many of each,
+    all if it is None. `packing`: zst, gz or bz2."""
+
+    name: str
+    output_path: Path
+    hosts: tuple[Host, ...]
+    client_options: ClientOptions = field(default_factory=ClientOptions)
+    indices: tuple[str, ...] = ()
+    data_streams: tuple[str, ...] = ()
+    documents: int | None = None
+    keep_ids: bool = False
+    page_size: int = 1000
+    readers: int = 4
+    packing: str = "zst"
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """The files of a track, without documents: bodies by file name, and of each target its body's file."""
+
+    bodies: Mapping[str, Body]
+    body_of: Mapping[str, str]
+    components: Mapping[str, str] = field(default_factory=dict)
+
+
+def create_track(options: CreateTrackOptions, progress: Progress) -> tuple[Path, Contents]:
+    """Make the track's folder and say what it holds. Nothing is left of it after a failure or Ctrl-C.
+
+    Raises UsageError for names that mean nothing, ClusterError and CorpusError for what cannot be read or written.
+    """
+    folder = _new_folder(options)
+    with Interrupts(), Cluster([host.url for host in options.hosts], options.client_options) as cluster:
+        info = cluster.info()
+        if options.data_streams:
+            targets = find_data_streams(cluster, info, options.data_streams)
+            plan = _plan_data_streams(cluster, options.name, targets)
+        else:
+            targets = find_indices(cluster, info, options.indices)
+            plan = _plan_indices(targets)
+        if not any(target.documents for target in targets):
+            names = ", ".join(target.name for target in targets)
+            raise UsageError("there are no documents to make a track of", where=names)
+        with _complete_or_nothing(folder) as partial:
+            lines = {target.name: _lines(target, options.keep_ids) for target in targets}
+            extractions = [
+                Extraction(_extent(target, options), lines[target.name], partial / _file_name(target, options))
+                for target in targets
+                if target.documents
+            ]
+            for extraction in extractions:
+                progress.say(_announcement(extraction.extent))
+            total = sum(_wanted(extraction.extent) for extraction in extractions)
+            extractor = Extractor(
+                cluster,
+                info,
+                page_size=options.page_size,
+                readers=options.readers,
+                news=_News(progress, total),
+            )
+            files = {file.name: file for file in extractor.run(extractions)}
+            contents = _contents(options, info, targets, plan, lines, files)
+            _write(partial, plan, contents)
+    return folder, contents
+
+
+def _new_folder(options: CreateTrackOptions) -> Path:
+    """Where the track goes; a UsageError where it cannot."""
+    if not _NAME.fullmatch(options.name):
+        hint = "letters, digits, dots, - and _"
+        raise UsageError(f'"{options.name}" is not the name of a folder', where="--track", hint=hint)
+    parent = options.output_path.expanduser().absolute()
+    folder = parent / options.name
+    if folder.exists():
+        raise UsageError(f"{folder} is there already", where="--output-path", hint="delete it, or use another --track")
+    nearest = next(path for path in (parent, *parent.parents) if path.exists())
+    if not nearest.is_dir():
+        raise UsageError(f"{nearest} is a file", where="--output-path", hint="name a folder")
+    if not os.access(nearest, os.W_OK):
+        raise UsageError(f"{nearest} cannot be written to", where="--output-path")
+    return folder
+
+
+@contextmanager
+def _complete_or_nothing(folder: Path) -> Iterator[Path]:
+    """A folder that gets its name when it is complete and vanishes when it is not."""
+    partial = None
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".partial", dir=folder.parent))
+        yield partial
+        umask = os.umask(0)
+        os.umask(umask)
+        partial.chmod(0o777 & ~umask)  # a temporary folder is its maker's alone
+        partial.rename(folder)
+    except OSError as error:
+        raise EsbenchError(f"cannot be written: {error.strerror or error}", where=str(folder)) from error
+    finally:
+        if partial is not None:
+            shutil.rmtree(partial, ignore_errors=True)
+
+
+def _plan_indices(targets: Sequence[Target]) -> _Plan:
+    body_of = {target.name: f"indices/{target.name}.json" for target in targets}
+    return _Plan({body_of[target.name]: index_body(target) for target in targets}, body_of)
+
+
+def _plan_data_streams(cluster: Cluster, track: str, targets: Sequence[Target]) -> _Plan:
+    """A composable template for each data stream, and the component templates that they are made of."""
+    templates = {name: _index_template(cluster, name) for name in {target.template for target in targets}}
+    used = sorted({name for template in templates.values() for name in template.get("composed_of", ())})
+    found = {name: body for name in used if (body := _component_template(cluster, name)) is not None}
+    renamed = {name: template_name(track, name) for name in found}
+    bodies = {f"components/{name}.json": component_template(name, body) for name, body in found.items()}
+    body_of = {target.name: f"templates/{target.name}.json" for target in targets}
+    for target in targets:
+        bodies[body_of[target.name]] = stream_template(target, templates[target.template], renamed)
+    return _Plan(bodies, body_of, {renamed[name]: f"components/{name}.json" for name in found})
+
+
+def _index_template(cluster: Cluster, name: str) -> Mapping[str, Any]:
+    (found,) = cluster.request("GET", f"/_index_template/{name}")["index_templates"]
+    template: Mapping[str, Any] = found["index_template"]
+    return template
+
+
+def _component_template(cluster: Cluster, name: str) -> Mapping[str, Any] | None:
+    """None where a template may name one that is not there."""
+    reply = cluster.request("GET", f"/_component_template/{name}", ignore=(404,))
+    found = reply.get("component_templates")
+    template: Mapping[str, Any] | None = found[0]["component_template"] if found else None
+    return template
+
+
+def _lines(target: Target, keep_ids: bool) -> Lines:
+    """Ids are kept on request, and where documents refer to each other by them."""
+    return Lines(
+        target.name,
+        action="create" if target.is_data_stream else "index",
+        keeps_ids=keep_ids or has_join(target.mappings),
+        keeps_routing=target.is_routed,
+    )
+
+
+def _extent(target: Target, options: CreateTrackOptions) -> Extent:
+    wanted = options.documents
+    sample = wanted if wanted is not None and wanted < target.documents else None
+    return Extent(target.name, target.documents, target.shards, sample)
+
+
+def _wanted(extent: Extent) -> int:
+    return extent.documents if extent.sample is None else extent.sample
+
+
+def _file_name(target: Target, options: CreateTrackOptions) -> str:
+    return f"{target.name}-documents.json.{options.packing}"
+
+
+def _announcement(extent: Extent) -> str:
+    sample = "" if extent.sample is None else f"{extent.sample:,} of "
+    return f"reading {extent.name}: {sample}{extent.documents:,} documents"
+
+
+class _News:
+    """Says every few seconds how many documents have been written, how fast, and how long the rest will take."""
+
+    def __init__(self, progress: Progress, total: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._progress = progress
+        self._total = total
+        self._clock = clock
+        self._began = self._said = clock()
+
+    def __call__(self, done: int) -> None:
+        now = self._clock()
+        if now - self._said < _EVERY_S or not done:
+            return
+        self._said = now
+        rate = done / (now - self._began)
+        left = format_duration(max(0.0, round((self._total - done) / rate)))
+        share = 100 * done / self._total
+        self._progress.say(f"      {done:,} documents ({share:.0f} %), {rate:,.0f}/s, {left} left")
+
+
+def _contents(
+    options: CreateTrackOptions,
+    info: ClusterInfo,
+    targets: Sequence[Target],
+    plan: _Plan,
+    lines: Mapping[str, Lines],
+    files: Mapping[str, DocumentsFile],
+) -> Contents:
+    parts = [
+        Part(
+            target.name,
+            plan.body_of[target.name],
+            files.get(_file_name(target, options)),
+            has_actions=lines[target.name].have_actions,
+        )
+        for target in targets
+    ]
+    notes = [note for body in plan.bodies.values() for note in body.notes]
+    if any(not lines[target.name].keeps_ids for target in targets):
+        notes.append(_IDS)
+    return Contents(
+        options.name,
+        f"{'OpenSearch' if info.distribution == 'opensearch' else 'Elasticsearch'} {info.version}",
+        parts,
+        are_data_streams=bool(options.data_streams),
+        total=sum(target.documents for target in targets),
+        is_sample=any(_extent(target, options).sample is not None for target in targets),
+        components=plan.components,
+        notes=notes,
+    )
+
+
+def _write(folder: Path, plan: _Plan, contents: Contents) -> None:
+    texts = {name: body_text(body.content) for name, body in plan.bodies.items()}
+    texts |= {"README.md": readme_text(contents), "track.json": track_text(contents)}
+    for name, text in texts.items():
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+
+
+def result_lines(folder: Path, contents: Contents) -> list[str]:
+    """What was made, what is not in it, and how to race it."""
+    kind = "data stream" if contents.are_data_streams else "index"
+    many = {"index": "indices", "data stream": "data streams"}[kind]
+    count = len(contents.parts)
+    packed = sum(file.compressed_bytes for file in contents.files)
+    return [
+        f"{folder}: {count} {kind if count == 1 else many}, {contents.documents:,} documents,"
+        f" {format_bytes(contents.uncompressed_bytes)} ({format_bytes(packed)} packed)",
+        *(f"left behind: {note}" for note in contents.notes),
+        f"race it: esbench race --track-path={folder}",
+    ]

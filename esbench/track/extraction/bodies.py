@@ -1,0 +1,180 @@
+"""What becomes of settings, mappings and templates: what makes an index what it is stays, what ties it to its cluster
+goes, and is said. Pure: no request, no file.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from esbench.errors import UsageError
+from esbench.track.extraction.targets import Target
+
+# Elasticsearch's own marks on an index.
+_EPHEMERAL = (
+    "creation_date",
+    "creation_date_string",
+    "history",
+    "provided_name",
+    "resize",
+    "routing.allocation.include._tier_preference",
+    "routing.allocation.initial_recovery",
+    "shrink",
+    "split",
+    "time_series.end_time",
+    "time_series.start_time",
+    "uuid",
+    "verified_before_close",
+    "version",
+)
+# What refers to something of the cluster that a track does not bring along, and why it must not stay.
+_TIES = {
+    "blocks": "blocks: the race must be able to write",
+    "default_pipeline": "ingest pipeline: the documents are what it made of them",
+    "final_pipeline": "ingest pipeline: the documents are what it made of them",
+    "frozen": "freezing: the race must be able to write",
+    "lifecycle": "index lifecycle: it would roll over or delete what the race wrote",
+    "opendistro.index_state_management": "index state management: it would roll over or delete what the race wrote",
+    "plugins.index_state_management": "index state management: it would roll over or delete what the race wrote",
+    "remote_store": "remote store: it is the cluster's",
+    "routing.allocation": "allocation rules: they name nodes of the cluster",
+    "search.throttled": "freezing: the race must be able to write",
+    "store.snapshot": "searchable snapshot: the index becomes an ordinary one",
+    "store.type": "type of the store: it is the cluster's",
+}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A value that a track parameter can take the place of."""
+
+    name: str
+    default: object
+
+
+@dataclass(frozen=True)
+class Body:
+    """A body to create an index or template with, and `notes`: what it does not have any more, in words."""
+
+    content: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
+
+
+def index_body(target: Target) -> Body:
+    """Settings, mappings and aliases of an index; shards and replicas are parameters.
+
+    Raises UsageError for what no track can hold: several mapping types, documents that are not stored.
+    """
+    settings, notes = kept_settings(target.settings)
+    mappings, more = kept_mappings(target.name, target.mappings, target.is_typed)
+    notes += more
+    settings["index"] |= _sizes(target.settings["index"])
+    content: dict[str, Any] = {"settings": settings, "mappings": mappings}
+    if target.aliases:
+        content["aliases"] = dict(target.aliases)
+    return Body(content, _named(target.name, notes))
+
+
+def stream_template(target: Target, template: Mapping[str, Any], components: Mapping[str, str]) -> Body:
+    """A composable template for one data stream, made of the one that it has; `components` are new names by old.
+
+    Its priority is above that of the original, in case that is there, too.
+    """
+    kept_mappings(target.name, target.mappings, target.is_typed)  # refuses what cannot be read
+    inner, notes = _kept_template(template.get("template") or {})
+    index = inner.setdefault("settings", {}).setdefault("index", {})
+    index |= _sizes(target.settings["index"])
+    content: dict[str, Any] = {
+        "index_patterns": [target.name],
+        "priority": max(int(template.get("priority") or 0), 500) + 1,
+        "data_stream": {key: value for key, value in template.get("data_stream", {}).items() if key in _STREAM_KEYS},
+        "composed_of": [components[name] for name in template.get("composed_of", ()) if name in components],
+        "template": inner,
+    }
+    if index.get("mode") == "time_series" or target.settings["index"].get("mode") == "time_series":
+        notes.append("start and end of its times: it takes only documents of now unless its template says others")
+    return Body(content, _named(target.name, notes))
+
+
+_STREAM_KEYS = ("allow_custom_routing", "hidden", "timestamp_field")
+
+
+def component_template(name: str, template: Mapping[str, Any]) -> Body:
+    """A component template without what ties it to its cluster."""
+    inner, notes = _kept_template(template.get("template") or {})
+    return Body({"template": inner}, _named(f"component template {name}", notes))
+
+
+def _kept_template(template: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    inner = copy.deepcopy(dict(template))
+    notes: list[str] = []
+    if "settings" in inner:
+        inner["settings"], notes = kept_settings(inner["settings"])
+    if inner.pop("lifecycle", None):
+        notes.append("data stream lifecycle: it would delete what the race wrote")
+    inner.pop("data_stream_options", None)
+    return inner, notes
+
+
+def kept_settings(settings: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Nested settings as `{"index": ...}`, without what is the cluster's; and what was left out that somebody set."""
+    index = copy.deepcopy(dict(settings.get("index", {})))
+    for path in _EPHEMERAL:
+        _remove(index, path.split("."))
+    notes = [reason for path, reason in _TIES.items() if _remove(index, path.split("."))]
+    return {"index": index}, list(dict.fromkeys(notes))
+
+
+def _remove(settings: dict[str, Any], path: Sequence[str]) -> bool:
+    """Remove a setting, and what is empty then; whether it was there."""
+    inner = settings.get(path[0])
+    if inner is None:
+        return False
+    if len(path) > 1:
+        if not isinstance(inner, dict) or not _remove(inner, path[1:]):
+            return False
+        if inner:
+            return True
+    del settings[path[0]]
+    return True
+
+
+def _sizes(index: Mapping[str, Any]) -> dict[str, Parameter]:
+    names = ("number_of_shards", "number_of_replicas")
+    return {name: Parameter(name, int(index.get(name, 1))) for name in names}
+
+
+def kept_mappings(index: str, mappings: Mapping[str, Any], is_typed: bool) -> tuple[dict[str, Any], list[str]]:
+    """A mapping without the type around it, which 5.x and 6.x have; refused where documents cannot be read of it."""
+    notes = []
+    types = [name for name in mappings if name != "_default_"] if is_typed else []
+    if len(types) > 1:
+        what = f"its documents are of {len(types)} types: {', '.join(sorted(types))}"
+        raise UsageError(what, where=index, hint="copy those of each type into an index of its own, by _reindex")
+    if types and types[0] not in ("doc", "_doc"):
+        notes.append(f'the name of its type, "{types[0]}": esbench writes its own where a version has types')
+    if is_typed:
+        mappings = mappings[types[0]] if types else {}
+    source = mappings.get("_source", {})
+    if str(source.get("enabled")).lower() == "false":
+        raise UsageError("does not keep its documents (_source is disabled)", where=index, hint="leave it out")
+    if source.get("includes") or source.get("excludes"):
+        notes.append("the fields that its _source leaves out: they are kept nowhere")
+    return copy.deepcopy(dict(mappings)), notes
+
+
+def has_join(mappings: Mapping[str, Any]) -> bool:
+    """Whether documents refer to others by id: parents and children."""
+    return any(field.get("type") == "join" for field in _fields(mappings))
+
+
+def _fields(mappings: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    for field in mappings.get("properties", {}).values():
+        yield field
+        yield from _fields(field)
+
+
+def _named(name: str, notes: Iterable[str]) -> tuple[str, ...]:
+    return tuple(f"{name}: {note}" for note in notes)

@@ -1,0 +1,213 @@
+"""Writes the documents of indices to packed files, several slices at the same time."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from esbench.cluster import Cluster, ClusterInfo
+from esbench.errors import ClusterError, CorpusError
+from esbench.track.extraction.packing import create_packed
+from esbench.track.extraction.pages import Extent, Hit, Slices, open_slices
+from esbench.track.supply import sample_name
+from esbench.track.testmode import DOCUMENTS
+
+_NEWS_S = 0.5
+
+
+@dataclass(frozen=True)
+class Lines:
+    """How documents become lines: with action lines (`action` is index or create) where ids or routing are kept."""
+
+    index: str
+    action: str = ""
+    keeps_ids: bool = False
+    keeps_routing: bool = False
+
+    @property
+    def have_actions(self) -> bool:
+        return self.keeps_ids or self.keeps_routing
+
+    def of(self, hit: Hit) -> bytes:
+        """A document as the file has it. Line breaks between its values become spaces; those in texts are escaped."""
+        document = bytes(hit.source)
+        if not document:
+            raise ClusterError("the server does not give its _source", where=f"{self.index}, document {hit.id}")
+        if b"\n" in document or b"\r" in document:
+            document = document.replace(b"\r", b" ").replace(b"\n", b" ")
+        if hit.routing is not None and not self.keeps_routing:
+            raise ClusterError("documents with a routing value came while they were read", where=self.index)
+        if not self.have_actions:
+            return document + b"\n"
+        meta = {"_index": self.index}
+        if self.keeps_ids:
+            meta["_id"] = hit.id
+        if hit.routing is not None:
+            meta["routing"] = hit.routing
+        return (
+            json.dumps({self.action: meta}, ensure_ascii=False, separators=(",", ":")).encode()
+            + b"\n"
+            + document
+            + b"\n"
+        )
+
+
+@dataclass(frozen=True)
+class DocumentsFile:
+    """A file that was written."""
+
+    name: str
+    documents: int
+    compressed_bytes: int
+    uncompressed_bytes: int
+
+
+class Writer:
+    """Writes documents to a packed file, at most `most` of them; the first ones also to the file of test mode.
+
+    Safe to use from several threads. Raises CorpusError where it cannot write.
+    """
+
+    def __init__(self, path: Path, most: int | None = None) -> None:
+        self._path = path
+        self._most = most
+        self._lock = threading.Lock()
+        self._first: list[bytes] = []
+        self._bytes = 0
+        self.documents = 0
+        with self._writing():
+            self._file = create_packed(path)
+
+    @property
+    def is_full(self) -> bool:
+        return self._most is not None and self.documents >= self._most
+
+    def add(self, documents: Sequence[bytes]) -> None:
+        with self._lock, self._writing():
+            if self._most is not None:
+                documents = documents[: self._most - self.documents]
+            self.documents += len(documents)
+            self._first += documents[: DOCUMENTS - len(self._first)]
+            text = b"".join(documents)
+            self._bytes += len(text)
+            self._file.write(text)
+
+    def close(self) -> None:
+        with self._lock, self._writing():
+            self._file.close()
+
+    def finish(self) -> DocumentsFile:
+        """Write the end of the file, and that of test mode where it has fewer documents."""
+        self.close()
+        with self._writing():
+            if self.documents > DOCUMENTS:
+                with create_packed(self._path.with_name(sample_name(self._path.name))) as out:
+                    out.write(b"".join(self._first))
+            return DocumentsFile(self._path.name, self.documents, self._path.stat().st_size, self._bytes)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise CorpusError(f"cannot write {self._path.name}: {error.strerror or error}") from error
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """What to read, how to write it, and to which file."""
+
+    extent: Extent
+    lines: Lines
+    path: Path
+
+
+class _Job:
+    """An extraction while it runs; `left` slices have not been read yet."""
+
+    def __init__(self, extraction: Extraction, slices: Slices) -> None:
+        self.slices = slices
+        self.lines = extraction.lines
+        self.writer = Writer(extraction.path, extraction.extent.sample)
+        self.left = slices.count
+
+    def finish(self) -> DocumentsFile:
+        self.slices.close()
+        return self.writer.finish()
+
+    def give_up(self) -> None:
+        self.slices.close()
+        with contextlib.suppress(CorpusError):
+            self.writer.close()
+
+
+class Extractor:
+    """Reads with so many threads, `page_size` documents per request; `news` is told how many are written."""
+
+    def __init__(
+        self, cluster: Cluster, info: ClusterInfo, *, page_size: int, readers: int, news: Callable[[int], None]
+    ) -> None:
+        self._cluster = cluster
+        self._info = info
+        self._page_size = page_size
+        self._readers = readers
+        self._news = news
+        self._stopped = threading.Event()
+        self._reading: dict[Future[None], _Job] = {}
+        self._jobs: list[_Job] = []
+        self._files: list[DocumentsFile] = []
+
+    def run(self, extractions: Iterable[Extraction]) -> tuple[DocumentsFile, ...]:
+        """Write the files, in the order in which they were finished.
+
+        An interrupt ends it after the pages that are being read. Raises what went wrong first.
+        """
+        try:
+            with ThreadPoolExecutor(self._readers) as pool:
+                try:
+                    for extraction in extractions:
+                        self._begin(extraction, pool)
+                    self._collect(0)
+                finally:
+                    self._stopped.set()
+        finally:
+            for job in self._jobs:
+                job.give_up()
+        return tuple(self._files)
+
+    def _begin(self, extraction: Extraction, pool: ThreadPoolExecutor) -> None:
+        """Open it when a reader is free, not before: what a server keeps for it ends by itself after a while."""
+        self._collect(self._readers - 1)
+        slices = open_slices(self._cluster, self._info, extraction.extent, self._page_size, self._readers)
+        job = _Job(extraction, slices)
+        self._jobs.append(job)
+        for number in range(slices.count):
+            self._collect(self._readers - 1)
+            self._reading[pool.submit(self._read, job, number)] = job
+
+    def _read(self, job: _Job, number: int) -> None:
+        with contextlib.closing(job.slices.pages(number)) as pages:
+            for page in pages:
+                if self._stopped.is_set() or job.writer.is_full:
+                    return
+                job.writer.add([job.lines.of(hit) for hit in page])
+
+    def _collect(self, most: int) -> None:
+        """Wait until at most so many slices are being read."""
+        while len(self._reading) > most:
+            done, _ = wait(self._reading, timeout=_NEWS_S, return_when=FIRST_COMPLETED)
+            for future in done:
+                job = self._reading.pop(future)
+                future.result()
+                job.left -= 1
+                if not job.left:
+                    self._jobs.remove(job)
+                    self._files.append(job.finish())
+            written = sum(file.documents for file in self._files) + sum(job.writer.documents for job in self._jobs)
+            self._news(written)

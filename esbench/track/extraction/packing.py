@@ -1,0 +1,25 @@
+"""New document files, packed as every reader of tracks takes them: bzip2, gzip or Zstandard, one stream each."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+from pathlib import Path
+from typing import IO, cast
+
+import zstandard
+
+_GZIP_LEVEL = 6
+_ZSTD_LEVEL = 3  # orders: 230 MB/s on one core; level 9 saves a seventh of the size at 40 MB/s
+
+
+def create_packed(path: Path) -> IO[bytes]:
+    """A new file whose ending (.bz2, .gz, .zst) says how it is packed. Packing lets go of the interpreter's lock."""
+    match path.suffix:
+        case ".bz2":
+            return cast(IO[bytes], bz2.open(path, "wb"))
+        case ".gz":
+            return cast(IO[bytes], gzip.open(path, "wb", compresslevel=_GZIP_LEVEL))
+        case ".zst":
+            return cast(IO[bytes], zstandard.open(path, "wb", cctx=zstandard.ZstdCompressor(level=_ZSTD_LEVEL)))
+    raise ValueError(f"{path} ends in no known way to pack")

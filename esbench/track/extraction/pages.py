@@ -1,0 +1,212 @@
+"""Reads all documents of an index or data stream, or a random sample, in slices that can be read at the same time.
+
+All slices see the documents as they were at one moment, through a point in time; where the server has none, each of
+them scrolls. Documents stay the bytes that the server sends: a number is never parsed and written anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import msgspec
+
+from esbench.cluster import Cluster, ClusterInfo, index_path
+from esbench.errors import ClusterError
+
+KEEP_ALIVE = "5m"  # between two pages
+MOST_SLICES = 1024  # index.max_slices_per_scroll and index.max_slices_per_pit
+_SEED = 1
+
+
+class Hit(msgspec.Struct):
+    """A document; `source` is its JSON as it was indexed, which may have line breaks; empty where none is kept."""
+
+    id: str = msgspec.field(name="_id")
+    source: msgspec.Raw = msgspec.field(name="_source", default=msgspec.Raw())
+    routing: str | None = msgspec.field(name="_routing", default=None)
+    sort: list[Any] | None = None
+
+
+class _Hits(msgspec.Struct):
+    hits: list[Hit]
+    total: dict[str, Any] | int | None = None
+
+
+class _Shards(msgspec.Struct):
+    failed: int = 0
+
+
+class _Page(msgspec.Struct):
+    hits: _Hits
+    shards: _Shards = msgspec.field(name="_shards", default_factory=_Shards)
+    timed_out: bool = False
+    scroll_id: str | None = msgspec.field(name="_scroll_id", default=None)
+    pit_id: str | None = None
+
+    @property
+    def total(self) -> int | None:
+        total = self.hits.total
+        return total.get("value") if isinstance(total, dict) else total
+
+
+@dataclass(frozen=True)
+class Extent:
+    """What to read: all `documents` of `name`, which has so many primary `shards`, or about `sample` of them."""
+
+    name: str
+    documents: int
+    shards: int
+    sample: int | None = None
+
+
+def sample_query(extent: Extent, info: ClusterInfo) -> dict[str, Any]:
+    """All documents, or each with the same probability: as many as wanted, and a few more to make up for chance.
+
+    The few are four standard deviations of their number. The same documents are found each time.
+    """
+    wanted = extent.sample
+    if wanted is None or wanted >= extent.documents:
+        return {"match_all": {}}
+    ratio = min(1.0, (wanted + 4 * math.sqrt(wanted) + 10) / extent.documents)
+    score: dict[str, Any] = {"seed": _SEED}
+    if info.version_tuple[0] >= 6 or info.distribution == "opensearch":
+        score["field"] = "_seq_no"
+    return {"function_score": {"random_score": score, "boost_mode": "replace", "min_score": 1 - ratio}}
+
+
+class Slices(Protocol):
+    """The documents of an extent in `count` slices; safe to read from several threads."""
+
+    count: int
+
+    def pages(self, number: int) -> Generator[list[Hit]]:
+        """The documents of a slice, page by page. A ClusterError where the server leaves some out."""
+        ...
+
+    def close(self) -> None:
+        """Let the server forget what it keeps for them."""
+        ...
+
+
+def open_slices(cluster: Cluster, info: ClusterInfo, extent: Extent, page_size: int, readers: int) -> Slices:
+    """The best way that a server has: a point in time, else scrolls. `readers` is how many read at the same time."""
+    if extent.shards <= MOST_SLICES and (opened := _open_point_in_time(cluster, info, extent)) is not None:
+        return _PointInTime(cluster, info, extent, page_size, opened, readers)
+    return _Scrolls(cluster, info, extent, page_size)
+
+
+def _open_point_in_time(cluster: Cluster, info: ClusterInfo, extent: Extent) -> str | None:
+    """Its id; None where the server cannot slice one (before 7.12 and 2.4), or has no x-pack, which 7.x needs."""
+    path, params = index_path([extent.name]), {"keep_alive": KEEP_ALIVE}
+    if info.distribution == "opensearch":
+        if info.version_tuple < (2, 4):
+            return None
+        reply = cluster.request("POST", f"{path}/_search/point_in_time", params=params)
+        return str(reply["pit_id"])
+    if info.version_tuple < (7, 12):
+        return None
+    reply = cluster.request("POST", f"{path}/_pit", params=params, ignore=(400, 405))
+    return str(reply["id"]) if isinstance(reply, dict) and "id" in reply else None
+
+
+class _Reader:
+    """What both ways share: what a slice asks for, and the check of what comes."""
+
+    def __init__(self, cluster: Cluster, info: ClusterInfo, extent: Extent, page_size: int) -> None:
+        self._cluster = cluster
+        self._extent = extent
+        self._search: dict[str, Any] = {"size": page_size, "query": sample_query(extent, info)}
+        self._params: dict[str, Any] = {}
+        if info.distribution == "opensearch" or info.version_tuple[0] >= 7:
+            self._params = {"allow_partial_search_results": False, "track_total_hits": True}
+        if info.distribution == "elasticsearch" and info.version_tuple >= (9, 2):
+            self._search["_source"] = {"exclude_vectors": False}  # left out there, unless asked for
+        self.count = min(extent.shards, MOST_SLICES)
+
+    def _of_slice(self, number: int) -> dict[str, Any]:
+        return {**self._search, "slice": {"id": number, "max": self.count}} if self.count > 1 else self._search
+
+    def _page(self, path: str, params: dict[str, Any], body: dict[str, Any]) -> _Page:
+        reply = self._cluster.request_bytes("POST", path, params=params, body=body)
+        try:
+            return msgspec.json.decode(reply, type=_Page)
+        except msgspec.DecodeError as error:
+            raise ClusterError(f"the reply has an unknown form ({error})", where=f"POST {path}") from error
+
+    def _documents(self, page: _Page) -> list[Hit]:
+        """Those of a complete page."""
+        if page.timed_out or page.shards.failed:
+            what = "timed out" if page.timed_out else f"failed on {page.shards.failed} shards"
+            raise ClusterError(f"a search {what}: documents would be missing", where=self._extent.name)
+        return page.hits.hits
+
+    def _check_total(self, read: int, total: int | None) -> None:
+        if total is not None and read != total:
+            what = f"the server gave {read:,} of the {total:,} documents of a slice"
+            raise ClusterError(what, where=self._extent.name, hint="try again")
+
+
+class _PointInTime(_Reader):
+    """Where slices are cut by Lucene's document numbers, a shard has several of them; elsewhere one: cutting by
+    `_id` would cost the server a pass over all ids for each page."""
+
+    def __init__(
+        self, cluster: Cluster, info: ClusterInfo, extent: Extent, page_size: int, opened: str, readers: int
+    ) -> None:
+        super().__init__(cluster, info, extent, page_size)
+        self._is_opensearch = info.distribution == "opensearch"
+        if not self._is_opensearch and info.version_tuple >= (7, 15):
+            self.count = min(extent.shards * -(-readers // extent.shards), MOST_SLICES)
+        # A slice reads one shard, in which document numbers are unique: OpenSearch has no other cheap order.
+        self._search["sort"] = ["_doc" if self._is_opensearch else "_shard_doc"]
+        self._id = opened
+
+    def pages(self, number: int) -> Generator[list[Hit]]:
+        body, params = self._of_slice(number), self._params
+        read, total = 0, None
+        while True:
+            body = {**body, "pit": {"id": self._id, "keep_alive": KEEP_ALIVE}}
+            page = self._page("/_search", params, body)
+            if page.pit_id is not None:
+                self._id = page.pit_id
+            total = page.total if total is None else total
+            documents = self._documents(page)
+            if not documents:
+                break
+            read += len(documents)
+            yield documents
+            params = {**params, "track_total_hits": False}
+            body["search_after"] = documents[-1].sort
+        self._check_total(read, total)
+
+    def close(self) -> None:
+        with contextlib.suppress(ClusterError):  # it ends by itself
+            if self._is_opensearch:
+                self._cluster.request("DELETE", "/_search/point_in_time", body={"pit_id": [self._id]})
+            else:
+                self._cluster.request("DELETE", "/_pit", body={"id": self._id})
+
+
+class _Scrolls(_Reader):
+    """One slice for each shard."""
+
+    def pages(self, number: int) -> Generator[list[Hit]]:
+        path = f"{index_path([self._extent.name])}/_search"
+        page = self._page(path, {**self._params, "scroll": KEEP_ALIVE}, {**self._of_slice(number), "sort": ["_doc"]})
+        total, read = page.total, 0
+        try:
+            while documents := self._documents(page):
+                read += len(documents)
+                yield documents
+                page = self._page("/_search/scroll", {}, {"scroll": KEEP_ALIVE, "scroll_id": page.scroll_id})
+        finally:
+            with contextlib.suppress(ClusterError):  # it ends by itself
+                self._cluster.request("DELETE", "/_search/scroll", body={"scroll_id": [page.scroll_id]})
+        self._check_total(read, total)
+
+    def close(self) -> None:
+        """Nothing: each scroll ends with its slice."""

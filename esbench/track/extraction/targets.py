@@ -1,0 +1,166 @@
+"""Which indices or data streams are meant by what a user typed, and whether their documents can be had."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from esbench.cluster import Cluster, ClusterInfo, index_path
+from esbench.errors import ClusterError, EsbenchError, UsageError, did_you_mean
+
+INDICES, DATA_STREAMS = "--indices", "--data-streams"
+_STREAM_PREFIX = ".ds-"
+
+
+@dataclass(frozen=True)
+class Target:
+    """An index, or a data stream with its `backing` indices, the newest last. `settings` and `mappings` are as the
+    server says them (of the newest backing index), `shards` the primary ones of all backing indices. `is_routed`:
+    some documents have a routing value of their own; `is_typed`: the mapping stands below the name of a type."""
+
+    name: str
+    documents: int
+    shards: int
+    settings: Mapping[str, Any]
+    mappings: Mapping[str, Any]
+    aliases: Mapping[str, Any]
+    is_routed: bool
+    is_typed: bool = False
+    backing: tuple[str, ...] = ()
+    template: str = ""
+
+    @property
+    def is_data_stream(self) -> bool:
+        return bool(self.backing)
+
+
+def find_indices(cluster: Cluster, info: ClusterInfo, expressions: Sequence[str]) -> tuple[Target, ...]:
+    """The open indices behind names, aliases and patterns, by name.
+
+    A UsageError says what does not exist, is closed, hidden or a data stream; a ClusterError what may not be read.
+    """
+    names: dict[str, None] = {}
+    for expression in expressions:
+        names |= dict.fromkeys(_indices_of(cluster, expression))
+    return tuple(_target(cluster, info, name, (name,)) for name in sorted(names))
+
+
+def find_data_streams(cluster: Cluster, info: ClusterInfo, expressions: Sequence[str]) -> tuple[Target, ...]:
+    """The data streams behind names and patterns, by name; errors as with indices."""
+    streams: dict[str, Mapping[str, Any]] = {}
+    for expression in expressions:
+        where = f"{DATA_STREAMS}={expression}"
+        reply = cluster.request("GET", f"/_data_stream{_path(expression, where)}", ignore=(400, 404, 405))
+        found = reply.get("data_streams") if isinstance(reply, Mapping) else None
+        if found is None and not _is_missing(reply):
+            raise UsageError(f"{info.distribution} {info.version} has no data streams here", where=where)
+        if not found:
+            raise _missing(cluster, expression, where, "data stream", _stream_names(cluster))
+        streams |= {stream["name"]: stream for stream in found if _is_wanted(stream["name"], expression)}
+    return tuple(_stream_target(cluster, info, streams[name]) for name in sorted(streams))
+
+
+def _indices_of(cluster: Cluster, expression: str) -> list[str]:
+    """The names behind one expression. Closed ones and those that begin with a dot are left out of patterns."""
+    where = f"{INDICES}={expression}"
+    path = f"{_path(expression, where)}/_settings"
+    params = {"filter_path": "*.settings.index.uuid,error,status", "allow_no_indices": True}
+    reply = cluster.request("GET", path, params=params, ignore=(404,))
+    names = sorted(reply or ()) if not _is_missing(reply) else []
+    is_pattern = "*" in expression or expression == "_all"
+    if any(name.startswith(_STREAM_PREFIX) for name in names) and not expression.startswith("."):
+        if not is_pattern:
+            raise UsageError(f'"{expression}" is a data stream', where=where, hint=f"say {DATA_STREAMS}={expression}")
+        names = [name for name in names if not name.startswith(_STREAM_PREFIX)]
+    hidden = [name for name in names if name.startswith(".")]
+    if hidden and (not is_pattern or expression.startswith(".")):
+        hint = "its cluster makes it by itself; tracks are made of indices of your own"
+        raise UsageError(f'"{hidden[0]}" is a hidden or system index', where=where, hint=hint)
+    names = [name for name in names if name not in hidden]
+    if not names:
+        known = _index_names(cluster)
+        raise _missing(cluster, expression, where, "index", known)
+    return names
+
+
+def _path(expression: str, where: str) -> str:
+    if not expression.strip() or "/" in expression or (expression.startswith(("_", "-")) and expression != "_all"):
+        raise UsageError(f'"{expression}" is not the name of an index or a pattern of names', where=where)
+    return index_path([expression])
+
+
+def _is_missing(reply: object) -> bool:
+    return isinstance(reply, Mapping) and reply.get("status") == 404
+
+
+def _is_wanted(name: str, expression: str) -> bool:
+    """Patterns do not mean hidden data streams, unless they begin with a dot themselves."""
+    return not name.startswith(".") or expression.startswith(".")
+
+
+def _missing(cluster: Cluster, expression: str, where: str, kind: str, known: Sequence[str]) -> UsageError:
+    what = f'no {kind} matches "{expression}"' if "*" in expression else f'there is no {kind} "{expression}"'
+    return UsageError(what, where=where, hint=did_you_mean(expression, known))
+
+
+def _index_names(cluster: Cluster) -> list[str]:
+    """Open indices and aliases, for a hint: none where the user may not list them."""
+    try:
+        reply = cluster.request("GET", "/_alias")
+    except EsbenchError:
+        return []
+    names = {*reply, *(alias for index in reply.values() for alias in index.get("aliases", ()))}
+    return [name for name in names if not name.startswith(".")]
+
+
+def _stream_names(cluster: Cluster) -> list[str]:
+    try:
+        reply = cluster.request("GET", "/_data_stream")
+    except EsbenchError:
+        return []
+    return [stream["name"] for stream in reply["data_streams"] if not stream["name"].startswith(".")]
+
+
+def _stream_target(cluster: Cluster, info: ClusterInfo, stream: Mapping[str, Any]) -> Target:
+    backing = tuple(index["index_name"] for index in stream["indices"])
+    return _target(cluster, info, stream["name"], backing, str(stream["template"]))
+
+
+def _target(cluster: Cluster, info: ClusterInfo, name: str, backing: tuple[str, ...], template: str = "") -> Target:
+    path = index_path([name])
+    documents = _count(cluster, name)
+    reply = cluster.request("GET", path)
+    try:
+        newest = reply[backing[-1]]
+        shards = sum(int(reply[index]["settings"]["index"]["number_of_shards"]) for index in backing)
+        return Target(
+            name=name,
+            documents=documents,
+            shards=shards,
+            settings=newest["settings"],
+            mappings=newest.get("mappings", {}),
+            aliases=newest.get("aliases", {}),
+            is_routed=documents > 0 and _has_routing(cluster, path),
+            is_typed=info.distribution == "elasticsearch" and info.version_tuple < (7,),
+            backing=backing if template else (),
+            template=template,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise ClusterError(f"the reply has an unknown form ({error!r})", where=f"GET {path}") from error
+
+
+def _count(cluster: Cluster, name: str) -> int:
+    reply = cluster.request("GET", f"{index_path([name])}/_count", ignore=(400,))
+    if "count" in reply:
+        return int(reply["count"])
+    if reply["error"].get("type") == "index_closed_exception":
+        raise UsageError(f'the index "{name}" is closed', hint=f"open it: POST /{name}/_open")
+    raise ClusterError(str(reply["error"].get("reason", reply)), where=f"GET /{name}/_count")
+
+
+def _has_routing(cluster: Cluster, path: str) -> bool:
+    """Whether any document was indexed with a routing value of its own."""
+    body = {"size": 0, "terminate_after": 1, "query": {"exists": {"field": "_routing"}}}
+    total = cluster.request("POST", f"{path}/_search", body=body)["hits"]["total"]
+    return bool(total["value"] if isinstance(total, Mapping) else total)
