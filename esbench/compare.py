@@ -128,7 +128,8 @@ def _differences(baseline: RaceRecord, contender: RaceRecord) -> Iterator[Differ
 
 def _corpus(corpus: CorpusFacts) -> str:
     kind = "synthetic documents" if corpus.synthetic else "documents"
-    return f"{corpus.documents} {kind}, {corpus.digest[:12]}"
+    how = ", unpacked while they were sent" if corpus.streamed else ""
+    return f"{corpus.documents} {kind}, {corpus.digest[:12]}{how}"
 
 
 def _facts(record: RaceRecord, tasks: Collection[str]) -> dict[str, Any]:

@@ -50,14 +50,20 @@ from esbench.registry import Registry
 from esbench.store import RaceFolder, RaceStore
 from esbench.telemetry import statistics
 from esbench.track import plugins_view, processing
-from esbench.track.corpus import prepare
+from esbench.track.corpus import CorpusCache, Streaming, prepare
 from esbench.track.dependencies import Libraries, libraries_folder
 from esbench.track.features import features_needed, nodes_needed
 from esbench.track.loader import load_track, plugins_of, track_file
 from esbench.track.plugins import Plugins
 from esbench.track.prepared import PreparedDocuments
 from esbench.track.rendering import RenderContext
-from esbench.track.selection import choose_challenge, corpora_needed, select_tasks
+from esbench.track.selection import (
+    choose_challenge,
+    corpora_needed,
+    measured_before,
+    read_out_of_order,
+    select_tasks,
+)
 from esbench.track.supply import Origin
 from esbench.track.synthetic import synthetic_corpora
 
@@ -92,6 +98,7 @@ class RaceOptions:
     kill_running_processes: bool = False
     origin: Origin = field(default_factory=Origin)  # of document files
     synthetic_documents: int | None = None  # of each corpus, generated in place of its files
+    corpus_cache: CorpusCache = "auto"
 
 
 def run(options: RaceOptions, operations: Registry[OperationType], progress: Progress) -> RaceRecord:
@@ -269,6 +276,9 @@ class _SetUp:
             cache=self._options.home / "cache" / "corpora",
             track_dir=track.path.parent,
             origin=self._options.origin,
+            streaming=Streaming(
+                self._options.corpus_cache, read_out_of_order(track, challenge), measured_before(track, challenge)
+            ),
             progress=news_of_corpora,
             downloading=news_of_corpora.download,
         )
@@ -292,7 +302,10 @@ class _SetUp:
             keeper.record,
             clusters={"default": self._cluster_facts()},
             corpora=tuple(
-                CorpusFacts(part.corpus, part.digest, part.document_count, part.synthetic) for part in documents
+                CorpusFacts(
+                    part.corpus, part.digest, part.document_count, part.synthetic, streamed=part.streamed is not None
+                )
+                for part in documents
             ),
         )
         keeper.save()

@@ -203,6 +203,7 @@ class CorpusFacts:
     digest: str
     documents: int
     synthetic: bool = False
+    streamed: bool = False  # unpacked while it was sent
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,9 @@ def notices(record: RaceRecord) -> tuple[Notice, ...]:
     if synthetic := [f"{corpus.name} ({corpus.documents:,})" for corpus in record.corpora if corpus.synthetic]:
         text = f"synthetic documents, not the track's own: {', '.join(synthetic)}"
         found.append(Notice(f"{text}: the figures cannot be compared with published ones"))
+    if streamed := sorted({corpus.name for corpus in record.corpora if corpus.streamed}):
+        text = f"unpacked while they were sent: {', '.join(streamed)}"
+        found.append(Notice(f"{text}: that took CPU of this host, and a race that finds them unpacked may be faster"))
     found.extend(Notice(text) for text in record.warnings)
     found.extend(_host_notices(record))
     for task in reported_tasks(record):

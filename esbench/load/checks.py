@@ -162,8 +162,8 @@ def _driver(figures: TaskFigures) -> Iterator[Check]:
         yield Check(
             "feed-waits",
             WARNING,
-            f"{figures.feed_waits} times a request waited for its document to be made",
-            "the throughput is the generator's: give the driver more cores",
+            f"{figures.feed_waits:,} times a request waited for its documents to be made or unpacked",
+            "the throughput is the driver's: give it more cores; unpack files first (--corpus-cache=unpack)",
             figures.feed_waits,
         )
 

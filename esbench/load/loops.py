@@ -15,7 +15,7 @@ from esbench.alarm import Alarm
 from esbench.load.client import Client
 from esbench.load.recorder import Recorder
 from esbench.load.transport import clock_ns
-from esbench.operations.base import Exhausted, Verdict
+from esbench.operations.base import Exhausted, NotReady, Verdict
 
 NS = 1_000_000_000
 _NEVER = 1 << 62
@@ -191,6 +191,9 @@ class ClosedLoop(TaskLoop):
                 self._stopping = True
             self._end_if_idle()
             return
+        except NotReady as not_ready:
+            not_ready.call_back(lambda: self._next(client, clock_ns()))  # free since its `free_ns`: the driver's lag
+            return
         warmup = now_ns < self._length.warmup_end_ns or self._begun < self._length.warmup_requests
         self._begun += 1
         self._busy += 1
@@ -214,6 +217,7 @@ class OpenLoop(TaskLoop):
         self._arrivals = arrivals
         self._free: deque[Client] = deque()
         self._line: deque[tuple[int, bool]] = deque()
+        self._undrawn = 0  # clients whose next request is not made yet
         self._arrived_all = False
         self._unsent = 0
         self._left = 0
@@ -244,6 +248,9 @@ class OpenLoop(TaskLoop):
             self._end_if_idle()
             return
         self._set_free(client)
+        self._serve_line()
+
+    def _serve_line(self) -> None:
         if self._line and self._free:
             due_ns, warmup = self._line.popleft()
             self._busy += 1
@@ -303,11 +310,21 @@ class OpenLoop(TaskLoop):
         try:
             client.drawn = client.draw()
         except Exhausted:
-            if not self._busy and not self._free:
+            if not self._busy and not self._free and not self._undrawn:
                 self._line.clear()  # every client's corpus is exhausted: nothing is left that could be missed
                 self.stop()
+        except NotReady as not_ready:
+            self._undrawn += 1
+            not_ready.call_back(lambda: self._draw_again(client))
         else:
             self._free.append(client)
+
+    def _draw_again(self, client: Client) -> None:
+        """For a client that is free since its `free_ns`: that it has nothing to send was the driver's lag."""
+        self._undrawn -= 1
+        if not self._stopping:
+            self._set_free(client)
+            self._serve_line()
 
     def _end_if_served(self) -> None:
         """A loop that ends by numbers is over when all arrivals were served; one with an end waits for it."""

@@ -75,6 +75,14 @@ class Exhausted(Exception):  # noqa: N818 - an end, not an error
     """A client's corpus has no more documents."""
 
 
+class NotReady(Exception):  # noqa: N818 - a wait, not an error
+    """A client's next request is not made yet; `call_back` has a function called once, when to draw again."""
+
+    def __init__(self, call_back: Callable[[Callable[[], None]], None]) -> None:
+        super().__init__("not ready")
+        self.call_back = call_back
+
+
 class RequestFailed(Exception):  # noqa: N818 - it failed; the error is data
     """A request without a reply: the kind of failure, and its detail."""
 
@@ -103,7 +111,7 @@ class ClientProgram(Protocol):
     def exchanges(self) -> Sequence[Exchange]: ...
 
     def draw(self) -> Any:
-        """The values of the next request; raises Exhausted at the end of a corpus."""
+        """The values of the next request; raises Exhausted at the end of a corpus, NotReady where that is unpacked."""
         ...
 
 

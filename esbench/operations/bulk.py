@@ -96,11 +96,11 @@ class Bulk(OperationType):
     def request_bytes(
         self, params: Mapping[str, Any], documents: Sequence[PreparedDocuments], indices: Sequence[Index], where: str
     ) -> float:
-        from esbench.track.prepared import DocumentFile
+        from esbench.track.prepared import size_of_first
 
         selected = select(params, documents, indices, where)
         counts = counts_to_send(selected, params)
-        size_bytes = sum(DocumentFile(part).offset(count) for part, count in zip(selected, counts, strict=True))
+        size_bytes = sum(size_of_first(part, count) for part, count in zip(selected, counts, strict=True))
         id_bytes = len('"_id":"0123456789"') if params.get("conflicts") else 0
         return (size_bytes / sum(counts) + id_bytes) * self.units_per_request(params)
 

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from esbench.errors import TrackError
-from esbench.operations.base import Body, Details, Exchange, Exhausted, RequestBytes, TaskContext, Verdict, flag
+from esbench.operations.base import (
+    Body,
+    Details,
+    Exchange,
+    Exhausted,
+    NotReady,
+    RequestBytes,
+    TaskContext,
+    Verdict,
+    flag,
+)
 from esbench.operations.bulk import counts_to_send, index_of, query_of, retries_of, select
 from esbench.operations.programs import common_headers
 from esbench.operations.replies import bulk_details, created_by_index, judge_bulk, judge_unrefused
@@ -22,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from esbench.track.prepared import PreparedDocuments
+    from esbench.track.stream import BulkStream
 
 RETRIED = "retried"  # the result of a document that was refused for the moment and sent once more
 
@@ -57,9 +68,10 @@ class Piece:
 
 
 class BulkProgram:
-    """Each client sends its own part of every file, of one corpus after the other in turn."""
+    """Each client sends its own part of every file, of one corpus after the other in turn.
 
-    feed_waits = 0
+    Files that are read as a stream come first, and of these a client sends what is next when it is free.
+    """
 
     def __init__(self, context: TaskContext) -> None:
         params = context.params
@@ -67,18 +79,42 @@ class BulkProgram:
         self._bulk_size = int(float(params["bulk-size"]))
         self._indices = context.indices or context.data_streams
         self._documents = select(params, context.documents, self._indices, context.where)
+        self._streamed: tuple[Target, ...] = ()
+        self._stream: BulkStream | None = None
         self._counts = counts_to_send(self._documents, params)
         self._conflicts = _conflicts(context, self._documents)
         self._looped = flag(params.get("looped"))
         self._acknowledged: dict[str, int] = {}
         self._begun = False
+        self._open_stream()
+
+    def _open_stream(self) -> None:
+        """Begin to unpack what is to be read as a stream, and wait for its first bulks."""
+        counted = zip(self._documents, self._counts, strict=True)
+        files = [(documents, count) for documents, count in counted if documents.streamed is not None and count]
+        if not files:
+            return
+        from esbench.track.stream import BulkStream
+
+        context = self._context
+        self._streamed = tuple(self._target(documents) for documents, _ in files)
+        self._stream = BulkStream(files, self._bulk_size, context.task.clients, context.slots)
+        try:
+            self._stream.start()
+        except BaseException:
+            self._stream.close()
+            raise
 
     @property
     def finite(self) -> bool:
         return not self._looped
 
+    @property
+    def feed_waits(self) -> int:
+        return 0 if self._stream is None else self._stream.waits
+
     def client(self, slot: int, headers: bytes) -> BulkClientProgram:
-        files = zip(self._documents, self._counts, strict=True)
+        files = [each for each in zip(self._documents, self._counts, strict=True) if each[0].streamed is None]
         corpora = [list(group) for _, group in groupby(files, key=lambda file: file[0].corpus)]
         sources = [
             (self._target(documents), bulks)
@@ -87,7 +123,8 @@ class BulkProgram:
         ]
         return BulkClientProgram(
             self._context,
-            {target for target, _ in sources},
+            {*self._streamed, *(target for target, _ in sources)},
+            self._next_streamed,
             self._pieces(sources),
             headers,
             self._acknowledge,
@@ -121,10 +158,23 @@ class BulkProgram:
             if not self._looped:
                 return
 
+    def _next_streamed(self) -> Piece | None:
+        """The next bulk of the stream; None after its last one."""
+        stream = self._stream
+        if stream is None or stream.is_over:
+            return None
+        self._begun = True
+        bulk = stream.take()
+        if bulk is None:
+            raise NotReady(stream.call_back)
+        return Piece(self._streamed[bulk.file], bulk.lines, bulk.lines, bulk.documents)
+
     def _acknowledge(self, index: str, documents: int) -> None:
         self._acknowledged[index] = self._acknowledged.get(index, 0) + documents
 
     def close(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
         for index, documents in self._acknowledged.items():
             self._context.ledger.acknowledge(index, documents)
         if self._begun:
@@ -171,6 +221,7 @@ class BulkClientProgram:
         self,
         context: TaskContext,
         targets: set[Target],
+        streamed: Callable[[], Piece | None],
         pieces: Iterator[Piece],
         headers: bytes,
         acknowledge: Callable[[str, int], None],
@@ -182,6 +233,7 @@ class BulkClientProgram:
         self._only_created = only_created
         self._compress = context.compress and not is_encoded(common_headers(params))
         self._heads = {target.path: self._head(context, target.path, headers) for target in targets}
+        self._streamed = streamed
         self._pieces = pieces
         self._is_detailed = flag(params.get("detailed-results"))
         self._most_tries = 1 + retries_of(params)
@@ -202,7 +254,7 @@ class BulkClientProgram:
         )
 
     def draw(self) -> Piece:
-        piece = next(self._pieces, None)
+        piece = self._streamed() or next(self._pieces, None)
         if piece is None:
             raise Exhausted
         if self._compress:

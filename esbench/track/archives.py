@@ -32,11 +32,15 @@ def ending_of(name: str) -> str:
     return next((ending for ending in ENDINGS if name.endswith(ending)), "")
 
 
+class Damaged(CorpusError):  # noqa: N818 - what the archive is
+    """An archive cannot be read any further."""
+
+
 @contextmanager
 def open_documents(path: Path, where: str) -> Iterator[IO[bytes]]:
     """The unpacked bytes of a plain file, or of the only file of an archive.
 
-    Raises CorpusError for an archive that is damaged or holds another number of files, also while it is read.
+    Raises Damaged, and CorpusError for an archive that holds another number of files, also while it is read.
     """
     try:
         with ExitStack() as stack:
@@ -49,7 +53,7 @@ def open_documents(path: Path, where: str) -> Iterator[IO[bytes]]:
     except (EOFError, OSError, tarfile.TarError, zipfile.BadZipFile, zlib.error) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # of the disk, not of the archive's format
-        raise CorpusError(f"{path} is damaged: {error}", where=where, hint="delete it and get it anew") from error
+        raise Damaged(f"{path} is damaged: {error}", where=where, hint="delete it and get it anew") from error
 
 
 def _decompressed(path: Path, where: str) -> IO[bytes]:

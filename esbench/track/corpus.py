@@ -1,46 +1,56 @@
 """Makes sure that every document file is there before a clock starts, with action lines and offsets.
 
-A prepared file lies in the cache as `NAME.bulk`, beside `NAME.offsets` and `NAME.json` (its metadata, written
-last: without it the file does not count). Each appears under its name only when it is complete, so
-two races may prepare the same corpus at once.
+Files appear in the cache only when they are complete (cached.py), so two races may prepare the same corpus at once.
+What bulks alone read, from its beginning to its end, may also be unpacked beside them (stream.py).
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
-import os
 import re
-from array import array
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import Literal
 
 from esbench.errors import CorpusError
 from esbench.model import Corpus, Documents
+from esbench.track.cached import Metadata, is_complete, read_metadata, write_metadata, writing
 from esbench.track.download import DownloadProgress, no_progress
 from esbench.track.generate.spec import plain_spec, spec_digest
 from esbench.track.generated_file import write_generated
-from esbench.track.prepared import GROUP, PreparedDocuments
+from esbench.track.prepared import PreparedDocuments, Streamed
 from esbench.track.source_file import check_count, sha256_of, write_with_actions
 from esbench.track.supply import Origin, SourceFile, Supply, source_name
+from esbench.units import format_bytes
 
-__all__ = ["Origin", "PreparedDocuments", "Progress", "prepare"]
+__all__ = ["CorpusCache", "Origin", "PreparedDocuments", "Progress", "Streaming", "prepare"]
 
 Progress = Callable[[str, int, int | None], None]  # what is done, documents done, documents in all where known
+CorpusCache = Literal["auto", "unpack", "stream"]
 
 
 @dataclass(frozen=True)
-class _Metadata:
-    """What is known of a prepared file; `source_*` is of the file that it was made from, if any."""
+class Streaming:
+    """Which document files are read as a stream beside the load, and not unpacked before it.
 
-    documents: int
-    size_bytes: int
-    digest: str
-    source_size_bytes: int = 0
-    source_mtime_ns: int = 0
+    mode: "unpack" (none), "stream" (all that can be), "auto" (those that the disk has no room for). `unordered`:
+    corpora that are not only read from their beginning to their end, with what reads them so. `sized`: those of whose
+    documents the sizes must be known before, with what needs them.
+    """
+
+    mode: CorpusCache = "auto"
+    unordered: Mapping[str, str] = field(default_factory=dict)
+    sized: Mapping[str, str] = field(default_factory=dict)
+
+    def obstacle(self, corpus: str, part: Documents, known: bool) -> str:
+        """Why a file of that corpus must be unpacked; "" where it need not be. known: an earlier race has read it."""
+        if corpus in self.unordered:
+            return f"{self.unordered[corpus]} does not read it in order"
+        if corpus in self.sized and not known:
+            return f"{self.sized[corpus]} needs the sizes of its documents"
+        return "" if known or part.document_count is not None else 'it has no "document-count"'
 
 
 def prepare(
@@ -49,6 +59,7 @@ def prepare(
     cache: Path,
     track_dir: Path,
     origin: Origin = Origin(),  # noqa: B008 - frozen
+    streaming: Streaming = Streaming("unpack"),
     progress: Progress = lambda what, done, total: None,
     downloading: DownloadProgress = no_progress,
 ) -> tuple[PreparedDocuments, ...]:
@@ -63,7 +74,7 @@ def prepare(
             return _prepare_generated(corpus, part, cache, progress)
         folder = corpus_folder(cache, corpus)
         source = Supply(track_dir, folder, origin, _where(corpus), downloading).obtain(part)
-        return _prepare_source(corpus, part, source, folder, progress)
+        return _prepare_source(corpus, part, source, folder, streaming, progress)
 
     return tuple(prepared(corpus.name, part) for corpus in corpora for part in corpus.documents)
 
@@ -74,10 +85,10 @@ def _prepare_generated(corpus: str, part: Documents, cache: Path, progress: Prog
     where, action = _where(corpus), _action(part)
     digest = spec_digest(part.generate)
     path = corpus_folder(cache, corpus) / digest[:16] / f"{part.document_count}-{action}.bulk"
-    metadata = _read_metadata(path)
-    if metadata is None:
+    metadata = read_metadata(path)
+    if metadata is None or not is_complete(path, metadata):
         spec = plain_spec(part.generate)
-        with _writing(path, where) as out:
+        with writing(path, where) as out:
             offsets = write_generated(
                 out,
                 spec,
@@ -86,13 +97,13 @@ def _prepare_generated(corpus: str, part: Documents, cache: Path, progress: Prog
                 where=where,
                 progress=_of(progress, f"generating {corpus}", part.document_count),
             )
-        metadata = _Metadata(part.document_count, offsets[-1], digest)
-        _finish(path, offsets, metadata, where)
+        metadata = Metadata(part.document_count, offsets[-1], digest)
+        write_metadata(path, offsets, metadata, where)
     return _prepared(corpus, part, path, metadata)
 
 
 def _prepare_source(
-    corpus: str, part: Documents, source: SourceFile, folder: Path, progress: Progress
+    corpus: str, part: Documents, source: SourceFile, folder: Path, streaming: Streaming, progress: Progress
 ) -> PreparedDocuments:
     where, action, file = _where(corpus), _action(part), source.path
     stat = file.stat()
@@ -107,32 +118,67 @@ def _prepare_source(
     if source.first is not None:
         origin += f" {source.first}"
     path = folder / hashlib.sha256(origin.encode()).hexdigest()[:16] / f"{file.name}.bulk"
-    metadata = _read_metadata(path)
-    if metadata is None:
+    metadata = read_metadata(path)
+    if metadata is None or (metadata.source_size_bytes, metadata.source_mtime_ns) != (stat.st_size, stat.st_mtime_ns):
         digest = sha256_of(file, where)
-        _check_sum(file, part if is_named else None, digest, where)
-        with _writing(path, where) as out:
+        if metadata is not None and digest != metadata.digest:
+            raise CorpusError(
+                f"{file} changed since earlier races (sha256 {metadata.digest[:12]} then, {digest[:12]} now)",
+                where=where,
+                hint=f"put the old file back, or delete {path.parent} to race the new one",
+            )
+    else:
+        digest = metadata.digest
+    _check_sum(file, part if is_named else None, digest, where)
+    if metadata is not None:
+        check_count(source, part, metadata.documents, where)
+    if metadata is None or not is_complete(path, metadata):
+        is_streamed, why = _is_streamed(corpus, part, source, metadata, folder, streaming)
+        if is_streamed:
+            known = metadata or Metadata(part.document_count or 0, 0, digest)
+            progress(f"reading {file.name} as a stream{why}", 0, known.documents)
+            streamed = Streamed(file, stat.st_size, stat.st_mtime_ns, part.uncompressed_bytes)
+            return _prepared(corpus, part, path, known, streamed)
+        with writing(path, where) as out:
             written = write_with_actions(
                 out,
                 source,
                 part,
                 action=action,
                 where=where,
-                progress=_of(progress, f"preparing {file.name}", source.first or part.document_count),
+                progress=_of(progress, f"preparing {file.name}{why}", source.first or part.document_count),
             )
-        metadata = _Metadata(written.documents, written.offsets[-1], digest, stat.st_size, stat.st_mtime_ns)
-        _finish(path, written.offsets, metadata, where)
-    elif (metadata.source_size_bytes, metadata.source_mtime_ns) != (stat.st_size, stat.st_mtime_ns):
-        digest = sha256_of(file, where)
-        if digest != metadata.digest:
-            raise CorpusError(
-                f"{file} changed since earlier races (sha256 {metadata.digest[:12]} then, {digest[:12]} now)",
-                where=where,
-                hint=f"put the old file back, or delete {path.parent} to race the new one",
-            )
-    _check_sum(file, part if is_named else None, metadata.digest, where)
-    check_count(source, part, metadata.documents, where)
+        metadata = Metadata(written.documents, written.offsets[-1], digest, stat.st_size, stat.st_mtime_ns)
+        write_metadata(path, written.offsets, metadata, where)
     return _prepared(corpus, part, path, metadata)
+
+
+def _is_streamed(
+    corpus: str, part: Documents, source: SourceFile, metadata: Metadata | None, folder: Path, streaming: Streaming
+) -> tuple[bool, str]:
+    """Whether a file that is not unpacked is read as a stream, and what is to be said about it.
+
+    Raises CorpusError where it must be unpacked and the disk has no room for it.
+    """
+    if source.first is not None:
+        return False, ""  # the beginning of a file is unpacked at once
+    obstacle = streaming.obstacle(corpus, part, known=metadata is not None)
+    if streaming.mode == "stream":
+        return not obstacle, f", not as a stream: {obstacle}" if obstacle else ""
+    folder.mkdir(parents=True, exist_ok=True)
+    needed_bytes = (part.uncompressed_bytes or 0) if metadata is None else metadata.size_bytes
+    free_bytes = shutil.disk_usage(folder).free
+    if needed_bytes <= free_bytes:
+        return False, ""
+    room = f"unpacked it has {format_bytes(needed_bytes)}, and {folder} has room for {format_bytes(free_bytes)}"
+    if streaming.mode == "auto" and not obstacle:
+        return True, f" ({room})"
+    otherwise = f"it cannot be read as a stream: {obstacle}" if obstacle else "or race with --corpus-cache=stream"
+    raise CorpusError(
+        f"{source.path} cannot be unpacked: {room}",
+        where=_where(corpus),
+        hint=f"free some space, or set ESBENCH_HOME to another disk; {otherwise}",
+    )
 
 
 def _check_sum(file: Path, part: Documents | None, digest: str, where: str) -> None:
@@ -144,7 +190,9 @@ def _check_sum(file: Path, part: Documents | None, digest: str, where: str) -> N
         )
 
 
-def _prepared(corpus: str, part: Documents, path: Path, metadata: _Metadata) -> PreparedDocuments:
+def _prepared(
+    corpus: str, part: Documents, path: Path, metadata: Metadata, streamed: Streamed | None = None
+) -> PreparedDocuments:
     return PreparedDocuments(
         corpus=corpus,
         path=path,
@@ -159,45 +207,8 @@ def _prepared(corpus: str, part: Documents, path: Path, metadata: _Metadata) -> 
         target_data_stream=part.target_data_stream,
         target_type=part.target_type,
         has_own_actions=part.includes_action_and_meta_data,
+        streamed=streamed,
     )
-
-
-def _read_metadata(path: Path) -> _Metadata | None:
-    """What is known of a prepared file; None where it is not there, or not complete."""
-    try:
-        metadata = _Metadata(**json.loads(path.with_suffix(".json").read_text()))
-        entries = -(-metadata.documents // GROUP) + 1
-        sizes = path.stat().st_size, path.with_suffix(".offsets").stat().st_size
-    except (OSError, ValueError, TypeError):
-        return None
-    return metadata if sizes == (metadata.size_bytes, 8 * entries) else None
-
-
-def _finish(path: Path, offsets: array[int], metadata: _Metadata, where: str) -> None:
-    with _writing(path.with_suffix(".offsets"), where) as out:
-        offsets.tofile(out)
-    with _writing(path.with_suffix(".json"), where) as out:
-        out.write(json.dumps(asdict(metadata)).encode())
-
-
-@contextmanager
-def _writing(path: Path, where: str) -> Iterator[BinaryIO]:
-    """A file that gets its name when it is complete and vanishes when it is not."""
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with partial.open("wb") as out:
-                yield out
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
-    except OSError as error:
-        raise CorpusError(
-            f"cannot write {path}: {error.strerror or error}",
-            where=where,
-            hint="free some space, or set ESBENCH_HOME to another disk",
-        ) from error
 
 
 def _of(progress: Progress, what: str, total: int | None) -> Callable[[int], None]:

@@ -9,17 +9,16 @@ from bisect import bisect_right
 from itertools import accumulate
 from typing import IO
 
-from esbench.errors import CorpusError
-from esbench.track.generated_file import end_generator, generator_failure, start_generator
+from esbench.errors import CorpusError, TrackError
+from esbench.track.child import child_failure, end_child, enlarge
+from esbench.track.generated_file import start_generator
 from esbench.track.prepared import GROUP, DocumentFile, PreparedDocuments
 
 Document = list[bytes]  # id, routing value, JSON; no id or routing value: empty
 
-_PIPE_BYTES = 1 << 20
 _PIECE_BYTES = 1 << 16  # what is taken apart at once, while the event loop waits
 _START_TIMEOUT_S = 30.0
 _DRY_TIMEOUT_S = 10.0
-_F_SETPIPE_SZ = 1031  # Linux
 
 
 class DocumentFeed:
@@ -71,7 +70,7 @@ class _GeneratedLines:
         self._pipe: IO[bytes] = self._child.stdout
         self._fd = self._pipe.fileno()
         os.set_blocking(self._fd, False)
-        _enlarge(self._fd)
+        enlarge(self._fd)
 
     def first_lines(self) -> list[bytes]:
         return self._wait(_START_TIMEOUT_S)
@@ -84,7 +83,7 @@ class _GeneratedLines:
         return lines
 
     def close(self) -> None:
-        end_generator(self._child)
+        end_child(self._child)
 
     def _wait(self, timeout_s: float) -> list[bytes]:
         lines: list[bytes] = []
@@ -101,7 +100,7 @@ class _GeneratedLines:
         except BlockingIOError:
             return []
         if not piece:
-            raise generator_failure(self._child, self._where)
+            raise child_failure(self._child, TrackError, self._where)
         lines = (self._rest + piece).split(b"\n")
         self._rest = lines.pop()
         return lines
@@ -154,13 +153,3 @@ def _keys(action: bytes) -> bytes:
     (keys,) = json.loads(action).values()
     routing = keys.get("routing", keys.get("_routing", ""))
     return f"{keys.get('_id', '')}\t{routing}\t".encode()
-
-
-def _enlarge(fd: int) -> None:
-    """A larger pipe, so that a child's hiccup is not felt; an unprivileged user may have used up the right."""
-    try:
-        import fcntl
-
-        fcntl.fcntl(fd, _F_SETPIPE_SZ, _PIPE_BYTES)
-    except (ImportError, OSError):
-        pass

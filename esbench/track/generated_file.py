@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
-import sys
 from array import array
 from collections.abc import Callable, Mapping
 from typing import IO, Any, BinaryIO
 
-from esbench.errors import CorpusError, EsbenchError, TrackError
+from esbench.errors import TrackError
+from esbench.track.child import child_failure, end_child, start_child
 from esbench.track.generate.spec import plain_spec
 from esbench.track.prepared import GROUP
 
@@ -20,39 +19,7 @@ _WORTH_A_PROCESS = 50_000  # documents; starting one takes 0.2 s
 
 def start_generator(job: Mapping[str, Any], spec: Mapping[str, Any], where: str) -> subprocess.Popen[bytes]:
     """Start a child that writes generated documents to its standard output (see generate/__main__)."""
-    child = subprocess.Popen(
-        [sys.executable, "-m", "esbench.track.generate"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    assert child.stdin is not None
-    try:
-        child.stdin.write(json.dumps({**job, "spec": plain_spec(spec), "where": where}).encode())
-        child.stdin.close()
-    except BrokenPipeError:
-        pass  # it ended already: whoever reads its output finds out why
-    return child
-
-
-def end_generator(child: subprocess.Popen[bytes]) -> None:
-    """End a child, wherever it is, and close its pipes."""
-    child.kill()
-    with child:
-        pass
-
-
-def generator_failure(child: subprocess.Popen[bytes], where: str) -> EsbenchError:
-    """Why a child ended before its output was complete."""
-    assert child.stderr is not None
-    text = child.stderr.read().decode(errors="replace").strip()
-    status = child.wait()
-    try:
-        what, place, hint = json.loads(text)
-    except ValueError:
-        reason = text.splitlines()[-1] if text else f"exit status {status}"
-        return CorpusError(f"the generator process ended: {reason}", where=where)
-    return TrackError(what, where=place, hint=hint)
+    return start_child("esbench.track.generate", {**job, "spec": plain_spec(spec), "where": where})
 
 
 def write_generated(
@@ -87,12 +54,12 @@ def write_generated(
             progress(min(first + BLOCK, document_count))
     finally:
         for child in children:
-            end_generator(child)
+            end_child(child)
     return offsets
 
 
 def _read(child: subprocess.Popen[bytes], pipe: IO[bytes], count: int, where: str) -> bytes:
     data = pipe.read(count)
     if len(data) < count:
-        raise generator_failure(child, where)
+        raise child_failure(child, TrackError, where)
     return data

@@ -19,6 +19,16 @@ _SAMPLED_GROUPS = 16
 
 
 @dataclass(frozen=True)
+class Streamed:
+    """The file at `path`, of that size and age: it is unpacked while its documents are sent."""
+
+    path: Path
+    size_bytes: int
+    mtime_ns: int
+    uncompressed_bytes: int | None = None
+
+
+@dataclass(frozen=True)
 class PreparedDocuments:
     """A document file that is ready to be sent: what workers get to know about it.
 
@@ -26,7 +36,8 @@ class PreparedDocuments:
     one u64 of the machine's byte order for each GROUP documents, and the file's length. has_ids: whether
     action lines carry `_id`. digest: sha256 (hex) of the source file or of the generator's spec. has_own_actions:
     the action lines came with the source file.
-    synthetic: made from the mapping, in place of a document file.
+    synthetic: made from the mapping, in place of a document file. streamed: there is no file at `path`; its offsets are
+    there, and `size_bytes` is not 0, if an earlier race has read it.
     """
 
     corpus: str
@@ -41,6 +52,7 @@ class PreparedDocuments:
     target_data_stream: str | None = None
     target_type: str | None = None
     has_own_actions: bool = False
+    streamed: Streamed | None = None
     further: tuple[PreparedDocuments, ...] = ()  # the corpus' other files, where single documents are drawn of all
 
     @property
@@ -119,6 +131,21 @@ class DocumentFile:
     def _group_bytes(self, number: int) -> bytes:
         last = min(number + 1, len(self._offsets) - 1)
         return self.map[self._offsets[number] : self._offsets[last]]
+
+
+def size_of_first(documents: PreparedDocuments, count: int) -> float:
+    """The bytes of the first `count` documents with their action lines.
+
+    Of a streamed file by the index that an earlier race has left: within a GROUP of documents each counts as its mean.
+    """
+    if documents.streamed is None:
+        return DocumentFile(documents).offset(count)
+    offsets = memoryview(_map(documents.offsets_path)).cast("Q")
+    group, within = divmod(count, GROUP)
+    if not within:
+        return offsets[group]
+    in_group = min(GROUP, documents.document_count - group * GROUP)
+    return offsets[group] + (offsets[group + 1] - offsets[group]) * within / in_group
 
 
 def mean_document_bytes(documents: PreparedDocuments) -> float:

@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from esbench.errors import UsageError, did_you_mean
+from esbench.load.schedule import rates
 from esbench.model import Challenge, Corpus, Step, Task, Track
+from esbench.operations.base import flag
 
 _TYPE, _TAG = "type:", "tag:"
 
@@ -88,19 +90,64 @@ def _matcher(text: str, challenge: Challenge, where: str) -> Callable[[Task], bo
 
 def corpora_needed(track: Track, challenge: Challenge) -> tuple[Corpus, ...]:
     """The corpora that a challenge's tasks load, write on or draw from; the others need not be there."""
-    drawn_from = {v.name: v.params.get("corpus") for v in track.variables if v.type == "corpus-document"}
     needed: set[str] = set()
-    everything = {corpus.name for corpus in track.corpora}
     for task in challenge.tasks:
-        params = task.operation.params
-        own = {v.name: v.params.get("corpus") for v in task.operation.variables if v.type == "corpus-document"}
-        text = json.dumps(params, default=str)
-        for name, corpus in {**drawn_from, **own}.items():
-            if f"$[[{name}." in text:
-                needed |= {corpus} if corpus else everything
-        own_code = bool(task.operation.python) and "corpora" in params
-        if own_code or (task.operation.type in _WRITES_DOCUMENTS and params.get("body") is None):
-            named = params.get("corpora") or params.get("corpus")
-            names = [named] if isinstance(named, str) else named
-            needed |= set(names) if names else everything
+        needed |= _drawn(track, task) | _sent(track, task)
     return tuple(corpus for corpus in track.corpora if corpus.name in needed)
+
+
+def read_out_of_order(track: Track, challenge: Challenge) -> dict[str, str]:
+    """The corpora of which a task does not just send each file once from its beginning, with the first such task."""
+    found: dict[str, str] = {}
+    for task in challenge.tasks:
+        names = _drawn(track, task) | _sent(track, task)
+        if _is_pass(task):
+            names = _drawn(track, task)
+        for name in names:
+            found.setdefault(name, f'task "{task.name}"')
+    return found
+
+
+def measured_before(track: Track, challenge: Challenge) -> dict[str, str]:
+    """The corpora whose documents' sizes a target rate in bytes depends on, with the first such task."""
+    found: dict[str, str] = {}
+    for task in challenge.tasks:
+        if any(rate.unit == "MB" for rate in rates(task.schedule)):
+            for name in _sent(track, task):
+                found.setdefault(name, f'the target rate of task "{task.name}"')
+    return found
+
+
+def _is_pass(task: Task) -> bool:
+    """Whether a task is a bulk that sends its documents in their order and ends with them."""
+    params = task.operation.params
+    return (
+        task.operation.type == "bulk"
+        and not task.operation.python
+        and not task.schedule.custom
+        and not params.get("conflicts")
+        and not flag(params.get("looped"))
+    )
+
+
+def _drawn(track: Track, task: Task) -> set[str]:
+    """The corpora that a task's variables draw documents of."""
+    variables = (*track.variables, *task.operation.variables)
+    corpora = {v.name: v.params.get("corpus") for v in variables if v.type == "corpus-document"}
+    text = json.dumps(task.operation.params, default=str)
+    found: set[str] = set()
+    for name, corpus in corpora.items():
+        if f"$[[{name}." in text:
+            found |= {corpus} if corpus else {corpus.name for corpus in track.corpora}
+    return found
+
+
+def _sent(track: Track, task: Task) -> set[str]:
+    """The corpora whose documents a task sends, or may send."""
+    params = task.operation.params
+    own_code = bool(task.operation.python) and "corpora" in params
+    if not own_code and (task.operation.type not in _WRITES_DOCUMENTS or params.get("body") is not None):
+        return set()
+    named = params.get("corpora") or params.get("corpus")
+    names = [named] if isinstance(named, str) else named
+    return set(names) if names else {corpus.name for corpus in track.corpora}

@@ -64,6 +64,11 @@ def test_a_tag_is_shown_and_changes_nothing() -> None:
             "corpus orders",
             ("200000 documents, 1d18e78b59cc", "5 synthetic documents, other"),
         ),
+        (
+            {"corpora": (CorpusFacts("orders", "1d18e78b59cc", 200000, streamed=True),)},
+            "corpus orders",
+            ("200000 documents, 1d18e78b59cc", "200000 documents, 1d18e78b59cc, unpacked while they were sent"),
+        ),
     ],
 )
 def test_a_fact_that_differs_is_shown_and_the_races_are_not_a_a(

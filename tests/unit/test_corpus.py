@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import bz2
 import gzip
 import hashlib
-import io
 import os
 import pickle
 import subprocess
@@ -14,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import zstandard
+from archived import pack
 from corpora import SPEC, from_file, generated, lines
 
 from esbench.errors import CorpusError, TrackError
@@ -122,40 +120,10 @@ def test_a_cache_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
         generated(tmp_path / "file", 10)
 
 
-def archive(folder: Path, ending: str, content: bytes) -> str:
-    path = folder / f"documents.json{ending}"
-    if ending == ".bz2":
-        path.write_bytes(bz2.compress(content))
-    elif ending == ".gz":
-        path.write_bytes(gzip.compress(content))
-    elif ending == ".zip":
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
-            out.writestr("documents.json", content)
-    elif ending == ".zst":
-        half = len(content) // 2  # of two frames, as parallel compressors write
-        path.write_bytes(zstandard.compress(content[:half]) + zstandard.compress(content[half:]))
-    elif ending.startswith((".tar", ".tgz")):
-        packed = io.BytesIO()
-        with tarfile.open(fileobj=packed, mode="w") as tar:
-            entry = tarfile.TarInfo("documents.json")
-            entry.size = len(content)
-            tar.addfile(entry, io.BytesIO(content))
-        pack = {
-            ".tar.gz": gzip.compress,
-            ".tgz": gzip.compress,
-            ".tar.bz2": bz2.compress,
-            ".tar.zst": zstandard.compress,
-        }
-        path.write_bytes(pack.get(ending, bytes)(packed.getvalue()))
-    else:
-        path.write_bytes(content)
-    return path.name
-
-
 @pytest.mark.parametrize("last_line_end", [b"\n", b""])
 @pytest.mark.parametrize("ending", ["", *ENDINGS])
 def test_documents_of_a_file_get_action_lines(tmp_path: Path, ending: str, last_line_end: bytes) -> None:
-    name = archive(tmp_path, ending, b"\n".join(lines(300)) + last_line_end)
+    name = pack(tmp_path, ending, b"\n".join(lines(300)) + last_line_end)
     documents = from_file(tmp_path, name, 300)
     written = documents.path.read_bytes().splitlines()
     assert written[::2] == [b'{"index":{}}'] * 300
@@ -167,7 +135,7 @@ def test_documents_of_a_file_get_action_lines(tmp_path: Path, ending: str, last_
 
 def test_action_lines_of_a_file_are_kept(tmp_path: Path) -> None:
     text = b"".join(b'{"index": {"_id": "%d"}}\n%b\n' % (n, line) for n, line in enumerate(lines(200)))
-    name = archive(tmp_path, "", text)
+    name = pack(tmp_path, "", text)
     documents = from_file(tmp_path, name, 200, includes_action_and_meta_data=True)
     assert documents.path.read_bytes() == text
     assert DocumentFile(documents).group(2)[:2] == [b'{"index": {"_id": "128"}}', lines(200)[128]]
@@ -176,14 +144,14 @@ def test_action_lines_of_a_file_are_kept(tmp_path: Path) -> None:
 
 
 def test_the_unpacked_file_serves_where_the_track_names_the_archive(tmp_path: Path) -> None:
-    archive(tmp_path, "", b"\n".join(lines(5)))
+    pack(tmp_path, "", b"\n".join(lines(5)))
     assert from_file(tmp_path, "documents.json.bz2", 5, compressed_bytes=1).document_count == 5
 
 
 def test_a_downloaded_file_is_found_in_the_cache(tmp_path: Path) -> None:
     folder = tmp_path / "cache" / "filed"
     folder.mkdir(parents=True)
-    name = archive(folder, ".bz2", b"\n".join(lines(5)))
+    name = pack(folder, ".bz2", b"\n".join(lines(5)))
     assert from_file(tmp_path, name, 5).document_count == 5
 
 
@@ -202,16 +170,16 @@ def test_a_file_that_is_published_nowhere_names_the_folders(tmp_path: Path) -> N
 
 
 def test_a_file_of_unknown_length_has_as_many_documents_as_it_holds(tmp_path: Path) -> None:
-    name = archive(tmp_path, ".bz2", b"\n".join(lines(300)))
+    name = pack(tmp_path, ".bz2", b"\n".join(lines(300)))
     assert from_file(tmp_path, name, None).document_count == 300
-    archive(tmp_path, "", b"")
+    pack(tmp_path, "", b"")
     with pytest.raises(CorpusError, match="holds no documents"):
         from_file(tmp_path, "documents.json", None)
 
 
 def test_a_sum_that_differs_is_refused_each_time(tmp_path: Path) -> None:
     content = b"\n".join(lines(5))
-    name = archive(tmp_path, "", content)
+    name = pack(tmp_path, "", content)
     right = hashlib.sha256(content).hexdigest()
     assert from_file(tmp_path, name, 5, sha256=right.upper()).digest == right
     for _ in range(2):
@@ -221,7 +189,7 @@ def test_a_sum_that_differs_is_refused_each_time(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lines_each", [1, 2])
 def test_a_sample_is_the_first_documents_of_the_full_file(tmp_path: Path, lines_each: int) -> None:
-    name = archive(tmp_path, ".gz", b"\n".join(lines(600)))
+    name = pack(tmp_path, ".gz", b"\n".join(lines(600)))
     sample = from_file(
         tmp_path, name, None, sample=100, uncompressed_bytes=1, includes_action_and_meta_data=lines_each == 2
     )
@@ -266,7 +234,7 @@ def test_small_files_are_named_as_rally_names_them(name: str, small: str) -> Non
 def test_a_file_that_is_not_what_the_track_says_is_refused(
     tmp_path: Path, content: bytes, keys: dict[str, Any], message: str
 ) -> None:
-    name = archive(tmp_path, "", content)
+    name = pack(tmp_path, "", content)
     with pytest.raises(CorpusError, match=message):
         from_file(tmp_path, name, 3, **keys)
     assert not list((tmp_path / "cache").rglob("*.*"))
@@ -274,7 +242,7 @@ def test_a_file_that_is_not_what_the_track_says_is_refused(
 
 @pytest.mark.parametrize("ending", [ending for ending in ENDINGS if ending != ".tar"])
 def test_a_damaged_archive_is_refused(tmp_path: Path, ending: str) -> None:
-    name = archive(tmp_path, ending, b"\n".join(lines(3000)))
+    name = pack(tmp_path, ending, b"\n".join(lines(3000)))
     whole = (tmp_path / name).read_bytes()
     (tmp_path / name).write_bytes(whole[: len(whole) // 2])
     with pytest.raises(CorpusError, match="is damaged"):
@@ -283,7 +251,7 @@ def test_a_damaged_archive_is_refused(tmp_path: Path, ending: str) -> None:
 
 @pytest.mark.parametrize("ending", [".bz2", ".gz", ".zip", ".zst"])
 def test_an_archive_with_altered_bytes_is_refused(tmp_path: Path, ending: str) -> None:
-    name = archive(tmp_path, ending, b"\n".join(lines(3000)))
+    name = pack(tmp_path, ending, b"\n".join(lines(3000)))
     whole = bytearray((tmp_path / name).read_bytes())
     whole[400:440] = bytes(40)
     (tmp_path / name).write_bytes(whole)
@@ -306,17 +274,17 @@ def test_an_archive_of_several_files_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_that_changed_since_earlier_races_is_refused(tmp_path: Path) -> None:
-    name = archive(tmp_path, "", b"\n".join(lines(9)))
+    name = pack(tmp_path, "", b"\n".join(lines(9)))
     documents = from_file(tmp_path, name, 9)
     os.utime(tmp_path / name, ns=(1, 1))
     assert from_file(tmp_path, name, 9) == documents  # touched, not changed
-    archive(tmp_path, "", b"\n".join(reversed(lines(9))))
+    pack(tmp_path, "", b"\n".join(reversed(lines(9))))
     with pytest.raises(CorpusError, match="changed since earlier races"):
         from_file(tmp_path, name, 9)
 
 
 def test_a_count_that_the_track_corrects_later_is_checked_too(tmp_path: Path) -> None:
-    name = archive(tmp_path, "", b"\n".join(lines(9)))
+    name = pack(tmp_path, "", b"\n".join(lines(9)))
     from_file(tmp_path, name, 9)
     with pytest.raises(CorpusError, match="holds 9 documents, not 8"):
         from_file(tmp_path, name, 8)

@@ -131,7 +131,7 @@ def test_a_feed_whose_child_dies_says_so(documents: PreparedDocuments) -> None:
     feed = DocumentFeed(documents, 0, 1)
     feed.start()
     feed._source._child.kill()  # type: ignore[union-attr]
-    with pytest.raises(Exception, match="the generator process ended"):
+    with pytest.raises(Exception, match="the process that makes the documents ended"):
         for _ in range(100_000):
             feed.take()
     feed.close()

@@ -119,6 +119,10 @@ def test_checks_and_errors_become_notices_with_their_remedy_and_an_example() -> 
             {"corpora": (CorpusFacts("a", "x", 2000, synthetic=True),)},
             "synthetic documents, not the track's own: a (2,000)",
         ),
+        (
+            {"corpora": (CorpusFacts("a", "x", 2000, streamed=True),)},
+            "unpacked while they were sent: a: that took CPU of this host",
+        ),
         ({"warnings": ("another race ran",)}, "another race ran"),
     ],
 )

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from esbench.errors import UsageError
-from esbench.model import Challenge, Corpus, Documents, Operation, Step, Task, Track, Variable
-from esbench.track.selection import choose_challenge, corpora_needed, select_tasks
+from esbench.model import Challenge, Corpus, Documents, Operation, Schedule, Stage, Step, Task, Track, Variable
+from esbench.track.selection import (
+    choose_challenge,
+    corpora_needed,
+    measured_before,
+    read_out_of_order,
+    select_tasks,
+)
+from esbench.units import Rate
 
 
 def task(name: str, kind: str = "search", *tags: str) -> Task:
@@ -115,3 +123,44 @@ def _reading(drawn_from: str | None, **params: object) -> Track:
 )
 def test_only_corpora_that_a_challenge_touches_are_needed(track: Track, names: list[str]) -> None:
     assert [corpus.name for corpus in corpora_needed(track, track.challenges[0])] == names
+
+
+@pytest.mark.parametrize(
+    ("track", "names"),
+    [
+        (_reading("a", operation_type="bulk"), []),
+        (_reading("a", operation_type="bulk", looped="false", **{"ingest-percentage": 10}), []),
+        (_reading("a", operation_type="search", body={"x": 1}), []),
+        (_reading("a", id="$[[d.id]]"), ["a"]),
+        (_reading("a", operation_type="bulk", looped=True), ["a", "b"]),
+        (_reading("a", operation_type="bulk", conflicts="random", corpora="b"), ["b"]),
+        (_reading("a", operation_type="index", corpus="b"), ["b"]),
+        (_reading("a", operation_type="bulk", corpora="b", index="$[[d.x]]"), ["a"]),
+    ],
+)
+def test_what_is_not_sent_once_from_its_beginning_is_read_out_of_order(track: Track, names: list[str]) -> None:
+    found = read_out_of_order(track, track.challenges[0])
+    assert found == dict.fromkeys(names, 'task "t"')
+
+
+def test_a_pass_that_the_tracks_own_code_makes_is_in_no_order() -> None:
+    track = _reading(None, operation_type="bulk", corpora=["b"])
+    (task,) = track.challenges[0].tasks
+    for changed in (
+        replace(task, operation=replace(task.operation, python="runner")),
+        replace(task, schedule=Schedule(kind="mine", custom=True)),
+    ):
+        challenge = replace(track.challenges[0], steps=(Step((changed,)),))
+        assert list(read_out_of_order(track, challenge)) == ["b"]
+
+
+def test_a_rate_in_bytes_needs_the_sizes_of_its_documents() -> None:
+    track = _reading(None, operation_type="bulk", corpora="a")
+    (task,) = track.challenges[0].tasks
+    assert measured_before(track, track.challenges[0]) == {}
+    for schedule in (
+        Schedule(rate=Rate(1, "MB")),
+        Schedule(stages=(Stage(1, Rate(5, "docs")), Stage(1, Rate(1, "MB")))),
+    ):
+        challenge = replace(track.challenges[0], steps=(Step((replace(task, schedule=schedule),)),))
+        assert measured_before(track, challenge) == {"a": 'the target rate of task "t"'}

@@ -4,18 +4,16 @@ Its job is one JSON object on standard input: `spec`, `where`, and
 - mode "blocks": of the documents 0..documents-1, in blocks of `block`, the blocks `first_block`,
   first_block + `block_step` ...: each a frame (see `write_blocks`) of bulk lines with that `action`;
 - mode "feed": `first`, `step`: lines of id, tab, routing, tab, JSON of documents first, first + step ...
-A spec that means nothing is told as one line of JSON on standard error, exit status 2.
+A spec that means nothing is told as `child.serve` tells errors.
 """
 
 from __future__ import annotations
 
-import json
-import signal
 import sys
 from array import array
 from typing import Any, BinaryIO
 
-from esbench.errors import TrackError
+from esbench.track.child import serve
 from esbench.track.generate.generator import Generator
 
 
@@ -37,20 +35,10 @@ def write_feed(generator: Generator, job: dict[str, Any], out: BinaryIO) -> None
         count = 4096  # so many are made fastest: their columns fit a cache
 
 
-def main() -> int:
-    # The reader decides when this ends: by closing the pipe, not by the terminal's Ctrl-C.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    job = json.loads(sys.stdin.buffer.read())
-    try:
-        generator = Generator(job["spec"], job["where"])
-        {"blocks": write_blocks, "feed": write_feed}[job["mode"]](generator, job, sys.stdout.buffer)
-        sys.stdout.buffer.flush()
-    except TrackError as error:
-        print(json.dumps([error.what, error.where, error.hint]), file=sys.stderr)
-        return 2
-    return 0
+def write(job: dict[str, Any], out: BinaryIO) -> None:
+    generator = Generator(job["spec"], job["where"])
+    {"blocks": write_blocks, "feed": write_feed}[job["mode"]](generator, job, out)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(serve(write))

@@ -1,0 +1,76 @@
+"""Child processes that make documents ahead and write them to a pipe, until done or their reader is gone."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, BinaryIO
+
+from esbench.errors import CorpusError, EsbenchError
+
+_PIPE_BYTES = 1 << 20
+_F_SETPIPE_SZ = 1031  # Linux
+
+
+def start_child(module: str, job: Mapping[str, Any]) -> subprocess.Popen[bytes]:
+    """Start a module of esbench as a process that gets its job, as JSON, on standard input (see `serve`)."""
+    child = subprocess.Popen(
+        [sys.executable, "-m", module], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert child.stdin is not None
+    try:
+        child.stdin.write(json.dumps(job).encode())
+        child.stdin.close()
+    except BrokenPipeError:
+        pass  # it ended already: whoever reads its output finds out why
+    return child
+
+
+def enlarge(fd: int) -> None:
+    """A larger pipe, so that a child's hiccup is not felt; an unprivileged user may have used up the right."""
+    try:
+        import fcntl
+
+        fcntl.fcntl(fd, _F_SETPIPE_SZ, _PIPE_BYTES)
+    except (ImportError, OSError):
+        pass
+
+
+def end_child(child: subprocess.Popen[bytes]) -> None:
+    """End a child, wherever it is, and close its pipes."""
+    child.kill()
+    with child:
+        pass
+
+
+def child_failure(child: subprocess.Popen[bytes], kind: type[EsbenchError], where: str) -> EsbenchError:
+    """Why a child ended before its output was complete: what it said as an error of that kind, or how it died."""
+    assert child.stderr is not None
+    text = child.stderr.read().decode(errors="replace").strip()
+    status = child.wait()
+    try:
+        what, place, hint = json.loads(text)
+    except ValueError:
+        reason = text.splitlines()[-1] if text else f"exit status {status}"
+        return CorpusError(f"the process that makes the documents ended: {reason}", where=where)
+    return kind(what, where=place, hint=hint)
+
+
+def serve(work: Callable[[dict[str, Any], BinaryIO], None]) -> int:
+    """What a child does: its job into its standard output. An EsbenchError is one line of JSON on standard error.
+
+    Gives the exit status. The reader decides when this ends: by closing the pipe, not by the terminal's Ctrl-C.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    job = json.loads(sys.stdin.buffer.read())
+    try:
+        work(job, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+    except EsbenchError as error:
+        print(json.dumps([error.what, error.where, error.hint]), file=sys.stderr)
+        return 2
+    return 0

@@ -1,0 +1,175 @@
+"""Bulks that are unpacked while they are sent: a process of its own is ahead of those who send them.
+
+Nothing here blocks once `start` is over: who finds no bulk is called when there is one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from esbench.errors import CorpusError
+from esbench.track.child import child_failure, end_child, enlarge, start_child
+from esbench.track.prepared import PreparedDocuments
+from esbench.track.unpacking import HEADER
+
+_AHEAD_BYTES = 32 << 20  # unpacked bulks that wait to be sent
+_START_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True)
+class StreamedBulk:
+    """The lines of a bulk, its documents, and which of the stream's files they are of."""
+
+    lines: bytearray
+    documents: int
+    file: int
+
+
+class BulkStream:
+    """The bulks of some client slots, of one file after the other; whoever asks next gets the next one.
+
+    `files`: each with the number of its documents that are sent, from its beginning. Of all bulks of the task, in their
+    order, those of slot s are number s, s + clients, s + 2 * clients ... `waits` counts how often a client found none.
+    """
+
+    def __init__(
+        self, files: Sequence[tuple[PreparedDocuments, int]], bulk_size: int, clients: int, slots: Sequence[int]
+    ) -> None:
+        self.waits = 0
+        self._slots = len(slots)
+        self._where = files[0][0].where
+        self._ready: deque[StreamedBulk] = deque()
+        self._ready_bytes = 0
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._over = False
+        self._failure: Exception | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._watching = False
+        self._head = bytearray(HEADER.size)
+        self._body: bytearray | None = None  # of the bulk whose head was read
+        self._filled = 0
+        job = {
+            "files": [_job(documents, count, leaves_index=0 in slots) for documents, count in files],
+            "bulk_size": bulk_size,
+            "clients": clients,
+            "slots": list(slots),
+        }
+        self._child = start_child("esbench.track.unpacking", job)
+        assert self._child.stdout is not None
+        self._fd = self._child.stdout.fileno()
+        os.set_blocking(self._fd, False)
+        enlarge(self._fd)
+
+    def start(self) -> None:
+        """Wait until each slot has a bulk, or all there are; raises CorpusError where a file cannot be unpacked.
+
+        From then on bulks are read in the running event loop.
+        """
+        while len(self._ready) < self._slots and self._is_wanted:
+            if not select.select([self._fd], [], [], _START_TIMEOUT_S)[0]:
+                raise CorpusError(f"no documents were unpacked within {_START_TIMEOUT_S:g} s", where=self._where)
+            self._read()
+        if self._failure is not None and not self._ready:
+            raise self._failure
+        self._loop = asyncio.get_running_loop()
+        self._watch()
+
+    def take(self) -> StreamedBulk | None:
+        """The next bulk; None where none is there yet, or after the last one (`is_over`).
+
+        Raises CorpusError after the last good bulk of a file that cannot be unpacked any further.
+        """
+        if not self._ready:
+            if self._failure is not None:
+                raise self._failure
+            return None
+        bulk = self._ready.popleft()
+        self._ready_bytes -= len(bulk.lines)
+        self._watch()
+        return bulk
+
+    @property
+    def is_over(self) -> bool:
+        """Whether every bulk was taken, and none is missing."""
+        return self._over and not self._ready and self._failure is None
+
+    def call_back(self, who: Callable[[], None]) -> None:
+        """Have somebody called, once, when there is a bulk for him, or when no further one will come."""
+        self.waits += 1
+        self._waiting.append(who)
+
+    def close(self) -> None:
+        """End the child process, and forget who waits."""
+        self._over = True
+        self._watch()
+        self._ready.clear()
+        self._waiting.clear()
+        end_child(self._child)
+
+    @property
+    def _is_wanted(self) -> bool:
+        return not self._over and self._ready_bytes < _AHEAD_BYTES
+
+    def _watch(self) -> None:
+        """Read the pipe while there is room for more bulks."""
+        if self._loop is None or self._watching == self._is_wanted:
+            return
+        self._watching = self._is_wanted
+        if self._watching:
+            self._loop.add_reader(self._fd, self._read_on)
+        else:
+            self._loop.remove_reader(self._fd)
+
+    def _read_on(self) -> None:
+        self._read()
+        self._watch()
+        while self._waiting and (self._ready or self._over):
+            self._waiting.popleft()()
+
+    def _read(self) -> None:
+        """Take what the child has written, at most to the end of a head or of a bulk."""
+        buffer = self._head if self._body is None else self._body
+        try:
+            count = os.readv(self._fd, [memoryview(buffer)[self._filled :]])
+        except BlockingIOError:
+            return
+        if not count:
+            self._over = True
+            self._failure = child_failure(self._child, CorpusError, self._where)
+        self._filled += count
+        if self._filled < len(buffer):
+            return
+        self._filled = 0
+        file, documents, size_bytes = HEADER.unpack(self._head)
+        if not documents:
+            self._over = True
+        elif self._body is None:
+            self._body = bytearray(size_bytes)
+        else:
+            self._ready.append(StreamedBulk(self._body, documents, file))
+            self._ready_bytes += size_bytes
+            self._body = None
+
+
+def _job(documents: PreparedDocuments, count: int, *, leaves_index: bool) -> dict[str, Any]:
+    assert documents.streamed is not None
+    source = documents.streamed
+    return {
+        "path": str(source.path),
+        "size_bytes": source.size_bytes,
+        "mtime_ns": source.mtime_ns,
+        "uncompressed_bytes": source.uncompressed_bytes,
+        "digest": documents.digest,
+        "count": count,
+        "document_count": documents.document_count,
+        "action": documents.action,
+        "has_own_actions": documents.has_own_actions,
+        "where": documents.where,
+        "index": str(documents.path) if leaves_index and not documents.size_bytes else None,
+    }
