@@ -195,6 +195,7 @@ class TaskResult:
     tags: tuple[str, ...] = ()
     meta: Mapping[str, Any] = field(default_factory=dict)
     path: str = "compiled"  # or "python": the track's own code ran, drew or paced its requests
+    returned: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # numbers of its runner: mean, min, max
 
 
 @dataclass(frozen=True)

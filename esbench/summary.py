@@ -45,13 +45,19 @@ class Notice:
 
 
 def figures(record: RaceRecord) -> tuple[Figure, ...]:
-    """Every figure in the order of the summary: the clusters' statistics, then task by task."""
+    """Every figure in the order of the summary: the clusters' statistics, then task by task.
+
+    What a task's runner returned (a recall) is shown even where the task's times are not.
+    """
     found: list[Figure] = []
     for name, cluster in record.clusters.items():
         found.extend(_statistics(cluster.statistics, name if len(record.clusters) > 1 else ""))
-    for task in reported_tasks(record):
-        usable = all(check.level != "unusable" for check in task.checks)
-        found.extend(replace(figure, usable=usable) for figure in _task_figures(task, task_label(record, task)))
+    reported = reported_tasks(record)
+    for task in record.tasks:
+        usable, label = all(check.level != "unusable" for check in task.checks), task_label(record, task)
+        if task in reported:
+            found.extend(replace(figure, usable=usable) for figure in _task_figures(task, label))
+        found.extend(Figure(name, label, numbers["mean"], "", usable=usable) for name, numbers in task.returned.items())
     return tuple(found)
 
 

@@ -21,7 +21,7 @@ from esbench.load.failures import sentence
 from esbench.load.health import WorkerHealth
 from esbench.load.histogram import Counts, encode, percentiles_ns, supported
 from esbench.load.messages import TaskEnd, TaskSeconds
-from esbench.load.recorder import Errors, Second, Tally
+from esbench.load.recorder import Errors, Second, Spread, Tally
 from esbench.load.schedule import measured_period_s, rate_segments
 from esbench.model import Task
 from esbench.operations.base import Evidence
@@ -203,6 +203,7 @@ class TaskMeasurements:
             think_time_s=task.think_time_s,
             tags=task.tags,
             meta=dict(task.meta),
+            returned={name: _spread(numbers) for name, numbers in tally.returned.items()},
             path="python" if task.operation.python or task.schedule.custom else "compiled",
         )
 
@@ -311,6 +312,10 @@ def _distribution(counts: Counts, ranks: tuple[float, ...], beyond: int) -> dict
     for rank, value in percentiles_ns(counts, ranks, beyond).items():
         figures[f"p{rank:g}"] = value
     return {name: value / 1e6 for name, value in figures.items()}
+
+
+def _spread(numbers: Spread) -> dict[str, float]:
+    return {"mean": numbers.total / numbers.count, "min": numbers.smallest, "max": numbers.largest}
 
 
 def _histograms(tally: Tally, is_open: bool) -> dict[str, str]:

@@ -6,6 +6,7 @@ A request is counted in the second (from the step's start) in which it completed
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from esbench.load.histogram import Counts
 from esbench.operations.base import Details, Evidence, Verdict
 
 NS = 1_000_000_000
+MOST_RETURNED = 100  # names, so that memory does not grow with what a runner makes up
 
 
 @dataclass(slots=True)
@@ -30,6 +32,22 @@ class Part:
         self.errors += other.errors
         self.timed_out += other.timed_out
         self.service_time.merge(other.service_time)
+
+
+@dataclass(slots=True)
+class Spread:
+    """Numbers of one name: how many, their sum, the smallest and the largest."""
+
+    count: int = 0
+    total: float = 0.0
+    smallest: float = math.inf
+    largest: float = -math.inf
+
+    def merge(self, other: Spread) -> None:
+        self.count += other.count
+        self.total += other.total
+        self.smallest = min(self.smallest, other.smallest)
+        self.largest = max(self.largest, other.largest)
 
 
 @dataclass(slots=True)
@@ -88,6 +106,14 @@ class Tally:
     failed: Counts = field(default_factory=Counts)
     within: list[int] = field(default_factory=list)
     parts: dict[str, Part] = field(default_factory=dict)
+    returned: dict[str, Spread] = field(default_factory=dict)
+
+    def add_returned(self, name: str, numbers: Spread) -> None:
+        """Add numbers that a runner returned; of more than MOST_RETURNED names, the first ones are kept."""
+        if name in self.returned:
+            self.returned[name].merge(numbers)
+        elif len(self.returned) < MOST_RETURNED:
+            self.returned[name] = numbers
 
     def part(self, name: str) -> Part:
         if name not in self.parts:
@@ -112,6 +138,8 @@ class Tally:
             self.within = [a + b for a, b in zip(mine, other.within, strict=True)]
         for name, part in other.parts.items():
             self.part(name).merge(part)
+        for name, numbers in other.returned.items():
+            self.add_returned(name, numbers)
 
 
 MEASURES = ("latency", "service_time", "client_wait", "driver_lag", "schedule_lag", "failed")
@@ -130,13 +158,15 @@ TIMEOUT = "timeout"
 
 
 def _count_details(tally: Tally, details: Details) -> None:
-    """Count what became of documents, and the server's own time, each under its own name."""
+    """Count what became of documents, the server's own time, and what a runner returned, each under its own name."""
     for name, count in details.results.items():
         tally.part(name).requests += count
     if details.took_ms is not None:
         took = tally.part("took")
         took.requests += 1
         took.service_time.add(details.took_ms * 1_000_000)
+    for name, number in details.returned.items():
+        tally.add_returned(name, Spread(1, number, number, number))
 
 
 class Recorder:

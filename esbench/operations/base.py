@@ -38,10 +38,14 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """What a reply tells beyond its worth: what became of so many documents, by name; the server's own time for it."""
+    """What a reply tells beyond its worth: what became of so many documents, by name; the server's own time for it.
+
+    `returned` are numbers that a runner of the track's own returned under names of its own.
+    """
 
     results: Mapping[str, int] = field(default_factory=dict)
     took_ms: int | None = None
+    returned: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

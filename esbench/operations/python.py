@@ -10,6 +10,7 @@ import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from numbers import Real
 from typing import Any
 
 from esbench.errors import EsbenchError, TrackError
@@ -17,6 +18,7 @@ from esbench.model import Operation
 from esbench.operations.base import (
     ClientProgram,
     Concurrent,
+    Details,
     Exchange,
     Exhausted,
     OperationType,
@@ -40,6 +42,7 @@ from esbench.track.plugins_sources import BulkIndexParamSource
 from esbench.units import Rate
 
 RUNNER, SOURCE = "runner", "source"
+_MEANT = ("weight", "unit", "success", "success-count", "error-type", "error-description", "http-status")
 
 
 def operation_type(operation: Operation, registry: Registry[OperationType]) -> OperationType:
@@ -227,6 +230,8 @@ class RunnerTurns:
         verdict, unit, self.result = judge_result(returned, f'runner "{self._name}"', self._context.where)
         self.counted = (self.result.get("weight", verdict.units), unit)
         self._count_in(unit)
+        if verdict.error is None and (numbers := returned_numbers(self.result)):
+            return replace(verdict, details=Details(returned=numbers))
         return verdict
 
 
@@ -257,6 +262,15 @@ def judge_result(returned: Any, what: str, where: str) -> tuple[Verdict, str, Ma
     if (status := returned.get("http-status")) is not None:
         kind = f"HTTP {status} {kind}"
     return Verdict(_weight(done, what, where), kind, str(returned.get("error-description", ""))), unit, returned
+
+
+def returned_numbers(result: Mapping[str, Any]) -> dict[str, float]:
+    """What a runner returned under names of its own, as far as it is finite numbers: a recall, a relevance."""
+    return {
+        str(name): float(value)
+        for name, value in result.items()
+        if name not in _MEANT and isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    }
 
 
 def _weight(value: Any, what: str, where: str) -> float:

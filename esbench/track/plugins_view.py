@@ -259,11 +259,18 @@ def with_documents(view: Track, documents: Sequence[PreparedDocuments], challeng
 
 def _in_place(part: Documents, prepared: PreparedDocuments) -> Documents:
     """A part of a corpus with its prepared documents; of a class of the track's own with the prepared file itself."""
-    known = {"number_of_documents": prepared.document_count, "prepared": prepared}
-    if type(part) is Documents:
-        own = {each.name: getattr(part, each.name) for each in fields(part)}
-        return PreparedPart(**{**own, **known, "includes_action_and_meta_data": prepared.has_own_actions})
-    return replace(part, document_file=str(prepared.path), includes_action_and_meta_data=True, **known)
+    if type(part) is not Documents:
+        return replace(
+            part,
+            document_file=str(prepared.path),
+            includes_action_and_meta_data=True,
+            number_of_documents=prepared.document_count,
+            prepared=prepared,
+        )
+    ready = PreparedPart(**{each.name: getattr(part, each.name) for each in fields(part)})
+    ready.includes_action_and_meta_data = prepared.has_own_actions
+    ready.number_of_documents, ready.prepared = prepared.document_count, prepared
+    return ready
 
 
 def task_view(task: model.Task) -> Task:

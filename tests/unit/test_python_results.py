@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from esbench.errors import TrackError
-from esbench.operations.base import Verdict
-from esbench.operations.python import judge_result
+from esbench.load.recorder import MOST_RETURNED, NS, Recorder, Spread, Tally
+from esbench.operations.base import Details, Verdict
+from esbench.operations.python import judge_result, returned_numbers
 
 WHERE = 'task "own"'
 
@@ -36,6 +39,32 @@ WHERE = 'task "own"'
 def test_a_result_is_a_verdict_and_a_unit(returned: Any, verdict: Verdict, unit: str) -> None:
     judged, counted, _ = judge_result(returned, 'runner "x"', WHERE)
     assert (judged, counted) == (verdict, unit)
+
+
+def test_numbers_under_names_of_its_own_are_what_a_runner_returned() -> None:
+    result = {"weight": 30, "unit": "queries", "success": True, "recall": 0.5, "k": Fraction(10), "exact": True}
+    assert returned_numbers(result | {"worst": None, "index": "vectors", "nan": math.nan}) == {"recall": 0.5, "k": 10.0}
+
+
+def test_returned_numbers_are_spread_over_the_measured_requests() -> None:
+    recorder = Recorder(0, is_open=False)
+    for number, (warmup, recall) in enumerate([(True, 0.0), (False, 0.5), (False, 1.0)]):
+        verdict = Verdict(details=Details(returned={"recall": recall, f"of-{number}": 1.0}))
+        recorder.completed(0, 0, number * NS, number * NS + 1, warmup, verdict)
+    measured = Tally()
+    for second in recorder.closed_seconds(9 * NS):
+        if not second.warmup:
+            measured.merge(second.tally)
+    assert measured.returned["recall"] == Spread(2, 1.5, 0.5, 1.0)
+    assert list(measured.returned) == ["recall", "of-1", "of-2"]
+
+
+def test_of_many_returned_names_the_first_ones_are_kept() -> None:
+    tally, more = Tally(), Tally()
+    for number in range(MOST_RETURNED + 5):
+        more.add_returned(str(number), Spread(1, 1.0, 1.0, 1.0))
+    tally.merge(more)
+    assert list(tally.returned) == [str(number) for number in range(MOST_RETURNED)]
 
 
 @pytest.mark.parametrize(
