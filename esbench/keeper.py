@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 from esbench.load.measurements import seconds_line
 from esbench.load.recorder import Second
@@ -39,6 +41,11 @@ class RecordKeeper:
         """Keep the results of a step, and what its workers used until now."""
         self.record = replace(self.record, tasks=(*self.record.tasks, *results), drivers=drivers)
         self.save()
+
+    def tell(self, step: int, telemetry: Mapping[str, Any]) -> None:
+        """Keep what was seen beside a step, with each of its tasks; it is saved with the next one."""
+        tasks = (replace(task, telemetry=telemetry) if task.step == step else task for task in self.record.tasks)
+        self.record = replace(self.record, tasks=tuple(tasks))
 
     def hear(self, event: HostEvent) -> None:
         """Keep that a host was lost, or back."""

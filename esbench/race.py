@@ -150,14 +150,17 @@ def run(options: RaceOptions, operations: Registry[OperationType], progress: Pro
                 setup.view(documents, challenge),
             )
             setup.look_up_calibration(keeper, challenge, stock)
-            interrupts.call_instead(coordinator.cancel)
+            counters = before
             for number, step in enumerate(challenge.steps):
+                interrupts.call_instead(coordinator.cancel)
                 progress.say(announcement(number, challenge, step))
                 results = coordinator.run(number, step, target, stock, keeper.observe, hear)
                 keeper.add(results, coordinator.drivers)
                 for result in results:
                     progress.say(news(result))
-            interrupts.raise_again()
+                interrupts.raise_again()
+                earlier, counters = counters, statistics.take(setup.cluster, track.targets)
+                keeper.tell(number, {"cluster": statistics.work(earlier, counters)})
             setup.finish_cluster(keeper, track, before)
             keeper.finish("complete")
         except Cancelled as cancelled:

@@ -153,6 +153,13 @@ def _task_figures(task: TaskResult, label: str) -> Iterator[Figure]:
         yield Figure("unsent requests", label, task.unsent, "", LOWER)
     if task.error_rate_ratio is not None:
         yield Figure("error rate", label, 100 * task.error_rate_ratio, "%", LOWER)
+    if refreshes := task.telemetry.get("cluster", {}).get("refresh_count"):
+        yield Figure("refresh count", label, refreshes, "")
+    yield from _part_figures(task, label)
+
+
+def _part_figures(task: TaskResult, label: str) -> Iterator[Figure]:
+    """The requests of a sequence, or classes of results."""
     for part in task.requests_by_name:
         if part.requests == task.requests and len(task.requests_by_name) == 1:
             continue  # all results are of one class: its figures are the task's

@@ -51,6 +51,7 @@ def test_the_record_is_complete(raced: Raced) -> None:
     names = [task.name for task in record.tasks]
     assert names == ["create-index", "bulk", "closed", "paced", "found", "beside", "assert-count"]
     assert all(task.errors == 0 for task in record.tasks)
+    assert all({"refresh_count", "young_gc_count"} <= task.telemetry["cluster"].keys() for task in record.tasks)
     cluster = record.clusters["default"]
     assert (cluster.pipeline, cluster.hosts) == ("benchmark-only", (server.url,))
     version = server.script.version

@@ -77,6 +77,13 @@ def test_the_only_class_of_results_does_not_repeat_the_task() -> None:
     assert metrics(record, "bulk/created") == ["requests", "p50 service time", "error rate"]
 
 
+def test_refreshes_of_a_task_have_a_row_where_there_were_any() -> None:
+    record = with_task(golden_race(), "bulk", telemetry={"cluster": {"refresh_count": 12, "merge_count": 3}})
+    assert metrics(record, "bulk")[-1] == "refresh count"
+    record = with_task(golden_race(), "bulk", telemetry={"cluster": {"refresh_count": 0}})
+    assert "refresh count" not in metrics(record, "bulk")
+
+
 def test_an_administrative_task_is_hidden_unless_it_failed() -> None:
     record = golden_race()
     assert metrics(record, "create-index") == []

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from esbench.telemetry.statistics import Snapshot, difference, snapshot
+from esbench.telemetry.statistics import Snapshot, difference, snapshot, work
 
 RECORDED = sorted((Path(__file__).parent / "recorded_statistics").glob("*.json"))
 ACTIVITIES = ("indexing", "indexing_throttle", "merge", "merge_throttle", "refresh", "flush")
@@ -129,6 +129,20 @@ def test_shards_are_summed_and_ranked(race: dict[str, Any]) -> None:
     assert figures["indexing_time_per_shard_min_ms"]["value"] == per_shard[0]
     assert figures["indexing_time_per_shard_median_ms"]["value"] == (per_shard[1] + per_shard[2]) / 2
     assert figures["indexing_time_per_shard_max_ms"]["value"] == per_shard[3]
+
+
+def test_the_work_of_a_step_is_the_counters_part_of_the_difference(recorded: dict[str, Any]) -> None:
+    before, after = taken(recorded["before"]), taken(recorded["after"])
+    found, whole = work(before, after), difference(before, after)
+    assert {"indexing_time_ms", "refresh_count", "merge_time_ms", "flush_count", "young_gc_count"} <= found.keys()
+    assert {name: figure["value"] for name, figure in whole.items() if name in found} == found
+    assert not any("per_shard" in name or name.endswith("bytes") or name == "segment_count" for name in found)
+    assert set(work(after, after).values()) == {0}
+
+
+def test_what_was_not_told_before_is_not_taken_for_zero(race: dict[str, Any]) -> None:
+    assert work(Snapshot(), taken(race["after"])) == {}
+    assert "refresh_count" not in difference(Snapshot(), taken(race["after"]))
 
 
 def test_sizes_and_segments_are_those_at_the_end(recorded: dict[str, Any]) -> None:

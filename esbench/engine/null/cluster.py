@@ -228,11 +228,11 @@ class Cluster:
     def _searched(self, request: Request) -> Answer:
         named = len(request.parts) > 1
         if self._store and named:
-            self._select(request.names)
+            self._select(request)
         return 200, (self._search % (request.parts[0] if named else "null")).encode()
 
     def _count(self, request: Request) -> Answer:
-        indices = self._select(request.names)
+        indices = self._select(request)
         count = sum(index.visible for index in indices)
         return 200, f'{{"count":{count},{descriptions.shards(indices)}}}'.encode()
 
@@ -249,47 +249,45 @@ class Cluster:
         return 200, f'{{"acknowledged":true,"shards_acknowledged":true,"index":"{name}"}}'.encode()
 
     def _delete_index(self, request: Request) -> Answer:
-        if request.option("ignore_unavailable") == "true" and request.parts[0] not in self._indices:
-            return 200, _ACKNOWLEDGED
-        for index in self._select(request.names):
+        for index in self._select(request):
             del self._indices[index.name]
         return 200, _ACKNOWLEDGED
 
     def _describe(self, request: Request) -> Answer:
         described = {
             index.name: {"aliases": {}, **descriptions.mappings(index), **descriptions.settings(index)}
-            for index in self._select(request.names)
+            for index in self._select(request)
         }
         return 200, _encode(described)
 
     def _get_settings(self, request: Request) -> Answer:
         flat = request.option("flat_settings") == "true"
-        indices = self._select(request.names)
+        indices = self._select(request)
         return 200, _encode({index.name: descriptions.settings(index, flat=flat) for index in indices})
 
     def _get_mapping(self, request: Request) -> Answer:
-        indices = self._select(request.names)
+        indices = self._select(request)
         return 200, _encode({index.name: descriptions.mappings(index) for index in indices})
 
     def _put_settings(self, request: Request) -> Answer:
         body = _json_object(request.body)
-        for index in self._select(request.names):
+        for index in self._select(request):
             index.settings.update(flat_settings(body.get("settings", body)))
         return 200, _ACKNOWLEDGED
 
     def _put_mapping(self, request: Request) -> Answer:
-        for index in self._select(request.names):
+        for index in self._select(request):
             index.mappings.update(_json_object(request.body))
         return 200, _ACKNOWLEDGED
 
     def _refresh(self, request: Request) -> Answer:
-        indices = self._select(request.names)
+        indices = self._select(request)
         for index in indices:
             index.visible = index.total
         return 200, f"{{{descriptions.shards(indices)}}}".encode()
 
     def _all_shards(self, request: Request) -> Answer:
-        indices = self._select(request.names)
+        indices = self._select(request)
         return 200, f"{{{descriptions.shards(indices)}}}".encode()
 
     # the cluster
@@ -312,7 +310,7 @@ class Cluster:
             return 200, _encode(descriptions.nodes(self._version, indices, with_statistics="stats" in parts))
         if method == "GET" and "_stats" in parts[:2]:
             by_shard = request.option("level") == "shards"
-            return 200, _encode(descriptions.stats(self._select(request.names), by_shard=by_shard))
+            return 200, _encode(descriptions.stats(self._select(request), by_shard=by_shard))
         uri = f"/{'/'.join(parts)}{'?' if request.query else ''}{request.query}"
         return 400, _encode({"error": f"no handler found for uri [{uri}] and method [{method}]"})
 
@@ -324,15 +322,16 @@ class Cluster:
             index = self._indices[name] = Index(name)
         return index
 
-    def _select(self, names: str) -> list[Index]:
-        """The indices of `a,b*`; a name without a wildcard must exist."""
-        if names in ("_all", "*", ""):
+    def _select(self, request: Request) -> list[Index]:
+        """The indices of `a,b*` in a path; a name without a wildcard must exist, unless the request is lenient."""
+        if request.names in ("_all", "*", ""):
             return list(self._indices.values())
+        lenient = request.option("ignore_unavailable") == "true"
         chosen: dict[str, Index] = {}
-        for name in unquote(names).split(","):
+        for name in unquote(request.names).split(","):
             if "*" in name:
                 chosen |= {known: self._indices[known] for known in fnmatch.filter(self._indices, name)}
-            else:
+            elif name in self._indices or not lenient:
                 chosen[name] = self._index(name)
         return list(chosen.values())
 
