@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -13,24 +14,28 @@ import click
 
 from esbench.errors import UsageError, did_you_mean, nearest
 
+_EXTRA = re.compile(r"Got unexpected extra arguments? \((\S+).*\)")
 _LEAVE_OUT = "leave it out: "
 RALLY_OPTIONS: Mapping[str, str] = {
+    "--benchmark-name": "use --track and --challenge",
     "--car": "the node is described by --distribution, --heap and --nodes, say --heap=4g",
     "--car-params": "the node is described by --distribution, --heap and --nodes, say --heap=4g",
+    "--configuration-name": _LEAVE_OUT + "every setting is an option, and there is no configuration file",
     "--cluster-name": _LEAVE_OUT + "every node of a race has a cluster of its own",
     "--distribution-repository": "use --distribution=FOLDER or --distribution=ARCHIVE",
     "--elasticsearch-plugins": "use --distribution=FOLDER of a node that has the plugins, or --target-hosts",
     "--enable-driver-profiling": _LEAVE_OUT + "the driver's lag, share and CPU are in every record",
+    "--from-date": "use --limit=N: the newest races come first",
     "--ignore-unused-track-params": "remove the parameters that the track does not know",
     "--load-driver-hosts": "use --workers=N for more worker processes on this host",
     "--multi-cluster": "race one cluster at a time",
-    "--no-quiet": _LEAVE_OUT + "progress is shown unless --quiet is given",
     "--plugin-params": "use --distribution=FOLDER of a node that has the plugins, or --target-hosts",
     "--preserve-install": "use --keep-node",
     "--report-numbers-align": _LEAVE_OUT + "numbers are aligned to the right",
     "--revision": "use --distribution=ARCHIVE of a build",
     "--runtime-jdk": "use --java-home=FOLDER",
     "--show-in-report": "use --format=json for every digit; race.json holds every task",
+    "--show-processing-time": _LEAVE_OUT + "client wait, driver lag and service time are told apart in every record",
     "--skip-rest-api-check": _LEAVE_OUT + "a node is ready when an index can be created",
     "--source-build-method": "use --distribution=ARCHIVE of a build",
     "--team-path": "the node is described by --distribution, --heap and --nodes",
@@ -38,17 +43,38 @@ RALLY_OPTIONS: Mapping[str, str] = {
     "--team-revision": "the node is described by --distribution, --heap and --nodes",
     "--telemetry": _LEAVE_OUT + "the cluster's own statistics are in every record",
     "--telemetry-params": _LEAVE_OUT + "the cluster's own statistics are in every record",
+    "--to-date": "use --limit=N: the newest races come first",
     "--track-revision": "check it out and use --track-repository=FOLDER",
-    "--user-tag": "use --user-tags",
 }
 RALLY_COMMANDS: Mapping[str, str] = {
+    "add": "use esbench race --user-tags",
+    "annotations": "a race has --user-tags, which esbench list races shows",
     "build": "use esbench race --distribution=ARCHIVE of a build",
+    "cars": "use esbench race --distribution, --heap and --nodes",
     "delete": "delete the race's folder, $ESBENCH_HOME/races/RACE-ID",
     "download": "esbench race downloads what it needs, once",
+    "elasticsearch-plugins": "esbench list distributions says what each node can do",
+    "generate": "esbench show and esbench compare print a race as text, JSON, CSV or Markdown",
     "install": "esbench race brings up its own node",
+    "pipelines": "use esbench race --target-hosts of a cluster that runs, or --distribution",
     "start": "use esbench race --keep-node",
     "stop": "end the process whose pid esbench race --keep-node printed",
+    "telemetry": "the cluster's own statistics are in every record: esbench show",
 }
+
+
+class Choice(click.Choice[str]):
+    """One of some words, or one of Rally's in place of them: `same` says which it means, `gone` what replaces it."""
+
+    def __init__(self, words: Sequence[str], *, same: Mapping[str, str] | None = None, gone: Mapping[str, str]) -> None:
+        super().__init__(words)
+        self._same, self._gone = same or {}, gone
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        value = self._same.get(value, value)
+        if value in self._gone:
+            raise UsageError(f'there is no "{value}"', where=param.opts[0] if param else "", hint=self._gone[value])
+        return super().convert(value, param, ctx)
 
 
 class EsbenchCommand(click.Command):
@@ -62,6 +88,12 @@ class EsbenchCommand(click.Command):
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             raise _unknown_option(error.option_name, self, ctx) from None
+        except click.UsageError as error:
+            if (word := _EXTRA.match(error.message)) is None:
+                raise
+            names = {option for param in self.get_params(ctx) for option in param.opts}
+            hint = f"say --track={word[1]}" if "--track" in names else f"{ctx.command_path} --help lists its options"
+            raise UsageError(f'unexpected "{word[1]}" after {ctx.command_path}', hint=hint) from None
 
 
 class EsbenchGroup(click.Group):

@@ -8,13 +8,23 @@ from typing import Any
 
 import click
 
-from esbench.cli.command import EsbenchCommand, esbench_home
+from esbench.cli.command import Choice, EsbenchCommand, esbench_home
 from esbench.cli.output import check_report_file, print_document, report_options
 
 CANCELLED = 130
 DEFAULT_HEAP = "512m"
 SYNTHETIC_DOCUMENTS = 100_000
 _MIRROR = "ESBENCH_CORPUS_MIRROR"
+_ARCHIVE = "use --distribution=ARCHIVE of a build"
+_PIPELINES = Choice(
+    ["embedded", "benchmark-only"],
+    same={"from-distribution": "embedded"},
+    gone={"from-sources": _ARCHIVE, "docker": "start the container and give its --target-hosts"},
+)
+_ON_ERROR = Choice(
+    ["abort", "continue"],
+    gone={"continue-on-network": "use --on-error=continue, which goes on while a host answers"},
+)
 
 
 @click.command(cls=EsbenchCommand)
@@ -29,7 +39,7 @@ _MIRROR = "ESBENCH_CORPUS_MIRROR"
 @click.option(
     "--client-options", default="", metavar="OPTIONS", help="timeout:60,use_ssl:true, basic_auth_user:'x' ..."
 )
-@click.option("--pipeline", type=click.Choice(["embedded", "benchmark-only"]), help="Follows from --target-hosts.")
+@click.option("--pipeline", type=_PIPELINES, help="embedded or benchmark-only; follows from --target-hosts.")
 @click.option(
     "--distribution", "--distribution-version", default="", help="The embedded node: a name, version or path."
 )
@@ -39,7 +49,7 @@ _MIRROR = "ESBENCH_CORPUS_MIRROR"
 @click.option("--keep-node", is_flag=True, help="Leave the embedded node running.")
 @click.option("--node-user", type=int, help="As root: the uid that runs the embedded node (64000).")
 @click.option("--race-id", help="The race's id; made up otherwise.")
-@click.option("--user-tags", default="", metavar="TAGS", help="k:v,k2:v2 kept in the record.")
+@click.option("--user-tags", "--user-tag", default="", metavar="TAGS", help="k:v,k2:v2 kept in the record.")
 @click.option("--test-mode", is_flag=True, help="Everything small and quick; the figures mean nothing.")
 @click.option("--install-dependencies", is_flag=True, help="Install the Python packages that the track asks for.")
 @click.option("--offline", is_flag=True, help="Download nothing: use the files that are there.")
@@ -57,7 +67,7 @@ _MIRROR = "ESBENCH_CORPUS_MIRROR"
     metavar="N",
     help="How many of each corpus (100000; 1000 in test mode).",
 )
-@click.option("--on-error", type=click.Choice(["abort", "continue"]), help="A failed request: abort unless said so.")
+@click.option("--on-error", type=_ON_ERROR, help="A failed request: abort (unless said so) or continue.")
 @click.option(
     "--enable-assertions", is_flag=True, help="Check the assertions of operations; a failed one ends the race."
 )
@@ -66,7 +76,7 @@ _MIRROR = "ESBENCH_CORPUS_MIRROR"
 @click.option("--workers", type=click.IntRange(min=1), help="Load worker processes; half of the cores otherwise.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of arrivals and draws.")
 @click.option("--kill-running-processes", is_flag=True, help="End this user's other races first.")
-@click.option("--quiet", is_flag=True, help="No progress, only the result.")
+@click.option("--quiet/--no-quiet", help="No progress, only the result.")
 @report_options
 def race(**flags: Any) -> int:
     """Race a track against a cluster and keep the record."""
@@ -101,7 +111,7 @@ def race(**flags: Any) -> int:
 
 def _options(flags: dict[str, Any]) -> Any:
     """RaceOptions from flags; every problem of a value is a UsageError before anything starts."""
-    from esbench.cli.values import parse_list, parse_mapping, parse_tags
+    from esbench.cli.values import parse_client_options, parse_list, parse_mapping, parse_tags, parse_target_hosts
     from esbench.client_options import ClientOptions, Host, parse_hosts
     from esbench.errors import UsageError
     from esbench.load.coordinator import default_workers
@@ -122,13 +132,13 @@ def _options(flags: dict[str, Any]) -> Any:
     if flags["synthetic_documents"] and not flags["synthetic_corpus"]:
         raise UsageError("--synthetic-documents is a number of documents to generate: add --synthetic-corpus")
     path = find_track(flags["track"], flags["track_path"], flags["track_repository"])
-    client_options = ClientOptions.from_mapping(parse_mapping(flags["client_options"], "--client-options"))
+    client_options = ClientOptions.from_mapping(parse_client_options(flags["client_options"]))
     hosts: tuple[Host, ...] = ()
     if flags["target_hosts"]:
-        hosts, client_options = parse_hosts(parse_list(flags["target_hosts"], "--target-hosts"), client_options)
+        hosts, client_options = parse_hosts(parse_target_hosts(flags["target_hosts"]), client_options)
     return RaceOptions(
         home=esbench_home(),
-        race_id=check_race_id(flags["race_id"]) if flags["race_id"] else new_race_id(),
+        race_id=new_race_id() if flags["race_id"] is None else check_race_id(flags["race_id"]),
         track_path=path,
         track_params=parse_mapping(flags["track_params"], "--track-params", [path.parent]),
         challenge=flags["challenge"],

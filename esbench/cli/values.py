@@ -19,6 +19,7 @@ _FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _IPV6 = re.compile(r"\[[0-9a-fA-F]*:")  # [::1]:9200 is no JSON array
 _WORDS = {"true": True, "True": True, "false": False, "False": False, "None": None}
 _QUOTES = "'\""
+_OBJECT = 'say name:value,name2:value2 or {"name": "value"}'
 
 
 def parse_mapping(value: str, where: str, folders: Sequence[Path] = ()) -> dict[str, Any]:
@@ -28,7 +29,7 @@ def parse_mapping(value: str, where: str, folders: Sequence[Path] = ()) -> dict[
     if document is None:
         return {name: _typed(item) for name, item in _pairs(text, where)}
     if not isinstance(document, dict):
-        raise UsageError(f"expected a JSON object, not {_kind(document)}", where=where)
+        raise UsageError(f"expected a JSON object, not {_kind(document)}", where=where, hint=_OBJECT)
     return document
 
 
@@ -39,7 +40,7 @@ def parse_tags(value: str, where: str = "--user-tags") -> dict[str, str]:
     if document is None:
         return {name: _unquoted(item) for name, item in _pairs(text, where)}
     if not isinstance(document, dict):
-        raise UsageError(f"expected a JSON object, not {_kind(document)}", where=where)
+        raise UsageError(f"expected a JSON object, not {_kind(document)}", where=where, hint=_OBJECT)
     return {name: item if isinstance(item, str) else json.dumps(item) for name, item in document.items()}
 
 
@@ -50,8 +51,48 @@ def parse_list(value: str, where: str, folders: Sequence[Path] = ()) -> tuple[st
     if document is None:
         return tuple(_unquoted(item) for item in _split(text, ",", where) if item)
     if not isinstance(document, list) or not all(isinstance(item, str) for item in document):
-        raise UsageError("expected a JSON array of strings", where=where)
+        raise UsageError(f"expected a JSON array of text, not {text}", where=where, hint='say a,b or ["a", "b"]')
     return tuple(document)
+
+
+def parse_target_hosts(value: str, where: str = "--target-hosts") -> tuple[str, ...]:
+    """Hosts of one cluster: as `parse_list`; in JSON also {"host": ..., "port": ...} each, and {"default": [...]}."""
+    text = value.strip()
+    document = _json(text, where, (), opening="[{")
+    if document is None:
+        return parse_list(value, where)
+    if isinstance(document, dict):
+        document = _of_one_cluster(document, where)
+    if isinstance(document, str):
+        return parse_list(document, where)
+    hosts = document if isinstance(document, list) else [document]
+    return tuple(_host(host, where) for host in hosts)
+
+
+def parse_client_options(value: str, where: str = "--client-options") -> dict[str, Any]:
+    """Client options: as `parse_mapping`; in JSON also {"default": {...}}."""
+    options = parse_mapping(value, where)
+    if options and all(isinstance(given, dict) for given in options.values()):
+        found = _of_one_cluster(options, where)
+        assert isinstance(found, dict)
+        return found
+    return options
+
+
+def _of_one_cluster(document: dict[str, Any], where: str) -> Any:
+    """What is given for the only one of the clusters that Rally's JSON names."""
+    if len(document) != 1:
+        what = f"{len(document)} clusters are named: {', '.join(document)}" if document else "no cluster is named"
+        raise UsageError(what, where=where, hint="a race is of one cluster: give its part alone")
+    return next(iter(document.values()))
+
+
+def _host(given: object, where: str) -> str:
+    if isinstance(given, dict) and isinstance(given.get("host"), str):
+        return f"{given['host']}:{given['port']}" if "port" in given else str(given["host"])
+    if not isinstance(given, str):
+        raise UsageError(f"{json.dumps(given)} is no host", where=where, hint='say ["10.0.0.1:9200", "10.0.0.2:9200"]')
+    return given
 
 
 def _json(text: str, where: str, folders: Sequence[Path], *, opening: str) -> Any:
@@ -74,9 +115,11 @@ def _json(text: str, where: str, folders: Sequence[Path], *, opening: str) -> An
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        where = f"{source}:{error.lineno}" if file else source
-        raise UsageError(f"is not valid JSON: {error.msg}", where=where, hint=place) from error
+        from esbench.track.document import json_fault
+
+        what, line, column, hint = json_fault(text, error)
+        where = f"{source}:{line}" if file else source
+        raise UsageError(f"not valid JSON at column {column + 1}: {what}", where=where, hint=hint) from error
 
 
 def _find(name: str, folders: Sequence[Path]) -> Path | None:

@@ -20,17 +20,20 @@ from esbench.track.source import YAML_SUFFIXES
 
 Path = tuple[str | int, ...]
 _JSON_REMEDIES = {
+    "it ends too early": "close what was opened with { or [",
     "nothing follows this comma": "remove it",
-    "the file is empty": "or its template rendered to nothing: esbench render-track shows it",
     "text stands in single quotes": 'write "..."',
     "Expecting ',' delimiter": "write a comma between two values",
     "Expecting ':' delimiter": 'write "key": value',
-    "Expecting value": "a value is missing, or a template rendered to nothing: esbench render-track shows it",
     "Expecting property name enclosed in double quotes": 'write "key": value',
     "Extra data": "the document ends before this",
     "Unterminated string starting at": 'close it with "',
     "Invalid control character at": "write \\n for a line break within text",
     "Invalid \\escape": "write \\\\ for a backslash",
+}
+_TEMPLATE_REMEDIES = {
+    "the file is empty": "or its template rendered to nothing: esbench render-track shows it",
+    "Expecting value": "a value is missing, or a template rendered to nothing: esbench render-track shows it",
 }
 _YAML_REMEDIES = {  # by the words of libyaml
     "could not find expected ':'": "write key: value",
@@ -147,18 +150,28 @@ def _parse_json(rendered: Rendered) -> Any:
     try:
         return json.loads(text, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
-        what, offset = error.msg, error.pos
-        before, after = text[:offset].rstrip(), text[offset : offset + 1]
-        if before.endswith(",") and after in ("}", "]", ""):
-            what, offset = "nothing follows this comma", len(before) - 1
-        elif not text.strip():
-            what = "the file is empty"
-        elif after == "'":
-            what = "text stands in single quotes"
-        line, column = text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset) - 1
-        raise _syntax_error(rendered, f"not valid JSON: {what}", line, column, _JSON_REMEDIES.get(what, "")) from None
+        what, line, column, hint = json_fault(text, error)
+        raise _syntax_error(
+            rendered, f"not valid JSON: {what}", line, column, hint or _TEMPLATE_REMEDIES.get(what, "")
+        ) from None
     except ValueError as error:
         raise TrackError(f"not valid JSON: {error}", where=rendered.file) from None
+
+
+def json_fault(text: str, error: json.JSONDecodeError) -> tuple[str, int, int, str]:
+    """What is wrong with a text, at which line (from 1) and column (from 0), and the remedy where there is one."""
+    what, offset = error.msg, error.pos
+    before, after = text[:offset].rstrip(), text[offset : offset + 1]
+    if not text.strip():
+        what = "the file is empty"
+    elif before == text.rstrip():
+        what, offset = "it ends too early", len(before)
+    elif before.endswith(",") and after in ("}", "]"):
+        what, offset = "nothing follows this comma", len(before) - 1
+    elif after == "'":
+        what = "text stands in single quotes"
+    line, column = text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset) - 1
+    return what, line, column, _JSON_REMEDIES.get(what, "")
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -98,7 +98,17 @@ def test_listing_races_imports_nothing_heavy(races: Path) -> None:
         (["show", "last", "--formt=json"], 'unknown option "--formt" of esbench show (did you mean "--format"?'),
         (["show"], "Missing argument 'RACE' (esbench show --help says more)"),
         (["show", "last", "--format", "xml"], "'xml' is not one of"),
-        (["show", "a", "b"], "unexpected extra argument"),
+        (["show", "a", "b"], 'unexpected "b" after esbench show (esbench show --help lists its options)'),
+        (["race", "orders"], 'unexpected "orders" after esbench race (say --track=orders)'),
+        (["race", "--pipeline=from-sources"], '--pipeline: there is no "from-sources" (use --distribution=ARCHIVE'),
+        (["race", "--pipeline=docker"], '--pipeline: there is no "docker" (start the container'),
+        (["race", "--on-error=continue-on-network"], 'there is no "continue-on-network" (use --on-error=continue'),
+        (["race", "--track=orders", "--race-id="], '"" cannot be a race id'),
+        (["list", "telemetry"], 'unknown command "esbench list telemetry" (the cluster\'s own statistics'),
+        (
+            ["list", "races", "--from-date=20260101"],
+            'unknown option "--from-date" of esbench list races (use --limit=N',
+        ),
         (["compare", "--baseline", "last"], "Missing option '--contender'"),
         (["list", "races", "--limit", "0"], "0 is not in the range"),
         (
@@ -120,6 +130,26 @@ def test_wrong_usage_is_one_line_and_exit_2(
     assert err.startswith("esbench: ")
     assert err.count("\n") == 1
     assert message in err
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "--user-tag=intention:baseline",
+        "--pipeline=benchmark-only",
+        "--no-quiet",
+        "--report-format=csv",
+        "--include-tasks=type:search, get-by-id",
+        '--target-hosts={"default": ["127.0.0.1:1"]}',
+        '--client-options={"default": {"timeout": 60}}',
+        "--client-options=timeout:60, use_ssl:false, max_connections:512, enable_cleanup_closed:true",
+        "--kill-running-processes",
+        "--offline",
+    ],
+)
+def test_what_rallys_users_type_is_understood(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["race", "--track=orders", "--target-hosts=127.0.0.1:1", option]) == 1
+    assert capsys.readouterr().err.startswith("esbench: 127.0.0.1:1: connection refused")
 
 
 def test_every_option_of_rallys_that_is_missing_names_its_replacement() -> None:

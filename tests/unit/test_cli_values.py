@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from esbench.cli.values import parse_list, parse_mapping, parse_tags
+from esbench.cli.values import parse_client_options, parse_list, parse_mapping, parse_tags, parse_target_hosts
 from esbench.errors import UsageError
 
 WHERE = "--track-params"
@@ -71,7 +71,9 @@ def test_a_mapping_may_be_a_json_file_here_or_beside_the_track(tmp_path: Path) -
         ("a:1,b", "put quotes around a value that has a comma"),
         ("a:'b", "a quote .'. is not closed"),
         ("a:1,a:2", '"a" is given twice'),
-        ('{"a": 1', r"--track-params: is not valid JSON.*line 1, column \d+"),
+        ('{"a": 1', r"--track-params: not valid JSON at column 8: it ends too early .close what was opened"),
+        ("{'a': 1}", r"not valid JSON at column 2: text stands in single quotes .write "),
+        ('{"a": 1,}', r"not valid JSON at column 8: nothing follows this comma .remove it"),
         ("no.json", "there is no file no.json .looked in"),
     ],
 )
@@ -85,7 +87,7 @@ def test_a_mistyped_mapping_is_one_line_that_says_how_to_mend_it(text: str, mess
 def test_a_broken_or_wrong_json_file_is_named(tmp_path: Path) -> None:
     file = tmp_path / "x.json"
     file.write_text('{"a": 1,}')
-    with pytest.raises(UsageError, match=r"x\.json:1: is not valid JSON.*line 1, column \d+"):
+    with pytest.raises(UsageError, match=r"x\.json:1: not valid JSON at column 8: nothing follows this comma"):
         parse_mapping(str(file), WHERE)
     file.write_text("[1]")
     with pytest.raises(UsageError, match="expected a JSON object, not an array"):
@@ -111,9 +113,46 @@ def test_a_list_is_names_an_array_or_a_file(tmp_path: Path) -> None:
     assert parse_list('["a", "tag:setup"]', "--include-tasks") == ("a", "tag:setup")
     assert parse_list(str(tmp_path / "tasks.json"), "--include-tasks") == ("a", "b")
     assert parse_list("", "--include-tasks") == ()
-    with pytest.raises(UsageError, match="JSON array of strings"):
+    with pytest.raises(UsageError, match=r"a JSON array of text, not \[1\] .say a,b or"):
         parse_list("[1]", "--include-tasks")
 
 
 def test_a_list_that_begins_with_an_ipv6_address_is_no_json() -> None:
     assert parse_list("[::1]:9200,[fe80::2]", "--target-hosts") == ("[::1]:9200", "[fe80::2]")
+
+
+@pytest.mark.parametrize(
+    ("text", "hosts"),
+    [
+        ("es1:9200, es2", ("es1:9200", "es2")),
+        ('["es1:9200", "es2"]', ("es1:9200", "es2")),
+        ('[{"host": "es1", "port": 9200}, {"host": "es2"}]', ("es1:9200", "es2")),
+        ('{"default": ["es1:9200", "es2"]}', ("es1:9200", "es2")),
+        ('{"default": "es1:9200,es2"}', ("es1:9200", "es2")),
+        ("[::1]:9200,es2", ("[::1]:9200", "es2")),
+    ],
+)
+def test_target_hosts_are_understood_in_each_of_rallys_forms(text: str, hosts: tuple[str, ...]) -> None:
+    assert parse_target_hosts(text) == hosts
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"default": ["a"], "remote": ["b"]}', "2 clusters are named: default, remote .a race is of one cluster"),
+        ("{}", "no cluster is named"),
+        ("[5]", r"--target-hosts: 5 is no host .say \["),
+        ('["a"', r"not valid JSON at column 5: it ends too early"),
+    ],
+)
+def test_target_hosts_that_mean_nothing_are_one_line(text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        parse_target_hosts(text)
+
+
+def test_client_options_may_be_those_of_the_only_cluster() -> None:
+    assert parse_client_options('{"default": {"timeout": 60}}') == {"timeout": 60}
+    assert parse_client_options("timeout:60") == {"timeout": 60}
+    assert parse_client_options("") == {}
+    with pytest.raises(UsageError, match="2 clusters are named: default, remote"):
+        parse_client_options('{"default": {}, "remote": {}}')
