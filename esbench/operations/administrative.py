@@ -124,8 +124,10 @@ class Condition:
             raise TrackError('"condition" needs "path" and "expected-value"', where=where)
         return cls(str(given["path"]), given["expected-value"])
 
-    def verdict(self, value: Any) -> Verdict:
-        value = at(value, *self.path.split("."))
+    def verdict(self, reply: Any, missing: Any = None) -> Verdict:
+        """Whether it holds for a decoded reply; `missing` is the value where the reply has none."""
+        value = at(reply, *self.path.split("."))
+        value = missing if value is None else value
         if str(value) == str(self.expected):
             return GOOD
         return Verdict(0, "condition not met", f"{self.path} is {value}, not {self.expected}")

@@ -219,6 +219,11 @@ async def test_a_condition_that_does_not_hold_says_what_holds() -> None:
     assert verdict.example == "_all.total.nothing.here is None, not 0"
 
 
+async def test_nothing_merges_where_there_is_no_index() -> None:
+    nothing = '{"_shards":{"total":0},"_all":{"primaries":{},"total":{}},"indices":{}}'
+    assert await script("index-stats", {"condition": CONDITION}).run(session(nothing)) == GOOD
+
+
 @pytest.mark.parametrize("expected", [True, "True"])
 async def test_a_condition_compares_as_text(expected: Any) -> None:
     params = {"condition": {"path": "_all.total.x.on", "expected-value": expected}}
