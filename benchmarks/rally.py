@@ -30,11 +30,7 @@ class Rally:
 
     def command(self, track: Path, host: str) -> list[str]:
         """What races a track against a running cluster, when the processes of an earlier race have ended."""
-        deadline = time.monotonic() + _ENDED_WITHIN_S
-        while any(process.info["name"] == self._program.name for process in psutil.process_iter(["name"])):
-            if time.monotonic() > deadline:
-                sys.exit("another Rally is running, and it refuses to start beside it")
-            time.sleep(0.2)
+        self._wait_until_alone()
         race = [str(self._program), "race", "--pipeline=benchmark-only", "--on-error=abort", "--offline"]
         return [
             *race,
@@ -43,6 +39,18 @@ class Rally:
             "--report-format=csv",
             f"--report-file={self._report}",
         ]
+
+    def create_track_command(self, *options: str) -> list[str]:
+        """What makes a track of a running cluster."""
+        self._wait_until_alone()
+        return [str(self._program), "create-track", "--offline", "--quiet", *options]
+
+    def _wait_until_alone(self) -> None:
+        deadline = time.monotonic() + _ENDED_WITHIN_S
+        while any(process.info["name"] == self._program.name for process in psutil.process_iter(["name"])):
+            if time.monotonic() > deadline:
+                sys.exit("another Rally is running, and it refuses to start beside it")
+            time.sleep(0.2)
 
     def report(self) -> Mapping[tuple[str, str], float]:
         """The last race's figures by (metric, task), as it prints them."""

@@ -66,43 +66,42 @@ class _Plan:
     components: Mapping[str, str] = field(default_factory=dict)
 
 
-def create_track(options: CreateTrackOptions, progress: Progress) -> tuple[Path, Contents]:
+def run(options: CreateTrackOptions, progress: Progress) -> tuple[Path, Contents]:
+    """As `create_track`, of the cluster behind the options' hosts; Ctrl-C and SIGTERM end it."""
+    with Interrupts(), Cluster([host.url for host in options.hosts], options.client_options) as cluster:
+        return create_track(cluster, options, progress)
+
+
+def create_track(cluster: Cluster, options: CreateTrackOptions, progress: Progress) -> tuple[Path, Contents]:
     """Make the track's folder and say what it holds. Nothing is left of it after a failure or Ctrl-C.
 
     Raises UsageError for names that mean nothing, ClusterError and CorpusError for what cannot be read or written.
     """
     folder = _new_folder(options)
-    with Interrupts(), Cluster([host.url for host in options.hosts], options.client_options) as cluster:
-        info = cluster.info()
-        if options.data_streams:
-            targets = find_data_streams(cluster, info, options.data_streams)
-            plan = _plan_data_streams(cluster, options.name, targets)
-        else:
-            targets = find_indices(cluster, info, options.indices)
-            plan = _plan_indices(targets)
-        if not any(target.documents for target in targets):
-            names = ", ".join(target.name for target in targets)
-            raise UsageError("there are no documents to make a track of", where=names)
-        with _complete_or_nothing(folder) as partial:
-            lines = {target.name: _lines(target, options.keep_ids) for target in targets}
-            extractions = [
-                Extraction(_extent(target, options), lines[target.name], partial / _file_name(target, options))
-                for target in targets
-                if target.documents
-            ]
-            for extraction in extractions:
-                progress.say(_announcement(extraction.extent))
-            total = sum(_wanted(extraction.extent) for extraction in extractions)
-            extractor = Extractor(
-                cluster,
-                info,
-                page_size=options.page_size,
-                readers=options.readers,
-                news=_News(progress, total),
-            )
-            files = {file.name: file for file in extractor.run(extractions)}
-            contents = _contents(options, info, targets, plan, lines, files)
-            _write(partial, plan, contents)
+    info = cluster.info()
+    if options.data_streams:
+        targets = find_data_streams(cluster, info, options.data_streams)
+        plan = _plan_data_streams(cluster, options.name, targets)
+    else:
+        targets = find_indices(cluster, info, options.indices)
+        plan = _plan_indices(targets)
+    if not any(target.documents for target in targets):
+        names = ", ".join(target.name for target in targets)
+        raise UsageError("there are no documents to make a track of", where=names)
+    lines = {target.name: _lines(target, options.keep_ids) for target in targets}
+    with _complete_or_nothing(folder) as partial:
+        extractions = [
+            Extraction(_extent(target, options), lines[target.name], partial / _file_name(target, options))
+            for target in targets
+            if target.documents
+        ]
+        for extraction in extractions:
+            progress.say(_announcement(extraction.extent))
+        news = _News(progress, sum(extraction.extent.wanted for extraction in extractions))
+        extractor = Extractor(cluster, info, page_size=options.page_size, readers=options.readers, news=news)
+        files = {file.name: file for file in extractor.run(extractions)}
+        contents = _contents(options, info, targets, plan, lines, files)
+        _write(partial, plan, contents)
     return folder, contents
 
 
@@ -188,10 +187,6 @@ def _extent(target: Target, options: CreateTrackOptions) -> Extent:
     wanted = options.documents
     sample = wanted if wanted is not None and wanted < target.documents else None
     return Extent(target.name, target.documents, target.shards, sample)
-
-
-def _wanted(extent: Extent) -> int:
-    return extent.documents if extent.sample is None else extent.sample
 
 
 def _file_name(target: Target, options: CreateTrackOptions) -> str:

@@ -43,14 +43,14 @@ from esbench.cli.command import EsbenchCommand
 @click.option("--quiet", is_flag=True, help="No progress, only the result.")
 def create_track(**flags: Any) -> None:
     """Make a track of indices of a cluster: their settings, mappings and documents. The cluster is only read."""
-    from esbench.create_track import create_track, result_lines
+    from esbench.create_track import result_lines, run
     from esbench.engine.progress import NoProgress, Progress, TerminalProgress
 
     progress: Progress = NoProgress() if flags["quiet"] else TerminalProgress()
     options = _options(flags)
     for warning in options.client_options.warnings:
         progress.say(f"warning: {warning}")
-    for line in result_lines(*create_track(options, progress)):
+    for line in result_lines(*run(options, progress)):
         click.echo(line)
 
 

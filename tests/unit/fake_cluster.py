@@ -69,10 +69,10 @@ class FakeCluster(Cluster):
         found = {key: index for key, index in self.indices.items() if fnmatch(key, name) or name in index.aliases}
         if not found and "*" not in name:
             return 404, {"error": {"type": "index_not_found_exception"}, "status": 404}
-        if "closed" in {key for key, index in found.items() if index.closed}:
-            return 400, {"error": {"type": "index_closed_exception"}, "status": 400}
         if action == "_settings":
             return 200, {key: {"settings": {"index": {"uuid": "u"}}} for key in found}
+        if any(index.closed for index in found.values()):
+            return 400, {"error": {"type": "index_closed_exception"}, "status": 400}
         if action == "":
             return 200, {key: _described(index) for key, index in found.items()}
         (key, index) = next(iter(found.items()))

@@ -159,7 +159,7 @@ def kept_mappings(index: str, mappings: Mapping[str, Any], is_typed: bool) -> tu
         mappings = mappings[types[0]] if types else {}
     source = mappings.get("_source", {})
     if str(source.get("enabled")).lower() == "false":
-        raise UsageError("does not keep its documents (_source is disabled)", where=index, hint="leave it out")
+        raise UsageError("its documents are not kept: _source is disabled", where=index, hint="leave it out")
     if source.get("includes") or source.get("excludes"):
         notes.append("the fields that its _source leaves out: they are kept nowhere")
     return copy.deepcopy(dict(mappings)), notes

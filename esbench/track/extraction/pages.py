@@ -62,6 +62,11 @@ class Extent:
     shards: int
     sample: int | None = None
 
+    @property
+    def wanted(self) -> int:
+        """How many documents are wanted of it."""
+        return self.documents if self.sample is None else self.sample
+
 
 def sample_query(extent: Extent, info: ClusterInfo) -> dict[str, Any]:
     """All documents, or each with the same probability: as many as wanted, and a few more to make up for chance.
