@@ -238,11 +238,14 @@ class RunnerTurns:
 def judge_result(returned: Any, what: str, where: str) -> tuple[Verdict, str, Mapping[str, Any]]:
     """What a runner returned as a verdict, its unit and its further keys; TrackError for what means nothing.
 
-    None is one operation, a number so many, (weight, unit) so many of these; a dict has weight (1), unit (ops),
-    success (true), error-type, error-description, http-status. A reply of elasticsearch-py is one operation.
+    None and true are one operation, false one that failed, a number so many, (weight, unit) so many of these; a dict
+    has weight (1), unit (ops), success (true), error-type, error-description, http-status. A reply of
+    elasticsearch-py is one operation.
     """
     body = getattr(returned, "body", None)
-    if returned is None or (body is not None and hasattr(returned, "meta")):
+    if returned is False:
+        return Verdict(0, "failed", "it returned False"), "ops", {}
+    if returned is None or returned is True or (body is not None and hasattr(returned, "meta")):
         return Verdict(1), "ops", {}
     if isinstance(returned, tuple) and len(returned) == 2:
         weight, unit = returned
@@ -291,7 +294,7 @@ def _nonsense(value: object, what: str, where: str, why: str = "") -> TrackError
     return TrackError(
         f"{what} returned {type(value).__name__} {shown}" + (f": {why}" if why else ""),
         where=where,
-        hint="it returns nothing, a number, (weight, unit), or a dict with weight, unit and success",
+        hint="it returns nothing, true, a number, (weight, unit), or a dict with weight, unit and success",
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, Self
 from esbench.errors import TrackError
 from esbench.track import plugins_sources as sources
 from esbench.track import plugins_view as view
+from esbench.track.download import download as fetch
 
 
 class RallyError(Exception):
@@ -132,6 +133,13 @@ class MmapSource(FileSource):
         return self
 
 
+def download(
+    url: str, local_path: str, expected_size_in_bytes: int | None = None, progress_indicator: object = None
+) -> None:
+    """Fetch a file as a corpus is fetched: whole, or not at all under its name."""
+    fetch(url, Path(local_path), where="", size_bytes=expected_size_in_bytes)
+
+
 def modules() -> dict[str, ModuleType]:
     """The modules by their full names, each new; what is asked of them beyond their content is an AttributeError."""
     from esbench.operations import python_runners as runners
@@ -182,9 +190,11 @@ def modules() -> dict[str, ModuleType]:
         runners.mandatory,
     )
     driver = _module("driver", runner=runner)
-    utils = _module("utils", io=io)
+    net = _module("utils.net", download)
+    utils = _module("utils", io=io, net=net)
     root = _module("", exceptions=exceptions, track=track, driver=driver, utils=utils)
-    return {module.__name__: module for module in (root, exceptions, track, params, loader, driver, runner, utils, io)}
+    every = (root, exceptions, track, params, loader, driver, runner, utils, io, net)
+    return {module.__name__: module for module in every}
 
 
 def _kinds(kind: type[Exception]) -> list[type[Exception]]:

@@ -82,8 +82,8 @@ from esrally.track import ComponentTemplate, DocumentCorpus, Documents, Index, I
 from esrally.track.loader import DefaultTrackPreparator, DocumentSetPreparator, TrackProcessor
 from esrally.track.params import BulkIndexParamSource, CreateComponentTemplateParamSource
 from esrally.track.params import CreateComposableTemplateParamSource, IndexIdConflict, ParamSource, Slice
-from esrally.utils import io
-io.MmapSource, esrally.track.params.Slice
+from esrally.utils import io, net
+io.MmapSource, esrally.track.params.Slice, net.download
 def register(registry):
     registry.register_track_processor(DefaultTrackPreparator())
 """

@@ -21,6 +21,8 @@ WHERE = 'task "own"'
     ("returned", "verdict", "unit"),
     [
         (None, Verdict(1), "ops"),
+        (True, Verdict(1), "ops"),
+        (False, Verdict(0, "failed", "it returned False"), "ops"),
         (5, Verdict(5), "ops"),
         (2.5, Verdict(2.5), "ops"),
         ((500, "docs"), Verdict(500), "docs"),
@@ -71,7 +73,6 @@ def test_of_many_returned_names_the_first_ones_are_kept() -> None:
     "returned",
     [
         "done",
-        True,
         -1,
         float("nan"),
         [1, "ops"],
@@ -87,5 +88,5 @@ def test_nonsense_is_one_line_with_task_and_runner(returned: Any) -> None:
     with pytest.raises(TrackError) as raised:
         judge_result(returned, 'runner "x"', WHERE)
     assert str(raised.value).startswith('task "own": runner "x" returned ')
-    assert "it returns nothing, a number, (weight, unit), or a dict" in str(raised.value)
+    assert "it returns nothing, true, a number, (weight, unit), or a dict" in str(raised.value)
     assert "\n" not in str(raised.value)
