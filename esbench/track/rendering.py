@@ -19,7 +19,7 @@ import jinja2.ext
 import jinja2.lexer
 import jinja2.meta
 
-from esbench.errors import TrackError, UsageError, nearest
+from esbench.errors import TrackError, UsageError, did_you_mean, nearest
 from esbench.track.source import YAML_SUFFIXES, Location, SourceFiles
 
 _HELPERS_NAME = "rally.helpers"
@@ -33,6 +33,9 @@ _HELPERS = """\
 {%- endif %}
 {%- endmacro %}
 """
+_NO_MACRO = re.compile(r"TemplateModule object' has no attribute '(\w+)'")
+_TAGS = re.compile(r"\{#.*?#\}|\{%[-+]?\s*(\w+).*?%\}", re.DOTALL)
+_BLOCKS = ("if", "for", "macro", "call", "filter", "set", "block", "raw", "with", "autoescape")
 _MARK = re.compile(r"\x00(\d+)\x00")
 # What an expression of a template can raise; anything else is a fault of esbench.
 _FAULTS = (
@@ -128,6 +131,12 @@ class Rendered:
     def file(self) -> str:
         return str(self._renderer.files.root / self.name)
 
+    @property
+    def collected_nothing(self) -> str:
+        """A hint that names what rally.collect looked for in vain; empty where it did not."""
+        found = self._renderer.files.collected_nothing
+        return "; ".join(f'"{pattern}" of {place} matches no file' for pattern, place in found.items())
+
     def location(self, line: int, column: int = 0) -> Location:
         """Where a place of the rendered text (line from 1, column from 0) was written."""
         marks = self._marks
@@ -177,14 +186,24 @@ class TrackRenderer:
         try:
             return Rendered(name, self._template(name).render(), self)
         except jinja2.TemplateSyntaxError as error:
-            what = str(error.message)
-            raise self._error(what, error.name or name, error.lineno, self._remedy(what)) from None
+            what, file = str(error.message), error.name or name
+            if what.startswith("Unexpected end of template") and (opener := self._unclosed(file)) is not None:
+                tag, line = opener
+                raise self._error(f"this {{% {tag} %}} is not closed", file, line, f"write {{% end{tag} %}}") from None
+            raise self._error(what, file, error.lineno, self._remedy(what)) from None
         except jinja2.TemplateNotFound as error:
             where = _raised_at(error, name)
-            raise self._error(f'there is no file "{error.name}"', *where, self.files.like(str(error.name))) from None
+            missing = str(error.name)
+            hint = nearest(missing, [_HELPERS_NAME]) or self.files.like(missing)
+            raise self._error(f'there is no file "{missing}"', *where, hint) from None
         except _FAULTS as error:
-            what = str(error) or type(error).__name__
-            hint = "give it a default: | default(...)" if isinstance(error, jinja2.UndefinedError) else ""
+            what, hint = str(error) or type(error).__name__, ""
+            if (missing := _NO_MACRO.search(what)) is not None:
+                what, hint = f'there is no macro "{missing[1]}"', did_you_mean(missing[1], self._macros())
+            elif isinstance(error, jinja2.UndefinedError):
+                hint = "give it a default: | default(...)"
+            elif what.startswith("macro 'collect'"):
+                hint = 'say rally.collect(parts="tasks/*.json")'
             raise self._error(what, *_raised_at(error, name), hint) from None
 
     def render_marked(self, name: str, origins: list[Location]) -> str:
@@ -236,6 +255,23 @@ class TrackRenderer:
         tag = re.search(r"\{[{%#]", place.text)
         return place.error_at(f"the template fails: {what.rstrip('.')}", tag[0] if tag else place.text.strip(), hint)
 
+    def _unclosed(self, name: str) -> tuple[str, int] | None:
+        """The innermost tag of a file that has no end, and its line."""
+        text = self.files.source(name).text
+        is_open: list[tuple[str, int]] = []
+        for match in _TAGS.finditer(text):
+            if (tag := match[1]) is None:
+                continue  # a comment
+            if tag.startswith("end") and is_open:
+                is_open.pop()
+            elif tag in _BLOCKS and not (tag == "set" and "=" in match[0]):
+                is_open.append((tag, text.count("\n", 0, match.start()) + 1))
+        return is_open[-1] if is_open else None
+
+    def _macros(self) -> set[str]:
+        texts = [_HELPERS, *(source.text for source in self.files.read)]
+        return {name for text in texts for name in re.findall(r"\{%-?\s*macro\s+(\w+)", text)}
+
     def _remedy(self, what: str) -> str:
         """A hint for a syntax error of Jinja's, by its words."""
         unknown = re.match(r"No (filter|test) named '(\w+)'", what)
@@ -244,6 +280,8 @@ class TrackRenderer:
             return nearest(unknown[2], environment.filters if unknown[1] == "filter" else environment.tests)
         if "unknown tag" in what:
             return ""  # it says which one was expected
+        if "got 'end of" in what:
+            return "something is missing before " + ("}}" if "print" in what else "%}")
         if re.search("end of (template|statement)|unexpected", what, re.IGNORECASE):
             return "each {% if %} and {% for %} has its {% end... %}, tags end in %} and expressions in }}"
         return ""

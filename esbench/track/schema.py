@@ -6,6 +6,7 @@ Only structure: what names refer to, and what values mean together, is the loade
 from __future__ import annotations
 
 import json
+import re
 from difflib import get_close_matches
 from functools import cache
 from importlib import resources
@@ -77,6 +78,7 @@ def _describe(fault: ValidationError, node: Node) -> tuple[str, str]:
         case "type":
             kinds = [wanted] if isinstance(wanted, str) else [kind for kind in wanted if kind != "null"]
             what = f"{label} must be {' or '.join(_TYPES[kind] for kind in kinds)}, not {_short(value)}"
+            hint = _of_the_type(value, kinds)
         case "enum":
             what = f"{label} cannot be {_short(value)}"
             hint = f"allowed: {', '.join(json.dumps(choice) for choice in wanted if choice is not None)}"
@@ -85,11 +87,26 @@ def _describe(fault: ValidationError, node: Node) -> tuple[str, str]:
         case "exclusiveMinimum":
             what = f"{label} must be above {wanted}, not {_short(value)}"
         case "minItems" | "minLength" | "minProperties":
-            what = f"{label} must not be empty"
+            what, hint = f"{label} must not be empty", node.rendered.collected_nothing
         case "pattern":
             what = f"{label} cannot be {_short(value)}"
             hint = "letters, digits, _ and -, a letter first"
     return what, hint
+
+
+def _of_the_type(value: Any, kinds: list[str]) -> str:
+    """A hint where a value only has to be written in another way."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if isinstance(value, str):
+        if value.lower() in ("true", "false") and "boolean" in kinds:
+            return f"write {value.lower()} without quotes"
+        if re.fullmatch(r"-?\d+(\.\d+)?", value) and {"integer", "number"} & set(kinds):
+            return f"write {value} without quotes"
+        if "array" in kinds:
+            return f"write [{_short(value)}]"
+    if "string" in kinds and (is_number or isinstance(value, bool)):
+        return f'write "{_short(value)}"'
+    return ""
 
 
 @cache

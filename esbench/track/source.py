@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
-from esbench.errors import TrackError, nearest
+from esbench.errors import TrackError, closest, nearest
 
 JSON_SUFFIXES = (".json",)
 YAML_SUFFIXES = (".yml", ".yaml")
@@ -69,6 +69,7 @@ class SourceFiles:
         self.root = root
         self._contents: dict[str, bytes] = {}
         self._sources: dict[str, Source] = {}
+        self.collected_nothing: dict[str, Location] = {}  # patterns that match no file, which they may
 
     def source(self, name: str) -> Source:
         """The text of a file with its collected parts; a TrackError if it cannot be read."""
@@ -76,6 +77,11 @@ class SourceFiles:
             pieces = list(self._pieces(name, ()))
             self._sources[name] = Source("".join(text for text, _ in pieces), tuple(_joined(pieces)))
         return self._sources[name]
+
+    @property
+    def read(self) -> tuple[Source, ...]:
+        """The templates that were read until now."""
+        return tuple(self._sources.values())
 
     def glob(self, folder: str, pattern: str) -> list[str]:
         """The files that a pattern relative to `folder` matches, sorted."""
@@ -105,6 +111,7 @@ class SourceFiles:
             parts = self.glob(str(PurePosixPath(name).parent), match["glob"])
             if not parts and not _is_in_comment(text, match.start()):
                 self._refuse_if_misspelt(match["glob"], PurePosixPath(name).parent, lines[line])
+                self.collected_nothing[match["glob"]] = lines[line]
             for part in parts:
                 if part in (*outer, name):
                     raise lines[line].error_at(f'"{part}" collects itself', "rally.collect")
@@ -116,8 +123,11 @@ class SourceFiles:
 
     def like(self, name: str) -> str:
         """A hint for a file that is not there: the one below the root whose name is nearest."""
-        known = [path.relative_to(self.root).as_posix() for path in self._paths() if path.is_file()]
-        return nearest(name, known) or "paths are relative to the track's folder"
+        wanted = PurePosixPath(name)
+        files = [PurePosixPath(path.relative_to(self.root)) for path in self._paths() if path.is_file()]
+        alike = {str(file.with_suffix("")): str(file) for file in files if file.suffix == wanted.suffix}
+        close = closest(str(wanted.with_suffix("")), alike)
+        return f'did you mean "{alike[close]}"?' if close else "paths are relative to the track's folder"
 
     def _paths(self) -> Iterator[Path]:
         """What is below the root, as far as it may belong to the track."""
@@ -137,11 +147,12 @@ class SourceFiles:
         path = self.root / name
         try:
             content = path.read_bytes()
-            text = content.decode()
+            text = content.decode("utf-8-sig")
         except OSError as error:
             raise TrackError(f"cannot be read: {error.strerror}", where=str(path)) from None
         except UnicodeDecodeError as error:
-            raise TrackError(f"is not UTF-8 text (byte {error.start})", where=str(path)) from None
+            what = f"is not UTF-8 text (byte {error.start})"
+            raise TrackError(what, where=str(path), hint="save it as UTF-8") from None
         self._contents[name] = content
         return text.replace("\r\n", "\n")
 

@@ -163,7 +163,8 @@ class TaskBuilder:
             what, known = "operation or operation type", known | set(self.operations)
         names = ", ".join(f'"{kind}"' for kind in kinds)
         place = node if isinstance(node.value, str) else node["operation-type"]
-        place.fail(f"unknown {what}{'s' if len(kinds) > 1 else ''} {names}", did_you_mean(kinds[0], known))
+        hint = node.rendered.collected_nothing or did_you_mean(kinds[0], known)
+        place.fail(f"unknown {what}{'s' if len(kinds) > 1 else ''} {names}", hint)
 
     def _step(self, node: Node, scope: _Scope) -> Step:
         parallel = node.find("parallel")

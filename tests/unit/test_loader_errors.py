@@ -174,7 +174,7 @@ def test_error_in_an_index_body_names_its_file(tmp_path: Path) -> None:
     [
         ('{"a": 1,}', "not valid JSON: nothing follows this comma (remove it)"),
         ('{"a": {{ n | dfault(1) }}}', "the template fails: No filter named 'dfault' (did you mean \"default\"?)"),
-        ('{"a": {% if x %}1}', "the template fails: Unexpected end of template"),
+        ('{"a": {% if x %}1}', "the template fails: this {% if %} is not closed (write {% endif %})"),
         ('{% include "bdy.json" %}', 'the template fails: there is no file "bdy.json" (did you mean "body.json"?)'),
         ("[1]", "must be a mapping"),
     ],
