@@ -28,14 +28,25 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home
 
 
-@pytest.fixture(scope="module")
-def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A default node for the tests of one module, with what its FEATURES say a node must have."""
+@pytest.fixture(scope="session")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedEngine]:
+    """The default node: one for all tests, so each module has indices of its own or makes them anew."""
     home = home_in(tmp_path_factory.mktemp("node"))
-    race_id = f"test-node-{os.getpid()}"
-    engine = EmbeddedEngine(EmbeddedOptions(home=home, race_id=race_id, logs=home / "logs"))
-    engine.require(getattr(request.module, "FEATURES", ()))
+    engine = EmbeddedEngine(EmbeddedOptions(home=home, race_id=f"test-node-{os.getpid()}", logs=home / "logs"))
     try:
-        yield engine.start().urls[0]
+        yield engine
     finally:
         engine.stop()
+
+
+@pytest.fixture(scope="session")
+def node_url(node: EmbeddedEngine) -> str:
+    return node.start().urls[0]
+
+
+@pytest.fixture(scope="module")
+def url(request: pytest.FixtureRequest, node: EmbeddedEngine) -> str:
+    """Where the default node is, which has what the module's FEATURES say that it must have."""
+    node.require(getattr(request.module, "FEATURES", ()))
+    started: str = request.getfixturevalue("node_url")
+    return started

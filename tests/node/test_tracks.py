@@ -16,7 +16,7 @@ pytestmark = pytest.mark.node
 FEATURES = ("percolator", "language-analyzers")  # of the node that all races share
 
 ESBENCH = str(Path(sys.executable).parent / "esbench")
-PERIODS = "warmup_time_period:0.5,time_period:1"  # shorter still than those of test mode
+PERIODS = "warmup_time_period:0.2,time_period:0.5"  # shorter still than those of test mode
 PARAMS = {
     "keyword": f"{PERIODS},rates:200/400",
     "percolator": "",
@@ -46,10 +46,7 @@ def test_a_bundled_track_races_without_a_failed_request(home: Path, url: str, tr
     assert all(task.requests + task.warmup.requests for task in record.tasks)
     assert record.clusters["default"].statistics
     assert [corpus.synthetic for corpus in record.corpora] == [track == "percolator"]
-
-
-def test_read_after_write_has_a_row_for_each_half(home: Path, url: str) -> None:
-    record = race(home, url, "orders", "read-after-write", PERIODS)
-    (task,) = [task for task in record.tasks if task.operation_type == "read-after-write"]
-    assert {row.name for row in task.requests_by_name} == {"write", "read"}
-    assert record.clusters["default"].statistics["refresh_count"]["value"] > 0
+    if challenge == "read-after-write":
+        (task,) = (task for task in record.tasks if task.operation_type == "read-after-write")
+        assert {row.name for row in task.requests_by_name} == {"write", "read"}
+        assert task.telemetry["cluster"]["indexing_time_ms"] > 0
