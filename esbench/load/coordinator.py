@@ -38,6 +38,7 @@ from esbench.registry import Registry
 NS = 1_000_000_000
 _START_DELAY_NS = 5_000_000  # until RunStep has reached every worker
 _READY_TIMEOUT_S = 60.0
+_PYTHON_READY_TIMEOUT_S = 1800.0  # parameter sources of a track's own may read or make a lot first
 _SILENT_S = 6.0  # a worker ticks once a second
 _DRAIN_S = 5.0  # for requests in flight after a cancel
 _END_WITHIN_S = 2.0  # a worker that was told to stop, after the drain
@@ -225,10 +226,13 @@ class Coordinator:
     def _await_ready(self, workers: Sequence[_Worker], step: Step, number: int) -> None:
         """Return when all workers are ready, or at once after a cancel."""
         waiting = {worker.number for worker in workers}
-        deadline = time.monotonic() + _READY_TIMEOUT_S
+        names = ", ".join(task.name for task in step.tasks)
+        has_code = any(task.operation.python for task in step.tasks)
+        timeout_s = _PYTHON_READY_TIMEOUT_S if has_code else _READY_TIMEOUT_S
+        deadline = time.monotonic() + timeout_s
         while waiting and not self._cancel_requests:
             if time.monotonic() > deadline:
-                raise RaceError(f"load workers {sorted(waiting)} did not get ready in {_READY_TIMEOUT_S:.0f} s")
+                raise RaceError(f"load workers {sorted(waiting)} did not get ready in {timeout_s:.0f} s", where=names)
             for worker, message in self._receive(workers):
                 if isinstance(message, Hello):
                     worker.loop, worker.usage = message.loop, message.usage

@@ -122,11 +122,12 @@ class TaskMeasurements:
         """The figures of the task. Call it after `flush`."""
         task = self.task
         is_open = task.schedule.is_open
-        measured_any = self.measured.requests or self.measured.due or self.measured.sent
+        unsent = sum(end.unsent for end in self.ends.values())
+        # arrivals that found all corpora exhausted were due, and nothing is missing
+        measured_any = self.measured.requests or self.measured.sent or unsent
         inside_warmup = not measured_any and self.warmup.requests > 0
         tally, warmup = (self.warmup, Tally()) if inside_warmup else (self.measured, self.warmup)
         window = self._window(inside_warmup)
-        unsent = sum(end.unsent for end in self.ends.values())
         beyond = unsent + tally.timed_out
         throughput = self._throughput(tally, window, inside_warmup)
         samples = tally.service_time.count + beyond

@@ -207,6 +207,19 @@ def test_ingest_that_ended_inside_its_warmup_still_has_figures() -> None:
     assert [check.name for check in result.checks] == ["inside-warmup"]
 
 
+def test_a_corpus_that_ended_inside_the_warmup_ends_it_however_many_arrivals_were_due_since() -> None:
+    t = task(100, clients=1, warmup_time_s=1.0)
+    share = Share(t)
+    for n in range(80):
+        share.arrive(n / 100, waits=True)
+        share.serve(n / 100, n / 20, n / 20 + 0.05)
+    for n in range(100, 400):
+        share.arrive(n / 100, waits=True)
+    result = measure(t, share)
+    assert (result.requests, result.window) == (80, Window(0.0, 4.0))
+    assert "inside-warmup" in {check.name for check in result.checks}
+
+
 def test_a_cluster_that_hangs_from_the_warmup_on_did_not_end_inside_it() -> None:
     t = task(10, clients=1, warmup_time_s=1.0, time_period_s=4.0)
     share = Share(t)
