@@ -272,7 +272,10 @@ class _SetUp:
             read = processing.corpora_of_sources(challenge, self._view, self._plugins)
             corpora = tuple(corpus for corpus in track.corpora if corpus in corpora or corpus.name in read)
         if self._options.synthetic_documents is not None:
-            corpora = synthetic_corpora(track, challenge, corpora, self._options.synthetic_documents)
+            requests: list[Mapping[str, Any]] = []
+            if self._plugins is not None and self._view is not None:
+                requests = processing.requests_of_sources(challenge, self._view, self._plugins)
+            corpora = synthetic_corpora(track, challenge, corpora, self._options.synthetic_documents, requests)
         news_of_corpora = CorpusNews(self._progress)
         return prepare(
             corpora,

@@ -1,10 +1,10 @@
-"""Writes times as Elasticsearch's date formats ask: the built-in names, and patterns of Java's DateTimeFormatter."""
+"""Elasticsearch's date formats, written and read: the built-in names, and patterns of Java's DateTimeFormatter."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 
 Writer = Callable[[datetime], str | int]
 
@@ -51,8 +51,35 @@ def date_writer(formats: str) -> Writer | None:
     return None
 
 
+def read_time(value: object, formats: str) -> datetime | None:
+    """The time that a bound of a query says: a number or text in ISO 8601 or one of those formats; no date math."""
+    text = str(value).partition("||")[0].strip()
+    try:
+        if text.isdigit() and ("epoch_second" in formats or 11 < len(text) < 14):
+            seconds = int(text) if "epoch_second" in formats else int(text) // 1000
+            return datetime.fromtimestamp(seconds, UTC)
+        time = datetime.fromisoformat(text)
+    except (ValueError, OverflowError, OSError):
+        time = next((read for name in formats.split("||") if (read := _read(text, name.strip())) is not None), None)
+    if time is None or not 1970 < time.year < 9999:
+        return None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def _read(text: str, name: str) -> datetime | None:
+    pattern = _NAMED.get(_plain(name)) or _converted(name.removeprefix("8"))
+    try:
+        return None if pattern is None else datetime.strptime(text, pattern)
+    except ValueError:
+        return None
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower().removeprefix("strict_")
+
+
 def _writer(name: str) -> Writer | None:
-    plain = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower().removeprefix("strict_")
+    plain = _plain(name)
     if plain == "epoch_millis":
         return lambda time: int(time.timestamp() * 1000)
     if plain == "epoch_second":

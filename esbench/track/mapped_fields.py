@@ -8,18 +8,21 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from random import Random
 from typing import Any
 
 from esbench.track.date_formats import date_writer
 from esbench.track.generate.words import WORDS
 from esbench.track.mapped_values import drawn_value
+from esbench.track.sought import Sought
 
 Spec = dict[str, Any]
 
 CARDINALITY = 1000  # of keywords, and of the values that are drawn here
 _IDS = 1_000_000  # of keywords that seem to be ids
 _VECTORS = 100
+_LONGEST = 200  # characters of a text or keyword that a request looks for as a whole
 _FIRST, _LAST = datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 12, 31, tzinfo=UTC)
 _INTEGERS = {  # their largest value
     "byte": 127,
@@ -58,11 +61,11 @@ _GENERATED = {  # formats that a generator writes itself
 
 
 class FieldSpecs:
-    """Specs of the fields of one mapping; `terms` are values that requests look for, by field."""
+    """Specs of the fields of one mapping; half of the documents have what requests look for, by field."""
 
-    def __init__(self, properties: Mapping[str, Any], terms: Mapping[str, Sequence[Any]]) -> None:
+    def __init__(self, properties: Mapping[str, Any], sought: Mapping[str, Sought]) -> None:
         self._properties = properties
-        self._terms = terms
+        self._sought = sought
 
     def of_properties(self, properties: Mapping[str, Any], wanted: Collection[str], above: str = "") -> dict[str, Spec]:
         """Specs of those fields whose dotted paths are wanted; fields of unknown types are left out."""
@@ -93,49 +96,68 @@ class FieldSpecs:
     def _of_field(self, path: str, mapping: Mapping[str, Any]) -> Spec | None:
         kind = mapping.get("type", "object")
         if kind in _TEXTS:
-            return {"type": "words", "count": [5, 25], "vocabulary": self._vocabulary(path)}
+            return self._text(path)
         if kind in _KEYWORDS:
             return self._keyword(path)
         if kind in _INTEGERS:
             low, high = self._numbers(path, min(_MOST, _INTEGERS[kind]))
             least = 0 if kind == "unsigned_long" else -_INTEGERS[kind]
-            return {"type": "range", "from": max(least, math.floor(low)), "to": min(_INTEGERS[kind], math.ceil(high))}
+            spec = {"type": "range", "from": max(least, math.floor(low)), "to": min(_INTEGERS[kind], math.ceil(high))}
+            asked = [int(number) for number in _as_numbers(self._values(path)) if number.is_integer()]
+            return _half(spec, [number for number in asked if least <= number <= _INTEGERS[kind]])
         if kind in _FRACTIONS:
             low, high = self._numbers(path, _FRACTIONS[kind])
-            return {"type": "decimal", "from": max(low, 0.01) if kind == "rank_feature" else low, "to": high}
+            spec = {"type": "decimal", "from": max(low, 0.01) if kind == "rank_feature" else low, "to": high}
+            return _half(spec, _as_numbers(self._values(path)) if kind != "rank_feature" else ())
         if kind in _DATES:
             return self._date(path, mapping)
+        return self._drawn(path, kind, mapping)
+
+    def _drawn(self, path: str, kind: str, mapping: Mapping[str, Any]) -> Spec | None:
         random = Random(path)
         count = _VECTORS if "vector" in kind else CARDINALITY
         if kind == "percolator":
             values: list[Any] = [self._query(random) for _ in range(count)]
         else:
-            values = [drawn_value(kind, mapping, random) for _ in range(count)]
-        return {"type": "choice", "values": values} if values[0] is not None else None
+            boxes = self._sought[path].boxes if path in self._sought else ()
+            values = [drawn_value(kind, mapping, random, boxes) for _ in range(count)]
+        if values[0] is None:
+            return None
+        asked = [text for text in self._values(path) if kind == "ip" and _is_address(text)]
+        return _half({"type": "choice", "values": values}, asked)
+
+    def _values(self, path: str) -> list[Any]:
+        """Values that requests look for, each once."""
+        return list(dict.fromkeys(self._sought[path].values)) if path in self._sought else []
+
+    def _text(self, path: str) -> Spec:
+        words = {"type": "words", "count": [5, 25], "vocabulary": self._vocabulary(path)}
+        return _half(words, [text for text in map(str, self._values(path)) if 0 < len(text) <= _LONGEST])
 
     def _keyword(self, path: str) -> Spec:
         name = path.rpartition(".")[2]
-        terms = [str(term) for term in dict.fromkeys(self._terms.get(path, ())) if "*" not in str(term)]
-        if terms:  # half of the documents have one of them
-            others = {f"{name}-{number}": 1 for number in range(1, CARDINALITY // 10)}
-            return {"type": "choice", "values": {**others, **dict.fromkeys(terms, len(others) / len(terms))}}
+        asked = [text.replace("*", "") for text in map(str, self._values(path)) if len(text) <= _LONGEST]
+        if asked := [text for text in asked if text]:
+            others = [f"{name}-{number}" for number in range(1, CARDINALITY // 10)]
+            return _half({"type": "choice", "values": others}, asked)
         if name.lower().endswith(("id", "uuid", "hash")):
             return {"type": "range", "from": 1, "to": _IDS, "format": "%07d"}
         return {"type": "zipf", "from": 1, "to": CARDINALITY, "format": f"{name.replace('%', '')}-%d"}
 
     def _vocabulary(self, path: str) -> list[str]:
-        terms = " ".join(str(term) for term in self._terms.get(path, ())).lower()
-        sought = [word for word in dict.fromkeys(terms.split()) if word.isalnum()]
+        asked = " ".join(map(str, self._values(path))).lower()
+        sought = [word for word in dict.fromkeys(asked.split()) if word.isalnum()]
         return list(dict.fromkeys([*WORDS[:30], *sought, *WORDS[30:]]))
 
     def _numbers(self, path: str, most: int) -> tuple[float, float]:
         """From zero to `most`, or as far as requests ask."""
-        terms = [term for term in self._terms.get(path, ()) if isinstance(term, int | float) and abs(term) < 1e12]
-        return min([0, *terms]), max([1 if terms else most, *(2 * term for term in terms)])
+        sought = self._sought.get(path, Sought())
+        asked = [number for number in _as_numbers([*sought.values, *sought.bounds]) if abs(number) < 1e12]
+        return min([0, *asked]), max([1 if asked else most, *(2 * number for number in asked)])
 
     def _span(self, path: str) -> tuple[datetime, datetime]:
         """The times that requests ask for, or a year."""
-        times = sorted(time for term in self._terms.get(path, ()) if (time := _time(term)) is not None)
+        times = sorted(self._sought[path].times) if path in self._sought else []
         if not times:
             return _FIRST, _LAST
         month = timedelta(days=30)
@@ -168,14 +190,29 @@ class FieldSpecs:
         return {"match": {field: {"query": " ".join(words), "operator": "and"}}}
 
 
-def _time(term: object) -> datetime | None:
-    """The time that a bound of a query says, as text or in milliseconds; None for date math and other formats."""
-    if isinstance(term, int) and 10**11 < term < 10**13:
-        return datetime.fromtimestamp(term // 1000, UTC)
-    if not isinstance(term, str):
-        return None
+def _half(spec: Spec, values: Sequence[Any]) -> Spec:
+    """The spec, with one of the values in half of the documents."""
+    if not values:
+        return spec
+    return {"type": "mixture", "of": [{**spec, "weight": 1}, {"type": "choice", "values": [*values], "weight": 1}]}
+
+
+def _as_numbers(values: Sequence[Any]) -> list[float]:
+    """Numbers, and text of such."""
+    found = []
+    for value in values:
+        try:
+            number = float(value)
+        except ValueError:
+            continue
+        if math.isfinite(number):
+            found.append(number)
+    return found
+
+
+def _is_address(text: object) -> bool:
     try:
-        time = datetime.fromisoformat(term.partition("||")[0])
+        ip_address(str(text))
     except ValueError:
-        return None
-    return (time if time.tzinfo else time.replace(tzinfo=UTC)) if 1970 < time.year < 9999 else None
+        return False
+    return True

@@ -11,14 +11,18 @@ from typing import Any
 
 from esbench.track.date_formats import date_writer
 from esbench.track.generate.words import WORDS
+from esbench.track.sought import Box
 
 _FIRST = datetime.fromisoformat("2024-01-01T00:00:00+00:00")
 _YEAR_S = 365 * 86_400
 _DIMENSIONS = 128
+_WORLD: Box = (-179, -85, 178, 84)
 
 
-def drawn_value(kind: str, mapping: Mapping[str, Any], random: Random) -> Any:
-    """A value for a field of that type; None where the type is not known."""
+def drawn_value(kind: str, mapping: Mapping[str, Any], random: Random, boxes: Sequence[Box] = ()) -> Any:
+    """A value for a field of that type, half of the places within the boxes; None where the type is not known."""
+    if kind in _PLACED:
+        return _PLACED[kind](*_place(random, random.choice(boxes) if boxes and random.random() < 0.5 else _WORLD))
     if kind in _RANGES:
         least, most = sorted(_RANGES[kind](mapping, random) for _ in range(2))
         return {"gte": least, "lte": most}
@@ -35,26 +39,17 @@ def _range_date(mapping: Mapping[str, Any], random: Random) -> str | int:
     return writer(time) if writer is not None else int(time.timestamp() * 1000)
 
 
-def _place(mapping: Mapping[str, Any], random: Random) -> tuple[float, float]:
+def _place(random: Random, box: Box) -> tuple[float, float]:
     """Longitude and latitude, or x and y."""
-    return round(random.uniform(-179, 178), 5), round(random.uniform(-85, 84), 5)
+    west, south, east, north = box
+    return round(random.uniform(west, east), 5), round(random.uniform(south, north), 5)
 
 
-def _geo_point(mapping: Mapping[str, Any], random: Random) -> dict[str, float]:
-    longitude, latitude = _place(mapping, random)
-    return {"lat": latitude, "lon": longitude}
-
-
-def _point(mapping: Mapping[str, Any], random: Random) -> dict[str, float]:
-    return dict(zip("xy", _place(mapping, random), strict=True))
-
-
-def _shape(mapping: Mapping[str, Any], random: Random) -> dict[str, Any]:
+def _shape(x: float, y: float) -> dict[str, Any]:
     """A point, or a small square, as GeoJSON (RFC 7946): the ring is closed, against the clock."""
-    x, y = _place(mapping, random)
-    if random.random() < 0.5:
+    side = round(abs(x) % 1 - 0.5, 3)
+    if side < 0.01:
         return {"type": "point", "coordinates": [x, y]}
-    side = round(random.uniform(0.01, 0.5), 3)
     corners = [(x, y), (x + side, y), (x + side, y + side), (x, y + side), (x, y)]
     return {"type": "polygon", "coordinates": [[[round(a, 5), round(b, 5)] for a, b in corners]]}
 
@@ -93,6 +88,12 @@ def _parent(mapping: Mapping[str, Any], random: Random) -> str:
     return random.choice([name for name in relations if name not in children] or [*relations])
 
 
+_PLACED: Mapping[str, Callable[[float, float], Any]] = {
+    "geo_point": lambda x, y: {"lat": y, "lon": x},
+    "geo_shape": _shape,
+    "point": lambda x, y: {"x": x, "y": y},
+    "shape": _shape,
+}
 _VALUES: Mapping[str, Callable[[Mapping[str, Any], Random], Any]] = {
     "aggregate_metric_double": _metrics,
     "binary": lambda mapping, random: base64.b64encode(random.randbytes(random.randint(12, 48))).decode(),
@@ -100,15 +101,11 @@ _VALUES: Mapping[str, Callable[[Mapping[str, Any], Random], Any]] = {
     "constant_keyword": lambda mapping, random: mapping.get("value", "constant"),
     "dense_vector": _vector,
     "flattened": lambda mapping, random: {word: random.choice(WORDS) for word in random.sample(WORDS[:20], 3)},
-    "geo_point": _geo_point,
-    "geo_shape": _shape,
     "histogram": _histogram,
     "ip": _ip,
     "join": _parent,
     "knn_vector": _vector,
-    "point": _point,
     "rank_features": _weights,
-    "shape": _shape,
     "sparse_vector": _weights,
     "version": lambda mapping, random: ".".join(str(random.randint(0, 20)) for _ in range(3)),
 }

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
-from contextlib import contextmanager
+import random
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +15,13 @@ from esbench.load.schedule import rates
 from esbench.model import Challenge, Task, Track
 from esbench.registry import Registry
 from esbench.track import plugins_view
-from esbench.track.plugins import Plugins, importable, own_code
+from esbench.track.plugins import ParamSource, Plugins, importable, own_code
 from esbench.track.plugins_changes import Names, with_changes
 
 if TYPE_CHECKING:
     from esbench.operations.base import OperationType
 
+_SAMPLES = 50  # requests of a parameter source
 _AFTER_LOAD, _PREPARE = "on_after_load_track", "on_prepare_track"
 
 
@@ -73,12 +76,36 @@ def corpora_of_sources(challenge: Challenge, view: plugins_view.Track, plugins: 
     """The names of the corpora that parameter sources of a challenge read: those in their attribute `corpora`."""
     found: set[str] = set()
     for task in challenge.tasks:
-        operation = task.operation
-        if operation.python and (name := operation.params.get("param-source")) is not None:
-            params = {"name": operation.name, "operation-type": operation.type, **operation.params}
-            source = plugins.new_source(str(name), view, params, f'task "{task.name}"').source
-            found |= {corpus.name for corpus in getattr(source, "corpora", ()) if hasattr(corpus, "name")}
+        if task.operation.python and (made := _source_of(task, view, plugins)) is not None:
+            found |= {corpus.name for corpus in getattr(made.source, "corpora", ()) if hasattr(corpus, "name")}
     return found
+
+
+def requests_of_sources(challenge: Challenge, view: plugins_view.Track, plugins: Plugins) -> list[Mapping[str, Any]]:
+    """What parameter sources of a challenge ask for: the first requests of each, as one client of one draws them.
+
+    The same each time. A source that fails here is left out, since there are no documents yet: in the race it fails
+    by its name.
+    """
+    found: list[Mapping[str, Any]] = []
+    state = random.getstate()
+    for task in challenge.tasks:
+        if task.operation.python and task.operation.type != "bulk":
+            random.seed(task.name)
+            with suppress(EsbenchError):
+                if (source := _source_of(task, view, plugins)) is not None:
+                    found += islice(iter(source.partition(0, 1).params, None), _SAMPLES)
+    random.setstate(state)
+    return found
+
+
+def _source_of(task: Task, view: plugins_view.Track, plugins: Plugins) -> ParamSource | None:
+    """The parameter source of a task; None where its parameters are those of its operation."""
+    operation = task.operation
+    if (name := operation.params.get("param-source")) is None:
+        return None
+    params = {"name": operation.name, "operation-type": operation.type, **operation.params}
+    return plugins.new_source(str(name), view, params, f'task "{task.name}"')
 
 
 def validate(view: plugins_view.Track, plugins: Plugins, challenge: str) -> None:

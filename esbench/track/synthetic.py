@@ -15,6 +15,7 @@ from typing import Any
 
 from esbench.model import Challenge, Corpus, Documents, Template, Track
 from esbench.track.mapped_fields import FieldSpecs
+from esbench.track.sought import prefixes, sought_in
 
 MOST_FIELDS = 60  # of a document, besides those that requests name: large mappings hold fields of many kinds
 TIMESTAMP = "@timestamp"
@@ -25,14 +26,20 @@ _UNMAPPED = {
     "value": {"type": "long"},
 }
 _WORD = re.compile(r"[\w@][\w@.-]*")
-_BOUNDS = ("value", "query", "gte", "gt", "lte", "lt", "from", "to")
 
 
 def synthetic_corpora(
-    track: Track, challenge: Challenge, corpora: Sequence[Corpus], documents: int
+    track: Track,
+    challenge: Challenge,
+    corpora: Sequence[Corpus],
+    documents: int,
+    requests: Sequence[Mapping[str, Any]] = (),
 ) -> tuple[Corpus, ...]:
-    """The corpora, with generators in place of document files: `documents` of each corpus, none larger than it is."""
-    maker = _Maker(track, challenge)
+    """The corpora, with generators in place of document files: `documents` of each corpus, none larger than it is.
+
+    `requests` are parameters of operations beside those that the challenge spells out.
+    """
+    maker = _Maker(track, challenge, requests)
     return tuple(
         replace(corpus, documents=tuple(maker.parts(corpus, documents)))
         if any(part.generate is None for part in corpus.documents)
@@ -42,9 +49,9 @@ def synthetic_corpora(
 
 
 class _Maker:
-    def __init__(self, track: Track, challenge: Challenge) -> None:
+    def __init__(self, track: Track, challenge: Challenge, requests: Sequence[Mapping[str, Any]]) -> None:
         self._track = track
-        self._requests = [{**task.operation.params, **task.params} for task in challenge.tasks]
+        self._requests = [*({**task.operation.params, **task.params} for task in challenge.tasks), *requests]
         self._words = frozenset(_WORD.findall(json.dumps(self._requests, default=str)))
 
     def parts(self, corpus: Corpus, documents: int) -> Iterator[Documents]:
@@ -78,9 +85,9 @@ class _Maker:
         if is_stream:
             properties = {TIMESTAMP: {"type": "date"}, **properties}
         leaves = dict(_leaves(properties))
-        named = {path for word in self._words for path in _prefixes(word) if path in leaves}
+        named = {path for word in self._words for path in prefixes(word) if path in leaves}
         rest = [path for path in leaves if path not in named][:MOST_FIELDS]
-        specs = FieldSpecs(properties, _terms(self._requests, leaves))
+        specs = FieldSpecs(properties, sought_in(self._requests, leaves))
         fields = specs.of_properties(properties, {*named, *rest})
         if is_stream and (times := specs.rising_time(TIMESTAMP, properties[TIMESTAMP], count)) is not None:
             fields[TIMESTAMP] = times
@@ -142,39 +149,3 @@ def _leaves(properties: Mapping[str, Any], above: str = "") -> Iterator[tuple[st
             yield from _leaves(mapping["properties"] or {}, f"{path}.")
         elif mapping.get("type", "object") not in {"object", "nested"}:
             yield path, mapping
-
-
-def _prefixes(word: str) -> Iterator[str]:
-    """a.b.c, a.b, a: a field, where the word may name a field of its `fields`."""
-    while word:
-        yield word
-        word = word.rpartition(".")[0]
-
-
-def _terms(value: object, fields: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """What requests look for in each field: {"term": {"status": "paid"}} is "paid" for status."""
-    found: dict[str, list[Any]] = {}
-
-    def scalars(value: object) -> Iterator[Any]:
-        if isinstance(value, str | int | float) and not isinstance(value, bool):
-            yield value
-        elif isinstance(value, list | tuple):
-            for element in value:
-                yield from scalars(element)
-        elif isinstance(value, Mapping):
-            for key in _BOUNDS:
-                yield from scalars(value.get(key))
-
-    def walk(value: object) -> None:
-        if isinstance(value, Mapping):
-            for key, inner in value.items():
-                path = next((path for path in _prefixes(str(key)) if path in fields), None)
-                if path is not None:
-                    found.setdefault(path, []).extend(scalars(inner))
-                walk(inner)
-        elif isinstance(value, list | tuple):
-            for element in value:
-                walk(element)
-
-    walk(value)
-    return found

@@ -13,6 +13,7 @@ from esbench.errors import TrackCodeError, TrackError
 from esbench.model import Track
 from esbench.track.plugins import ParamSource, Plugins, has_plugins, load_plugins
 from esbench.track.plugins_view import view_of
+from esbench.track.processing import requests_of_sources
 
 TRACK = """
 version: 2
@@ -59,6 +60,39 @@ def test_operations_that_the_tracks_own_code_runs_or_draws_are_marked(tmp_path: 
     assert task_named(track, "find").operation.python == "source"
     assert task_named(track, "own").operation.python == "runner"
     assert task_named(track, "own").operation.params == {"depth": 2}
+
+
+def test_requests_of_sources_are_the_same_each_time_and_a_source_that_needs_documents_is_left_out(
+    tmp_path: Path,
+) -> None:
+    code = """
+import random
+
+def drawn(track, params, **kwargs):
+    return {"body": {"query": {"term": {"n": random.randint(1, 1000)}}}}
+
+class Reader:
+    def __init__(self, track, params, **kwargs):
+        self.first = track.corpora[0].documents[0]
+
+class Once:
+    infinite = False
+    def __init__(self, track, params, **kwargs):
+        self.left = [params]
+    def params(self):
+        return self.left.pop() if self.left else next(iter(()))
+
+def register(registry):
+    for name, source in {"drawn": drawn, "reader": Reader, "once": Once}.items():
+        registry.register_param_source(name, source)
+"""
+    operations = [f"{{operation: {{name: {name}, operation-type: search, index: a, param-source: {name}}}}}" for name in
+                  ("drawn", "reader", "once")]  # fmt: skip
+    root = write_track(tmp_path, f"schedule: [{', '.join(operations)}]\n", track__py=code)
+    track, plugins = load(root), load_plugins(root)
+    requests = requests_of_sources(track.challenges[0], view_of(track), plugins)
+    assert len(requests) == 50 + 1
+    assert requests == requests_of_sources(track.challenges[0], view_of(track), plugins)
 
 
 def test_a_registered_runner_wins_over_an_operation_type(tmp_path: Path) -> None:

@@ -196,6 +196,83 @@ def test_documents_hold_what_requests_ask_for() -> None:
     assert any("zebra" in document["body"] for document in found)
 
 
+@pytest.mark.parametrize(
+    ("field", "body", "fits"),
+    [
+        ({"type": "integer"}, {"query": {"match": {"f": "200"}}}, lambda f: f == 200),
+        ({"type": "scaled_float"}, {"query": {"term": {"f": {"value": 2.5}}}}, lambda f: f == 2.5),
+        (
+            {"type": "text", "fields": {"raw": {"type": "keyword"}}},
+            {"query": {"term": {"f.raw": "GET / HTTP/1.0"}}},
+            lambda f: f == "GET / HTTP/1.0",
+        ),
+        ({"type": "text"}, {"query": {"match_phrase": {"f": "Sankt Georgen"}}}, lambda f: f == "Sankt Georgen"),
+        ({"type": "keyword"}, {"query": {"wildcard": {"f": "val 1*"}}}, lambda f: f == "val 1"),
+        ({"type": "keyword"}, {"query": 'FROM a | WHERE f == "x y" | LIMIT 1'}, lambda f: f == "x y"),
+        ({"type": "long"}, {"query": "any where f == 910"}, lambda f: f == 910),
+        ({"type": "ip"}, {"query": {"term": {"f": "192.0.2.7"}}}, lambda f: f == "192.0.2.7"),
+        (
+            {"type": "geo_point"},
+            {"query": {"geo_bounding_box": {"f": {"top_left": [2.2, 48.95], "bottom_right": "POINT (2.4 48.75)"}}}},
+            lambda f: 2.2 <= f["lon"] <= 2.4 and 48.75 <= f["lat"] <= 48.95,
+        ),
+        (
+            {"type": "geo_point"},
+            {"aggs": {"a": {"geo_distance": {"field": "f", "origin": "55.0, 7.0"}}}},
+            lambda f: abs(f["lon"] - 7) <= 1 and abs(f["lat"] - 55) <= 1,
+        ),
+        (
+            {"type": "geo_point"},
+            {"sort": [{"_geo_distance": {"f": {"lat": 55, "lon": 7}, "order": "asc"}}]},
+            lambda f: abs(f["lon"] - 7) <= 1 and abs(f["lat"] - 55) <= 1,
+        ),
+    ],
+)
+def test_half_of_the_documents_have_what_a_request_looks_for(
+    field: dict[str, Any], body: dict[str, Any], fits: Callable[[Any], bool]
+) -> None:
+    found = values(field, body)
+    assert sum(map(fits, found)) / len(found) == pytest.approx(0.5, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("formats", "bounds", "day"),
+    [
+        ("epoch_second", {"gte": "893980800", "lt": "894067200"}, "1998-05-01"),
+        ("yyyy-MM-dd HH:mm:ss", {"gte": "21/01/2015", "lt": "22/01/2015", "format": "dd/MM/yyyy"}, "2015-01-21"),
+    ],
+)
+def test_times_are_those_of_a_range_in_its_own_format(formats: str, bounds: dict[str, str], day: str) -> None:
+    found = values({"type": "date", "format": formats}, {"query": {"range": {"f": bounds}}})
+    days = {
+        datetime.fromtimestamp(time, UTC).isoformat()[:10] if isinstance(time, int) else time[:10] for time in found
+    }
+    assert days == {day}
+
+
+def test_there_are_documents_on_either_side_of_where_a_search_goes_on() -> None:
+    of = track({"n": {"type": "long"}, "at": {"type": "date"}})
+    found = documents(
+        of,
+        {"sort": [{"n": "asc"}], "search_after": [5_000_000]},
+        {"sort": [{"at": {"order": "desc"}}], "search_after": ["1998-06-10"]},
+    )
+    assert {document["n"] > 5_000_000 for document in found} == {True, False}
+    assert {document["at"] > "1998-06-10" for document in found} == {True, False}
+
+
+def test_keys_that_are_no_fields_of_a_query_are_no_values() -> None:
+    of = track({"size": {"type": "long"}})
+    body = {"size": 7, "query": {"match_all": {}}, "aggs": {"size": {"terms": {"field": "size", "size": 9}}}}
+    assert not {7, 9} & {document["size"] for document in documents(of, body)}
+
+
+def test_requests_beside_those_of_the_challenge_are_looked_at_too() -> None:
+    requests = [{"body": {"query": {"term": {"f": "mine"}}}}]
+    (corpus,) = synthetic_corpora(track({"f": {"type": "keyword"}}), challenge(), [Corpus("c", (FILE,))], 9, requests)
+    assert "mine" in json.dumps(corpus.documents[0].generate)
+
+
 def test_numbers_reach_as_far_as_requests_ask_and_their_type_allows() -> None:
     of = track({name: {"type": name} for name in ("byte", "long", "unsigned_long")} | {"at": {"type": "date"}})
     bounds = {"byte": 1000, "long": 5_000_000_000, "unsigned_long": -7}
