@@ -97,7 +97,7 @@ def create_track(cluster: Cluster, options: CreateTrackOptions, progress: Progre
         ]
         for extraction in extractions:
             progress.say(_announcement(extraction.extent))
-        news = _News(progress, sum(extraction.extent.wanted for extraction in extractions))
+        news = News(progress, sum(extraction.extent.wanted for extraction in extractions))
         extractor = Extractor(cluster, info, page_size=options.page_size, readers=options.readers, news=news)
         files = {file.name: file for file in extractor.run(extractions)}
         contents = _contents(options, info, targets, plan, lines, files)
@@ -198,7 +198,7 @@ def _announcement(extent: Extent) -> str:
     return f"reading {extent.name}: {sample}{extent.documents:,} documents"
 
 
-class _News:
+class News:
     """Says every few seconds how many documents have been written, how fast, and how long the rest will take."""
 
     def __init__(self, progress: Progress, total: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -213,7 +213,7 @@ class _News:
             return
         self._said = now
         rate = done / (now - self._began)
-        left = format_duration(max(0.0, round((self._total - done) / rate)))
+        left = format_duration(max(1, round((self._total - done) / rate)))
         share = 100 * done / self._total
         self._progress.say(f"      {done:,} documents ({share:.0f} %), {rate:,.0f}/s, {left} left")
 

@@ -11,7 +11,7 @@ from fake_cluster import FakeCluster, FakeIndex, cluster_of
 from track_files import load
 
 from esbench.client_options import Host
-from esbench.create_track import CreateTrackOptions, create_track, result_lines
+from esbench.create_track import CreateTrackOptions, News, create_track, result_lines
 from esbench.engine.progress import NoProgress
 from esbench.errors import ClusterError, UsageError
 from esbench.model import Track
@@ -125,7 +125,11 @@ def test_what_ties_an_index_to_its_cluster_is_left_behind_and_said(tmp_path: Pat
 
 
 def test_elasticsearchs_own_marks_are_not_worth_a_word() -> None:
-    settings = {"routing": {"allocation": {"include": {"_tier_preference": "data_content"}}}, "version": {"created": 1}}
+    settings = {
+        "routing": {"allocation": {"include": {"_tier_preference": "data_content"}}},
+        "replication": {"type": "DOCUMENT"},
+        "version": {"created": 1},
+    }
     body = index_body(_target(settings))
     assert body.notes == ()
     assert set(body.content["settings"]["index"]) == {"number_of_shards", "number_of_replicas"}
@@ -158,6 +162,26 @@ def test_text_that_looks_like_a_template_survives(tmp_path: Path) -> None:
     assert track.indices[0].body["mappings"] == odd
 
 
+def test_progress_says_rate_and_time_left() -> None:
+    clock = iter([0.0, 1.0, 4.0, 10.0]).__next__
+    told = Told()
+    news = News(told, 1000, clock)
+    for done in (10, 100, 900):
+        news(done)
+    assert told.messages == [
+        "      100 documents (10 %), 25/s, 36 s left",
+        "      900 documents (90 %), 90/s, 1 s left",
+    ]
+
+
+class Told(NoProgress):
+    def __init__(self) -> None:
+        self.messages: list[str] = []
+
+    def say(self, message: str) -> None:
+        self.messages.append(message)
+
+
 def test_large_documents_go_in_small_bulks(tmp_path: Path) -> None:
     large = json.dumps({"title": "x" * 30_000})
     track = made(shop(large=FakeIndex(documents(3, text=large))), tmp_path, "large")
@@ -183,7 +207,10 @@ def test_a_sample_is_called_one(tmp_path: Path) -> None:
     ("expression", "message"),
     [
         ("order", r'--indices=order: there is no index "order" \(did you mean "orders"\?'),
-        ("x*", r'--indices=x\*: no index matches "x\*" \(known: archive, carts, closed, empty, logs, orders, orders-old\)'),
+        (
+            "x*",
+            r'--indices=x\*: no index matches "x\*" \(known: archive, carts, closed, empty, logs, orders, orders-old\)',
+        ),
         (".tasks", r'--indices=.tasks: "\.tasks" is a hidden or system index'),
         ("closed", r'the index "closed" is closed \(open it: POST /closed/_open\)'),
         ("empty", "empty: there are no documents to make a track of"),

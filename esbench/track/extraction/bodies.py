@@ -89,7 +89,7 @@ def stream_template(target: Target, template: Mapping[str, Any], components: Map
     content: dict[str, Any] = {
         "index_patterns": [target.name],
         "priority": max(int(template.get("priority") or 0), 500) + 1,
-        "data_stream": {key: value for key, value in template.get("data_stream", {}).items() if key in _STREAM_KEYS},
+        "data_stream": _kept_stream(template.get("data_stream", {})),
         "composed_of": [components[name] for name in template.get("composed_of", ()) if name in components],
         "template": inner,
     }
@@ -98,7 +98,12 @@ def stream_template(target: Target, template: Mapping[str, Any], components: Map
     return Body(content, _named(target.name, notes))
 
 
-_STREAM_KEYS = ("allow_custom_routing", "hidden", "timestamp_field")
+def _kept_stream(stream: Mapping[str, Any]) -> dict[str, Any]:
+    """What a template says of its data streams; the default field of time not, which Elasticsearch refuses."""
+    kept = {key: stream[key] for key in ("allow_custom_routing", "hidden", "timestamp_field") if key in stream}
+    if kept.get("timestamp_field") == {"name": "@timestamp"}:
+        del kept["timestamp_field"]
+    return kept
 
 
 def component_template(name: str, template: Mapping[str, Any]) -> Body:
@@ -123,6 +128,8 @@ def kept_settings(settings: Mapping[str, Any]) -> tuple[dict[str, Any], list[str
     index = copy.deepcopy(dict(settings.get("index", {})))
     for path in _EPHEMERAL:
         _remove(index, path.split("."))
+    if index.get("replication") == {"type": "DOCUMENT"}:  # OpenSearch's default, which no other server knows
+        del index["replication"]
     notes = [reason for path, reason in _TIES.items() if _remove(index, path.split("."))]
     return {"index": index}, list(dict.fromkeys(notes))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
 from esbench.cluster import Cluster, ClusterInfo, index_path
@@ -56,7 +57,7 @@ def find_data_streams(cluster: Cluster, info: ClusterInfo, expressions: Sequence
         if found is None and not _is_missing(reply):
             raise UsageError(f"{info.distribution} {info.version} has no data streams here", where=where)
         if not found:
-            raise _missing(cluster, expression, where, "data stream", _stream_names(cluster))
+            raise _missing(expression, where, "data stream", _stream_names(cluster))
         streams |= {stream["name"]: stream for stream in found if _is_wanted(stream["name"], expression)}
     return tuple(_stream_target(cluster, info, streams[name]) for name in sorted(streams))
 
@@ -79,8 +80,10 @@ def _indices_of(cluster: Cluster, expression: str) -> list[str]:
         raise UsageError(f'"{hidden[0]}" is a hidden or system index', where=where, hint=hint)
     names = [name for name in names if name not in hidden]
     if not names:
-        known = _index_names(cluster)
-        raise _missing(cluster, expression, where, "index", known)
+        if is_pattern and any(fnmatchcase(stream, expression) for stream in _stream_names(cluster)):
+            hint = f"say {DATA_STREAMS}={expression}"
+            raise UsageError(f'only data streams match "{expression}"', where=where, hint=hint)
+        raise _missing(expression, where, "index", _index_names(cluster))
     return names
 
 
@@ -99,7 +102,7 @@ def _is_wanted(name: str, expression: str) -> bool:
     return not name.startswith(".") or expression.startswith(".")
 
 
-def _missing(cluster: Cluster, expression: str, where: str, kind: str, known: Sequence[str]) -> UsageError:
+def _missing(expression: str, where: str, kind: str, known: Sequence[str]) -> UsageError:
     what = f'no {kind} matches "{expression}"' if "*" in expression else f'there is no {kind} "{expression}"'
     return UsageError(what, where=where, hint=did_you_mean(expression, known))
 
