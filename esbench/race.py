@@ -267,10 +267,11 @@ class _SetUp:
         if self._plugins is not None and self._view is not None:
             root = self._options.home / "cache" / "corpora"
             track = processing.prepare(track, self._view, self._plugins, root, self._operations)
-        corpora = corpora_needed(track, challenge)
-        if self._plugins is not None and self._view is not None and len(corpora) < len(track.corpora):
+        corpora, unordered = corpora_needed(track, challenge), read_out_of_order(track, challenge)
+        if self._plugins is not None and self._view is not None:
             read = processing.corpora_of_sources(challenge, self._view, self._plugins)
             corpora = tuple(corpus for corpus in track.corpora if corpus in corpora or corpus.name in read)
+            unordered |= dict.fromkeys(read, "the track's own code")
         if self._options.synthetic_documents is not None:
             requests: list[Mapping[str, Any]] = []
             if self._plugins is not None and self._view is not None:
@@ -282,9 +283,7 @@ class _SetUp:
             cache=self._options.home / "cache" / "corpora",
             track_dir=track.path.parent,
             origin=self._options.origin,
-            streaming=Streaming(
-                self._options.corpus_cache, read_out_of_order(track, challenge), measured_before(track, challenge)
-            ),
+            streaming=Streaming(self._options.corpus_cache, unordered, measured_before(track, challenge)),
             progress=news_of_corpora,
             downloading=news_of_corpora.download,
         )

@@ -9,13 +9,23 @@ import os
 from itertools import islice
 from pathlib import Path
 
+from esbench.errors import TrackError
 from esbench.track.prepared import PreparedDocuments
 
 _BUFFER_BYTES = 1 << 20
 
 
 def plain_file(documents: PreparedDocuments) -> Path:
-    """The file with a document a line; the prepared one where its action lines are the track's own."""
+    """The file with a document a line; the prepared one where its action lines are the track's own.
+
+    Raises TrackError for documents that are unpacked while they are sent: there is no file.
+    """
+    if documents.streamed is not None:
+        raise TrackError(
+            f"{documents.streamed.path} is not unpacked, and the track's own code reads it",
+            where=documents.where,
+            hint='race with --corpus-cache=unpack, or name the corpus in the "corpora" of the parameter source',
+        )
     if documents.has_own_actions:
         return documents.path
     plain = documents.path.with_suffix(".documents")

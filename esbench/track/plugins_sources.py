@@ -122,9 +122,6 @@ class BulkIndexParamSource(ParamSource):
         for part in (part for corpus in self.corpora for part in corpus.documents):
             if part.prepared is None:
                 raise TrackError("the documents of BulkIndexParamSource are not there", hint="name them in corpora")
-            if part.prepared.streamed is not None:
-                what = f"{part.prepared.streamed.path} is not unpacked, and BulkIndexParamSource reads it"
-                raise TrackError(what, hint="race with --corpus-cache=unpack, or name it in corpora")
             sent = math.ceil(part.prepared.document_count * self.ingest_percentage / 100)
             first, last = partition(sent, total, number)
             if last > first:

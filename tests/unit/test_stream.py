@@ -13,10 +13,11 @@ import pytest
 from archived import pack
 from corpora import lines
 
-from esbench.errors import CorpusError
+from esbench.errors import CorpusError, TrackError
 from esbench.model import Corpus, Documents
 from esbench.track.archives import ENDINGS
 from esbench.track.corpus import Streaming, prepare
+from esbench.track.plain_documents import plain_file
 from esbench.track.prepared import PreparedDocuments, size_of_first
 from esbench.track.stream import BulkStream
 
@@ -178,3 +179,9 @@ def test_a_part_of_a_file_that_has_not_even_that_is_an_error(tmp_path: Path, fir
     name = pack(tmp_path, ".gz", b"\n".join(lines(first - 1)))
     with pytest.raises(CorpusError, match=f"holds {first - 1} documents, not 1,000"):
         sent(filed(tmp_path, name), count=first)
+
+
+def test_the_tracks_own_code_finds_no_file_of_what_is_not_unpacked(tmp_path: Path) -> None:
+    documents = filed(tmp_path, pack(tmp_path, ".gz", TEXT))
+    with pytest.raises(TrackError, match=r"documents.json.gz is not unpacked, .*--corpus-cache=unpack"):
+        plain_file(documents)
