@@ -61,7 +61,8 @@ class Documents:
     """One document file of a corpus: a `source_file`, or `generate` (the generator's keys) instead of it.
 
     `document_count` is None where the track does not say it: then the file does. `sample`: in test mode, how many
-    documents of the file are enough, of as many as it has. `synthetic`: generated in place of a file.
+    documents of the file are enough, of as many as it has. `synthetic`: generated in place of a file. `stand_in`: the
+    keys of a generator that is used when the file cannot be had.
     """
 
     document_count: int | None
@@ -79,6 +80,7 @@ class Documents:
     meta: Mapping[str, Any] = field(default_factory=dict)
     sample: int | None = None
     synthetic: bool = False
+    stand_in: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,14 @@ import hashlib
 import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from esbench.errors import CorpusError
 from esbench.model import Corpus, Documents
 from esbench.track.cached import Metadata, is_complete, read_metadata, write_metadata, writing
-from esbench.track.download import DownloadProgress, no_progress
+from esbench.track.download import DownloadProgress, Unobtainable, no_progress
 from esbench.track.generate.spec import plain_spec, spec_digest
 from esbench.track.generated_file import write_generated
 from esbench.track.prepared import PreparedDocuments, Streamed
@@ -73,7 +73,14 @@ def prepare(
         if part.generate is not None:
             return _prepare_generated(corpus, part, cache, progress)
         folder = corpus_folder(cache, corpus)
-        source = Supply(track_dir, folder, origin, _where(corpus), downloading).obtain(part)
+        try:
+            source = Supply(track_dir, folder, origin, _where(corpus), downloading).obtain(part)
+        except Unobtainable as error:
+            if part.stand_in is None:
+                raise
+            generated = replace(part, generate=part.stand_in, synthetic=True)
+            progress(f"{error.what}; generated documents stand in for it", 0, part.document_count)
+            return _prepare_generated(corpus, generated, cache, progress)
         return _prepare_source(corpus, part, source, folder, streaming, progress)
 
     return tuple(prepared(corpus.name, part) for corpus in corpora for part in corpus.documents)

@@ -46,7 +46,11 @@ def no_progress(name: str, total_bytes: int) -> AbstractContextManager[Callable[
     return nullcontext(lambda count: None)
 
 
-class FileMissing(CorpusError):  # noqa: N818 - it names what happened; whether it is an error, the caller knows
+class Unobtainable(CorpusError):  # noqa: N818 - it names what happened; whether it is an error, the caller knows
+    """The file is not to be had from here and now."""
+
+
+class FileMissing(Unobtainable):
     """The server has no such file."""
 
 
@@ -76,7 +80,8 @@ def download(
 ) -> None:
     """Fetch a file; of several processes, one does and the others wait for it.
 
-    size_bytes, sha256 (hex): what it must be. Raises FileMissing where the server has no such file, else CorpusError.
+    size_bytes, sha256 (hex): what it must be. Raises FileMissing where the server has no such file, Unobtainable
+    where none could be reached, else CorpusError.
     """
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -116,7 +121,7 @@ def _fetch(
         except _Interrupted as error:
             failures = 1 if _length(partial) > before else failures + 1
             if failures == ATTEMPTS:
-                raise CorpusError(
+                raise Unobtainable(
                     f"{shown(url)} could not be downloaded: {error}",
                     where=where,
                     hint="check the network and its proxy settings; the next race goes on where this one stopped",

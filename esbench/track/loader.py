@@ -214,18 +214,20 @@ def _documents(node: Node, corpus: Node, targets: _Targets, faults: Faults) -> D
         return node.get(name, corpus.get(name))
 
     if ("source-file" in node or "source-url" in node) == ("generate" in node):
-        node.fail(f'{node.label} needs either "source-file" or "generate"')
-    generate = node.find("generate")
-    if generate is not None:
+        node.fail(f'{node.label} needs either "source-file" or "generate"', "beside a file, a generator is a stand-in")
+    generate, stand_in = node.find("generate"), node.find("stand-in")
+    for generator in filter(None, (generate, stand_in)):
         for role in ("id", "routing"):
-            name = generate.get(role)
-            if name is not None and name not in generate.value["fields"]:
-                generate[role].fail(
+            name = generator.get(role)
+            if name is not None and name not in generator.value["fields"]:
+                generator[role].fail(
                     f'"{role}" names no field of the documents: "{name}"',
-                    did_you_mean(name, generate.value["fields"]),
+                    did_you_mean(name, generator.value["fields"]),
                 )
+    if generate is not None and stand_in is not None:
+        stand_in.fail("generated documents need no stand-in", "it is for the documents of a source-file")
     count = node.find("document-count")
-    if generate is not None and count is None:
+    if (generate is not None or stand_in is not None) and count is None:
         node.fail(f'{node.label} needs "document-count"', "how many documents to generate")
     has_action_lines = bool(key("includes-action-and-meta-data"))
     target_index, target_data_stream = key("target-index"), key("target-data-stream")
@@ -251,6 +253,7 @@ def _documents(node: Node, corpus: Node, targets: _Targets, faults: Faults) -> D
         target_type=key("target-type"),
         meta={**corpus.get("meta", {}), **node.get("meta", {})},
         synthetic=generate is not None and node.get("synthetic", False),
+        stand_in=None if stand_in is None else stand_in.value,
     )
 
 

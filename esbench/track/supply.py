@@ -13,7 +13,15 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from esbench.errors import CorpusError, UsageError
 from esbench.model import Documents
 from esbench.track.archives import ENDINGS, ending_of
-from esbench.track.download import SCHEMES, DownloadProgress, FileMissing, download, no_progress, shown
+from esbench.track.download import (
+    SCHEMES,
+    DownloadProgress,
+    FileMissing,
+    Unobtainable,
+    download,
+    no_progress,
+    shown,
+)
 
 _GENERATE = "or race generated documents with --synthetic-corpus"
 
@@ -54,7 +62,7 @@ class Supply:
     def obtain(self, part: Documents) -> SourceFile:
         """The file of those documents; in test mode its `-1k` file, else the first documents of the full one.
 
-        Raises CorpusError that names the file and where to put it.
+        Raises Unobtainable, or CorpusError for one that is not what it should be; both say where to put the file.
         """
         full = source_name(part)
         if part.sample is None:
@@ -124,8 +132,8 @@ class Supply:
             full = f"{_as_url(part.base_url)}/{name}"
         return full if full is None or not self._origin.mirror else mirrored(full, self._origin.mirror)
 
-    def _missing(self, name: str, hint: str) -> CorpusError:
-        return CorpusError(f'the document file "{name}" is not there', where=self._where, hint=hint)
+    def _missing(self, name: str, hint: str) -> Unobtainable:
+        return Unobtainable(f'the document file "{name}" is not there', where=self._where, hint=hint)
 
 
 def check_mirror(mirror: str, where: str) -> str:

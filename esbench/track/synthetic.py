@@ -72,7 +72,8 @@ class _Maker:
         mapping = _mapping_of(self._track, name)
         return Documents(
             document_count=count,
-            generate={"fields": self._fields(mapping, count, part.target_data_stream is not None or is_stream)},
+            generate=part.stand_in
+            or {"fields": self._fields(mapping, count, part.target_data_stream is not None or is_stream)},
             target_index=None if part.target_data_stream or is_stream else name,
             target_data_stream=name if part.target_data_stream or is_stream else None,
             target_type=part.target_type,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from esbench.errors import CorpusError, EsbenchError, TrackError
 from esbench.model import Corpus, Documents, Track
@@ -41,12 +41,14 @@ def check_track(track: Path, context: RenderContext, operation_types: Registry[O
     with faults.apart():
         libraries = Libraries(libraries_folder(home))
         loaded = load_track(track, context, operation_types, faults=faults, libraries=libraries)
+        cache = home / "cache" / "corpora"
         for corpus, part, node in _documents(loaded, parse(TrackRenderer(track.parent, context).render(track.name))):
-            if part.generate is not None:
-                with faults.apart():
-                    _check_generator(part, node["generate"])
-            elif (missing := _missing(corpus, part, node, track.parent, home / "cache" / "corpora")) is not None:
-                warnings.append(missing)
+            for generator, key in ((part.generate, "generate"), (part.stand_in, "stand-in")):
+                if generator is not None:
+                    with faults.apart():
+                        _check_generator(generator, part.document_count, node[key])
+            if part.generate is None:
+                warnings.extend(_missing(corpus, part, node, track.parent, cache))
         if not faults.found and has_plugins(track.parent):
             for challenge in loaded.challenges:
                 with faults.apart():
@@ -66,26 +68,23 @@ def _documents(track: Track, root: Node) -> Iterator[tuple[Corpus, Documents, No
             yield corpus, part, node
 
 
-def _check_generator(part: Documents, node: Node) -> None:
+def _check_generator(spec: Mapping[str, Any], documents: int | None, node: Node) -> None:
     from esbench.track.generate.generator import Generator
 
-    assert part.generate is not None
     try:
-        size = Generator(part.generate).size
+        size = Generator(spec).size
     except TrackError as error:
         path = error.where.removeprefix("generate").removeprefix(": ")
         raise node.failed(TrackError(f"{path}: {error.what}" if path else error.what, hint=error.hint)) from None
-    if size is not None and part.document_count is not None and size < part.document_count:
-        node.fail(f"there are only {size:,} different documents, not {part.document_count:,}")
+    if size is not None and documents is not None and size < documents:
+        node.fail(f"there are only {size:,} different documents, not {documents:,}")
 
 
-def _missing(corpus: Corpus, part: Documents, node: Node, folder: Path, cache: Path) -> EsbenchError | None:
-    """The error for a document file that is neither in the track's folder nor in the cache."""
+def _missing(corpus: Corpus, part: Documents, node: Node, folder: Path, cache: Path) -> Iterator[EsbenchError]:
+    """The error for a document file, if it is neither in the track's folder nor in the cache."""
     try:
         Supply(folder, corpus_folder(cache, corpus.name), Origin(offline=True), node.where).obtain(part)
     except CorpusError as error:
         can_be_had = part.base_url is not None or part.source_url is not None
-        return CorpusError(
-            error.what, where=error.where, hint="a race downloads it" if can_be_had else f"put it into {folder}"
-        )
-    return None
+        hint = "a race downloads it" if can_be_had else f"put it into {folder}"
+        yield CorpusError(error.what, where=error.where, hint=hint)

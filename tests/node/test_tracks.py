@@ -19,7 +19,7 @@ ESBENCH = str(Path(sys.executable).parent / "esbench")
 PERIODS = "warmup_time_period:0.2,time_period:0.5"  # shorter still than those of test mode
 PARAMS = {
     "keyword": f"{PERIODS},rates:200/400",
-    "percolator": "",
+    "percolator": "corpus:generated",
 }
 RACES = [(track.name, challenge) for track in list_tracks().tracks for challenge in track.challenges]
 

@@ -31,7 +31,8 @@ def challenge(track: Track, name: str) -> Challenge:
 
 
 def generator(track: Track) -> Generator:
-    spec = track.corpora[0].documents[0].generate
+    part = track.corpora[0].documents[0]
+    spec = part.generate or part.stand_in
     assert spec is not None
     return Generator(spec, track.name)
 
@@ -204,11 +205,21 @@ def test_percolator_has_the_tasks_and_rates_of_rally() -> None:
     assert set(track.requires) == {"percolator", "language-analyzers"}
 
 
-def test_the_generated_queries_say_that_they_stand_in_for_others() -> None:
-    documents = bundled("percolator").corpora[0].documents[0]
-    assert (documents.document_count, documents.synthetic) == (2_000_000, True)
-    original = bundled("percolator", corpus="rally").corpora[0].documents[0]
-    assert (original.source_file, original.synthetic) == ("queries-2.json.bz2", False)
+@pytest.mark.parametrize(
+    ("params", "count", "source_file", "synthetic", "has_stand_in"),
+    [
+        ({}, 2_000_000, "queries-2.json.bz2", False, True),
+        ({"corpus": "rally"}, 2_000_000, "queries-2.json.bz2", False, False),
+        ({"corpus": "generated"}, 2_000_000, None, True, False),
+        ({"documents": 200_000}, 200_000, None, True, False),
+    ],
+)
+def test_the_queries_are_those_of_rally_or_say_that_they_stand_in_for_them(
+    params: dict[str, Any], count: int, source_file: str | None, synthetic: bool, has_stand_in: bool
+) -> None:
+    (part,) = bundled("percolator", **params).corpora[0].documents
+    assert (part.document_count, part.source_file, part.synthetic) == (count, source_file, synthetic)
+    assert (part.stand_in is not None) == has_stand_in
 
 
 _HIGHLIGHTED = "israeli prime minister sharon massive stroke replaced acting suffers"

@@ -169,6 +169,19 @@ def test_a_file_that_is_published_nowhere_names_the_folders(tmp_path: Path) -> N
     assert f"put it into {tmp_path} or {tmp_path / 'cache' / 'filed'}" in str(caught.value)
 
 
+def test_a_stand_in_is_generated_and_marked_only_when_the_file_cannot_be_had(tmp_path: Path) -> None:
+    url = "https://example.org/corpora/"
+    made = from_file(tmp_path, "d.json.bz2", 5, base_url=url, stand_in=SPEC)
+    assert (made.document_count, made.synthetic) == (5, True)
+    assert made.path.read_bytes() == generated(tmp_path, 5).path.read_bytes()
+    (tmp_path / "cache" / "filed" / "d.json").write_bytes(b"\n".join(lines(5)))
+    found = from_file(tmp_path, "d.json.bz2", 5, base_url=url, stand_in=SPEC)
+    assert (found.document_count, found.synthetic) == (5, False)
+    (tmp_path / "d.json").write_bytes(b"\n".join(lines(4)))
+    with pytest.raises(CorpusError, match="holds 4 documents, not 5"):  # nothing stands in for a wrong file
+        from_file(tmp_path, "d.json.bz2", 5, base_url=url, stand_in=SPEC)
+
+
 def test_a_file_of_unknown_length_has_as_many_documents_as_it_holds(tmp_path: Path) -> None:
     name = pack(tmp_path, ".bz2", b"\n".join(lines(300)))
     assert from_file(tmp_path, name, None).document_count == 300
