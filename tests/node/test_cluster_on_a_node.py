@@ -1,8 +1,11 @@
-"""The door, the external engine and the statistics, against a real node."""
+"""The door, the external engine, the statistics and tracks made of a cluster, against a real node."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -86,3 +89,32 @@ def test_a_red_cluster_is_not_raced(cluster: Cluster, url: str) -> None:
     cluster.request("PUT", "/red", params={"wait_for_active_shards": 0}, body={"settings": nowhere})
     with pytest.raises(ClusterError, match=r"the cluster is red: red \(shards are missing"):
         engine.start()
+
+
+def test_a_track_made_of_a_node_fills_it_again(cluster: Cluster, url: str, home: Path, tmp_path: Path) -> None:
+    fill(cluster, "orders")
+    lines = "".join(f'{{"index":{{"routing":"u{n % 7}"}}}}\n{{"price":{n}.10}}\n' for n in range(1200))
+    cluster.request("PUT", "/other", body={"settings": SETTINGS, "aliases": {"carts": {}}})
+    assert not cluster.request("POST", "/other/_bulk", params={"refresh": True}, body=lines)["errors"]
+    made = esbench("create-track", "--track=shop", f"--output-path={tmp_path}", "--indices=ord*,carts", url=url)
+    assert "2 indices, 1,700 documents" in made
+    cluster.request("DELETE", "/orders,other")
+    esbench(
+        "race", f"--track-path={tmp_path / 'shop'}", "--track-params=bulk_size:100,bulk_indexing_clients:2", url=url
+    )
+    facts = cluster.indices_facts(["orders", "other"])
+    assert {name: (index["docs"], index["primary_shards"]) for name, index in facts.items()} == {
+        "orders": (DOCUMENTS, 2),
+        "other": (1200, 2),
+    }
+    of_u3 = {"query": {"term": {"_routing": "u3"}}, "size": 1}
+    found = cluster.request("POST", "/carts/_search", params={"routing": "u3"}, body=of_u3)["hits"]
+    assert found["total"]["value"] == len(range(3, 1200, 7))
+
+
+def esbench(*arguments: str, url: str) -> str:
+    """The output of a command that succeeds."""
+    command = [sys.executable, "-m", "esbench.cli.main", *arguments, f"--target-hosts={url}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout

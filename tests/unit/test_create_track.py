@@ -16,7 +16,7 @@ from esbench.engine.progress import NoProgress
 from esbench.errors import ClusterError, UsageError
 from esbench.model import Track
 from esbench.track.archives import open_documents
-from esbench.track.extraction.bodies import component_template, index_body, stream_template
+from esbench.track.extraction.bodies import component_template, has_join, index_body, stream_template
 from esbench.track.extraction.files import Contents
 from esbench.track.extraction.targets import Target
 
@@ -103,6 +103,13 @@ def test_ids_are_kept_on_request_and_where_documents_refer_to_them(tmp_path: Pat
     assert '"_id":"id4"' in "".join(lines(tmp_path / "with-ids", "orders-old-documents.json.zst"))
     _, contents = make(cluster, tmp_path, "orders-old", name="without")
     assert contents.notes == ["ids: the server makes new ones (--keep-ids keeps them)"]
+
+
+def test_a_join_is_found_at_any_depth() -> None:
+    join = {"type": "join", "relations": {"question": "answer"}}
+    assert has_join({"book": {"properties": {"family": join}}})
+    assert has_join({"properties": {"outer": {"properties": {"family": join}}}})
+    assert not has_join({"properties": {"type": {"type": "keyword"}, "join": {"type": "text"}}})
 
 
 def test_what_ties_an_index_to_its_cluster_is_left_behind_and_said(tmp_path: Path) -> None:

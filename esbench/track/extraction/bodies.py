@@ -5,7 +5,7 @@ goes, and is said. Pure: no request, no file.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -173,14 +173,10 @@ def kept_mappings(index: str, mappings: Mapping[str, Any], is_typed: bool) -> tu
 
 
 def has_join(mappings: Mapping[str, Any]) -> bool:
-    """Whether documents refer to others by id: parents and children."""
-    return any(field.get("type") == "join" for field in _fields(mappings))
-
-
-def _fields(mappings: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    for field in mappings.get("properties", {}).values():
-        yield field
-        yield from _fields(field)
+    """Whether a field of a mapping, below a type or not, makes parents and children: they refer to each other by id."""
+    return mappings.get("type") == "join" or any(
+        has_join(inner) for inner in mappings.values() if isinstance(inner, Mapping)
+    )
 
 
 def _named(name: str, notes: Iterable[str]) -> tuple[str, ...]:
