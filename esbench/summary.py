@@ -57,7 +57,7 @@ def figures(record: RaceRecord) -> tuple[Figure, ...]:
         usable, label = all(check.level != "unusable" for check in task.checks), task_label(record, task)
         if task in reported:
             found.extend(replace(figure, usable=usable) for figure in _task_figures(task, label))
-        found.extend(Figure(name, label, numbers["mean"], "", usable=usable) for name, numbers in task.returned.items())
+        found.extend(replace(figure, usable=usable) for figure in _returned(task, label))
     return tuple(found)
 
 
@@ -171,6 +171,12 @@ def _part_figures(task: TaskResult, label: str) -> Iterator[Figure]:
         yield from _distribution("service time", name, part.service_time_ms)
         if part.requests:
             yield Figure("error rate", name, 100 * part.errors / part.requests, "%", LOWER)
+
+
+def _returned(task: TaskResult, label: str) -> Iterator[Figure]:
+    for name, numbers in task.returned.items():
+        mean = numbers["mean"]
+        yield Figure(name, label, int(mean) if mean == int(mean) else mean, "")
 
 
 def _distribution(measure: str, label: str, values: Mapping[str, float] | None) -> Iterator[Figure]:

@@ -84,6 +84,14 @@ def test_refreshes_of_a_task_have_a_row_where_there_were_any() -> None:
     assert "refresh count" not in metrics(record, "bulk")
 
 
+def test_what_a_runner_returned_has_rows_though_its_task_is_hidden() -> None:
+    returned = {"avg_recall": {"mean": 0.9, "min": 0.8, "max": 1.0}, "k": {"mean": 10.0, "min": 10.0, "max": 10.0}}
+    record = with_task(golden_race(), "create-index", returned=returned)
+    shown = [(figure.metric, figure.value, figure.unit) for figure in figures(record) if figure.task == "create-index"]
+    assert shown == [("avg_recall", 0.9, ""), ("k", 10, "")]
+    assert isinstance(shown[1][1], int)
+
+
 def test_an_administrative_task_is_hidden_unless_it_failed() -> None:
     record = golden_race()
     assert metrics(record, "create-index") == []
