@@ -5,6 +5,7 @@ The tables of published benchmarks have this shape. Nothing is in them that the 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isinf
 
@@ -15,10 +16,12 @@ from esbench.summary import reported_tasks
 
 def sweeps(record: RaceRecord) -> tuple[Section, ...]:
     """A section for each operation that several tasks run in a closed loop with different numbers of clients, or in an
-    open loop at different rates; in the order of their first tasks."""
+    open loop at different rates; in the order of their first tasks. Tasks that run beside others are left out: not
+    only their clients or rates differ."""
+    in_step = Counter((task.cluster, task.step) for task in record.tasks)
     groups: dict[tuple[str, str, str], list[TaskResult]] = {}
     for task in reported_tasks(record):
-        if not task.stages:
+        if not task.stages and in_step[task.cluster, task.step] == 1:
             groups.setdefault((task.operation, task.loop, task.cluster), []).append(task)
     return tuple(_sections(groups.values()))
 

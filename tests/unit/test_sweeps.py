@@ -19,7 +19,7 @@ def with_tasks_like(name: str, *changes: dict[str, Any]) -> RaceRecord:
     """The golden race, with a variant of one of its tasks for each of `changes` in place of its tasks."""
     record = golden_race()
     task = task_of(record, name)
-    tasks = (replace(task, name=f"{name}-{number}", **change) for number, change in enumerate(changes))
+    tasks = (replace(task, **{"name": f"{name}-{n}", "step": n, **change}) for n, change in enumerate(changes))
     return replace(record, tasks=tuple(tasks))
 
 
@@ -44,6 +44,11 @@ def test_more_and_more_clients_of_one_operation_are_a_line_each() -> None:
         "Clients", "Requests", "ops/s", "Mean ms", "p99 ms", "Errors",
     ]  # fmt: skip
     assert section.table.rows == ((8, 52000, 5199.0, 1.52, 4.1, 10, False), (16, 52000, 5199.0, 1.52, 4.1, 10, False))
+
+
+def test_tasks_that_ran_beside_others_are_no_part_of_it() -> None:
+    beside: list[dict[str, Any]] = [{"clients": 16, "step": 7}, {"clients": 1, "step": 7, "operation": "bulk"}]
+    assert sweeps(with_tasks_like("get-by-id", {"clients": 8}, *beside)) == ()
 
 
 def test_higher_and_higher_rates_show_the_shares_within_their_thresholds() -> None:
