@@ -268,7 +268,7 @@ class _SetUp:
             root = self._options.home / "cache" / "corpora"
             track = processing.prepare(track, self._view, self._plugins, root, self._operations)
         corpora, unordered = corpora_needed(track, challenge), read_out_of_order(track, challenge)
-        if self._plugins is not None and self._view is not None:
+        if self._plugins is not None and self._view is not None and track.corpora:
             read = processing.corpora_of_sources(challenge, self._view, self._plugins)
             corpora = tuple(corpus for corpus in track.corpora if corpus in corpora or corpus.name in read)
             unordered |= dict.fromkeys(read, "the track's own code")
