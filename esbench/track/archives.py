@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 ENDINGS = (".tar.gz", ".tar.bz2", ".tar.zst", ".tgz", ".tar", ".zip", ".bz2", ".gz", ".zst")  # the longest first
 _TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.zst")
+_BY_DIRECTORY = ".zip"  # which is at its end
 _BUFFER_BYTES = 1 << 20
 
 
@@ -32,43 +33,50 @@ def ending_of(name: str) -> str:
     return next((ending for ending in ENDINGS if name.endswith(ending)), "")
 
 
+def is_streamable(name: str) -> bool:
+    """Whether the beginning of such a file can be read without its end."""
+    return not name.endswith(_BY_DIRECTORY)
+
+
 class Damaged(CorpusError):  # noqa: N818 - what the archive is
     """An archive cannot be read any further."""
 
 
 @contextmanager
-def open_documents(path: Path, where: str) -> Iterator[IO[bytes]]:
+def open_documents(path: Path, where: str, packed: IO[bytes] | None = None) -> Iterator[IO[bytes]]:
     """The unpacked bytes of a plain file, or of the only file of an archive.
 
+    packed: the bytes of a streamable file, where there is none at `path`, which then is but its name.
     Raises Damaged, and CorpusError for an archive that holds another number of files, also while it is read.
     """
     try:
         with ExitStack() as stack:
-            if path.name.endswith(".zip"):
-                yield stack.enter_context(_only_entry(path, where))
+            file: IO[bytes] = packed or stack.enter_context(path.open("rb", buffering=_BUFFER_BYTES))
+            if not is_streamable(path.name):
+                yield stack.enter_context(_only_entry(file, path, where))
             elif path.name.endswith(_TARS):
-                yield from _only_member(stack.enter_context(_decompressed(path, where)), path, where)
+                yield from _only_member(stack.enter_context(_decompressed(file, path, where)), path, where)
             else:
-                yield stack.enter_context(_decompressed(path, where))
+                yield stack.enter_context(_decompressed(file, path, where))
     except (EOFError, OSError, tarfile.TarError, zipfile.BadZipFile, zlib.error) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # of the disk, not of the archive's format
         raise Damaged(f"{path} is damaged: {error}", where=where, hint="delete it and get it anew") from error
 
 
-def _decompressed(path: Path, where: str) -> IO[bytes]:
+def _decompressed(file: IO[bytes], path: Path, where: str) -> IO[bytes]:
     if path.name.endswith(".bz2"):
-        return cast(IO[bytes], bz2.open(path, "rb"))
+        return cast(IO[bytes], bz2.open(file, "rb"))
     if path.name.endswith((".gz", ".tgz")):
-        return cast(IO[bytes], gzip.open(path, "rb"))
+        return cast(IO[bytes], gzip.open(file, "rb"))
     if path.name.endswith(".zst"):
-        return io.BufferedReader(_ZstdFile(path, where), _BUFFER_BYTES)
-    return path.open("rb", buffering=_BUFFER_BYTES)
+        return io.BufferedReader(_ZstdFile(file, path, where), _BUFFER_BYTES)
+    return file
 
 
 @contextmanager
-def _only_entry(path: Path, where: str) -> Iterator[IO[bytes]]:
-    with zipfile.ZipFile(path) as archive:
+def _only_entry(file: IO[bytes], path: Path, where: str) -> Iterator[IO[bytes]]:
+    with zipfile.ZipFile(file) as archive:
         names = [entry for entry in archive.namelist() if not entry.endswith("/")]
         if len(names) != 1:
             raise CorpusError(f"{path} holds {len(names)} files, not one", where=where)
@@ -92,7 +100,7 @@ def _only_member(packed: IO[bytes], path: Path, where: str) -> Iterator[IO[bytes
 class _ZstdFile(io.RawIOBase):
     """The unpacked bytes of a file of Zstandard frames; an EOFError where the last one is cut."""
 
-    def __init__(self, path: Path, where: str) -> None:
+    def __init__(self, file: IO[bytes], path: Path, where: str) -> None:
         try:
             import zstandard
         except ImportError:
@@ -105,7 +113,7 @@ class _ZstdFile(io.RawIOBase):
         self._decompressor: Decompressor = zstandard.ZstdDecompressor()
         self._frame: ZstdDecompressionObj | None = None
         self._unpacked = memoryview(b"")
-        self._file = path.open("rb")
+        self._file = file
 
     def readable(self) -> bool:
         return True
@@ -128,7 +136,3 @@ class _ZstdFile(io.RawIOBase):
         buffer[:count] = self._unpacked[:count]
         self._unpacked = self._unpacked[count:]
         return count
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()

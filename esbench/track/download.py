@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import io
 import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
+from itertools import islice
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 from esbench.errors import CorpusError
+from esbench.track.archives import open_documents
 from esbench.units import format_bytes
 
 if TYPE_CHECKING:
@@ -96,6 +99,62 @@ def download(
         ) from error
 
 
+def fetch_lines(
+    url: str,
+    count: int,
+    *,
+    where: str,
+    size_bytes: int | None = None,
+    progress: DownloadProgress = no_progress,
+    pause_s: float = PAUSE_S,
+) -> list[bytes]:
+    """The first `count` lines of a file, unpacked, or all that it has; no more of it is fetched than these need.
+
+    size_bytes: what the whole file must have. Raises as `download`.
+    """
+    for failures in range(1, ATTEMPTS + 1):
+        try:
+            return _lines_once(url, count, where, size_bytes, progress)
+        except _Interrupted as error:
+            if failures == ATTEMPTS:
+                raise _given_up(url, where, error, "check the network and its proxy settings") from error
+            time.sleep(pause_s * 2 ** (failures - 1))
+    raise AssertionError
+
+
+def _lines_once(url: str, count: int, where: str, size_bytes: int | None, progress: DownloadProgress) -> list[bytes]:
+    name = PurePosixPath(urlsplit(url).path).name
+    with _opened(url, 0, "", where) as stream:
+        _check_size(url, stream, size_bytes, where)
+        with (
+            progress(f"the beginning of {name}", 0) as advance,
+            io.BufferedReader(_Chunks(stream.chunks, advance)) as packed,
+            open_documents(Path(name), where, packed) as file,
+        ):
+            return list(islice(file, count))
+
+
+class _Chunks(io.RawIOBase):
+    """Chunks of bytes as a file; `advance` is told of those that were needed."""
+
+    def __init__(self, chunks: Iterator[bytes], advance: Callable[[int], None]) -> None:
+        self._chunks = chunks
+        self._advance = advance
+        self._left = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        if not self._left:
+            self._left = memoryview(next(self._chunks, b""))
+            self._advance(len(self._left))
+        count = min(len(buffer), len(self._left))
+        buffer[:count] = self._left[:count]
+        self._left = self._left[count:]
+        return count
+
+
 def shown(url: str) -> str:
     """A URL without what may be secret in it: user, password and query."""
     parts = urlsplit(url)
@@ -121,11 +180,8 @@ def _fetch(
         except _Interrupted as error:
             failures = 1 if _length(partial) > before else failures + 1
             if failures == ATTEMPTS:
-                raise Unobtainable(
-                    f"{shown(url)} could not be downloaded: {error}",
-                    where=where,
-                    hint="check the network and its proxy settings; the next race goes on where this one stopped",
-                ) from error
+                hint = "check the network and its proxy settings; the next race goes on where this one stopped"
+                raise _given_up(url, where, error, hint) from error
             time.sleep(pause_s * 2 ** (failures - 1))
     if sha256 is not None and (found := _sha256(partial)) != sha256.lower():
         _forget(partial)
@@ -143,15 +199,12 @@ def _fetch_once(url: str, partial: Path, where: str, size_bytes: int | None, pro
     note = _version_file(partial)
     version = note.read_text() if note.is_file() else ""
     start = _length(partial) if version else 0
-    opener = _http if urlsplit(url).scheme in {"http", "https"} else _object_store
-    with opener(url, start, version, where) as stream:
-        if size_bytes is not None and stream.total_bytes not in {None, size_bytes}:
+    with _opened(url, start, version, where) as stream:
+        try:
+            _check_size(url, stream, size_bytes, where)
+        except CorpusError:
             _forget(partial)
-            raise CorpusError(
-                f"{shown(url)} has {stream.total_bytes:,} bytes, not {size_bytes:,}",
-                where=where,
-                hint='correct "compressed-bytes", or get the file elsewhere',
-            )
+            raise
         total_bytes = stream.total_bytes if stream.total_bytes is not None else size_bytes
         _check_space(partial, (total_bytes or 0) - stream.start, where)
         with (
@@ -166,6 +219,24 @@ def _fetch_once(url: str, partial: Path, where: str, size_bytes: int | None, pro
     if total_bytes is not None and _length(partial) != total_bytes:
         _forget(partial)
         raise _Interrupted(f"it ended after {_length(partial):,} of {total_bytes:,} bytes")
+
+
+def _check_size(url: str, stream: _Stream, size_bytes: int | None, where: str) -> None:
+    if size_bytes is not None and stream.total_bytes not in {None, size_bytes}:
+        raise CorpusError(
+            f"{shown(url)} has {stream.total_bytes:,} bytes, not {size_bytes:,}",
+            where=where,
+            hint='correct "compressed-bytes", or get the file elsewhere',
+        )
+
+
+def _given_up(url: str, where: str, error: _Interrupted, hint: str) -> Unobtainable:
+    return Unobtainable(f"{shown(url)} could not be downloaded: {error}", where=where, hint=hint)
+
+
+def _opened(url: str, start: int, version: str, where: str) -> AbstractContextManager[_Stream]:
+    opener = _http if urlsplit(url).scheme in {"http", "https"} else _object_store
+    return opener(url, start, version, where)
 
 
 @contextmanager

@@ -6,19 +6,22 @@ It finds files and downloads them; what is in them is read elsewhere.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from esbench.errors import CorpusError, UsageError
 from esbench.model import Documents
-from esbench.track.archives import ENDINGS, ending_of
+from esbench.track.archives import ENDINGS, ending_of, is_streamable
+from esbench.track.cached import writing
 from esbench.track.download import (
     SCHEMES,
     DownloadProgress,
     FileMissing,
     Unobtainable,
     download,
+    fetch_lines,
     no_progress,
     shown,
 )
@@ -73,7 +76,7 @@ class Supply:
             try:
                 found = self._download(part, small)
             except FileMissing:
-                found = self._download(part, full)
+                found = self._download(part, full) if not is_streamable(full) else self._download_first(part, full)
         return SourceFile(found, part.sample)
 
     def _find(self, part: Documents, name: str) -> Path | None:
@@ -89,7 +92,42 @@ class Supply:
         return None
 
     def _download(self, part: Documents, name: str) -> Path:
-        target = self._folder / name
+        url, target = self._source_url(part, name), self._folder / name
+        is_full = name == source_name(part)
+        with self._explained():
+            download(
+                url,
+                target,
+                where=self._where,
+                size_bytes=_published_bytes(part, name) if is_full else None,
+                sha256=part.sha256 if is_full else None,
+                progress=self._progress,
+            )
+        return target
+
+    def _download_first(self, part: Documents, name: str) -> Path:
+        """The first documents of a file, unpacked and under the name of its sample: the file itself is not kept."""
+        assert part.sample is not None
+        url, target = self._source_url(part, name), self._folder / sample_name(name.removesuffix(ending_of(name)))
+        count = part.sample * (2 if part.includes_action_and_meta_data else 1)
+        size_bytes = _published_bytes(part, name)
+        with self._explained():
+            lines = fetch_lines(url, count, where=self._where, size_bytes=size_bytes, progress=self._progress)
+        with writing(target, self._where) as out:
+            out.writelines(lines)
+        return target
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Errors of a download say what else can be done."""
+        try:
+            yield
+        except CorpusError as error:
+            hint = f"put the file into {self._folder}, set ESBENCH_CORPUS_MIRROR, {_GENERATE}"
+            raise type(error)(error.what, where=error.where, hint=error.hint or hint) from error
+
+    def _source_url(self, part: Documents, name: str) -> str:
+        """Where a file can be downloaded from; raises Unobtainable where it cannot."""
         url = self._url(part, name)
         if url is None:
             raise self._missing(name, f"put it into {self._track_dir} or {self._folder}, {_GENERATE}")
@@ -101,26 +139,10 @@ class Supply:
                 hint=f"put it there or into {self._folder}, {_GENERATE}",
             )
         if self._origin.offline:
-            raise self._missing(name, f"--offline: download {shown(url)} to {target}, {_GENERATE}")
+            raise self._missing(name, f"--offline: download {shown(url)} to {self._folder / name}, {_GENERATE}")
         if scheme not in SCHEMES:
             raise self._missing(name, f"{scheme}:// cannot be downloaded from; known: {', '.join(SCHEMES)}")
-        is_full = name == source_name(part)
-        size_bytes = part.compressed_bytes
-        if size_bytes is None and not ending_of(name):
-            size_bytes = part.uncompressed_bytes
-        try:
-            download(
-                url,
-                target,
-                where=self._where,
-                size_bytes=size_bytes if is_full else None,
-                sha256=part.sha256 if is_full else None,
-                progress=self._progress,
-            )
-        except CorpusError as error:
-            hint = f"put the file into {self._folder}, set ESBENCH_CORPUS_MIRROR, {_GENERATE}"
-            raise type(error)(error.what, where=error.where, hint=error.hint or hint) from error
-        return target
+        return url
 
     def _url(self, part: Documents, name: str) -> str | None:
         """Where a file is published, or its place in the mirror."""
@@ -160,6 +182,13 @@ def source_name(part: Documents) -> str:
         return part.source_file
     assert part.source_url is not None
     return unquote(PurePosixPath(urlsplit(part.source_url).path).name)
+
+
+def _published_bytes(part: Documents, name: str) -> int | None:
+    """The size of the file that the track names, packed or not, where it says it."""
+    if part.compressed_bytes is None and not ending_of(name):
+        return part.uncompressed_bytes
+    return part.compressed_bytes
 
 
 def sample_name(name: str) -> str:

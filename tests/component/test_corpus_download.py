@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import bz2
+import gzip
 import hashlib
+import io
 import os
+import tarfile
 import threading
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 from file_server import FileServer, serve_files
 
 from esbench.errors import CorpusError, UsageError
 from esbench.model import Corpus, Documents
 from esbench.track.corpus import Origin, PreparedDocuments, prepare
-from esbench.track.download import _PACKAGES, FileMissing, download
+from esbench.track.download import _PACKAGES, FileMissing, download, fetch_lines
 from esbench.track.supply import check_mirror
 
 CONTENT = os.urandom(3_000_000)
@@ -221,6 +226,73 @@ def test_a_sample_is_the_published_small_file_else_the_head_of_the_full_one(tmp_
     assert paths == ["/d-1k.json.bz2", "/d-1k.json.bz2", "/d.json.bz2"]
     assert first.document_count == second.document_count == 1000
     assert second.path.read_bytes().splitlines()[1::2] == documents(1000).splitlines()
+
+
+NOISE = os.urandom(20_000).hex()  # hardly packed: a document of 40 KB
+
+
+@pytest.mark.parametrize("ending", ["", ".bz2", ".gz", ".zst", ".tar.gz"])
+def test_of_a_large_file_only_the_beginning_is_fetched_for_its_first_documents(tmp_path: Path, ending: str) -> None:
+    lines = documents(1000) + b'{"s":"%b"}\n' % NOISE.encode() * 60
+    if ending == ".tar.gz":
+        with tarfile.open(fileobj=(packed := io.BytesIO()), mode="w") as tar:
+            entry = tarfile.TarInfo("d.json")
+            entry.size = len(lines)
+            tar.addfile(entry, io.BytesIO(lines))
+        whole = gzip.compress(packed.getvalue(), 0)
+    else:
+        store = {
+            "": bytes,
+            ".bz2": bz2.compress,
+            ".gz": lambda text: gzip.compress(text, 0),
+            ".zst": zstandard.compress,
+        }
+        whole = store[ending](lines)
+    keys: dict[str, Any] = {"document_count": None, "sample": 1000, "source_file": f"d.json{ending}"}
+    with serve_files({f"/d.json{ending}": whole}) as server:
+        server.cuts = [len(whole) // 2] if ending in {"", ".gz", ".tar.gz"} else []  # nobody has asked for the rest
+        found = prepared(tmp_path, Origin(), base_url=server.url, **keys)
+        assert found.path.read_bytes().splitlines()[1::2] == documents(1000).splitlines()
+        asked = [path for path, _, _ in server.asked]
+        assert asked == [f"/d-1k.json{ending}", f"/d.json{ending}"]
+    folder = tmp_path / "cache" / "c"
+    assert {path.name for path in folder.glob("d*") if path.is_file()} == {"d-1k.json"}
+    assert prepared(tmp_path, Origin(offline=True), base_url=server.url, **keys).document_count == 1000
+
+
+def test_the_first_documents_come_with_their_own_action_lines(tmp_path: Path) -> None:
+    text = b"".join(b'{"index":{}}\n{"n":%d}\n' % number for number in range(2000))
+    keys: dict[str, Any] = {"document_count": None, "sample": 1000, "includes_action_and_meta_data": True}
+    with serve_files({"/d.json.bz2": bz2.compress(text)}) as server:
+        found = prepared(tmp_path, Origin(), base_url=server.url, **keys)
+    assert found.path.read_bytes() == b"".join(text.splitlines(keepends=True)[:2000])
+
+
+def test_of_a_zip_archive_everything_is_fetched(tmp_path: Path) -> None:
+    with zipfile.ZipFile(packed := io.BytesIO(), "w", zipfile.ZIP_DEFLATED) as out:
+        out.writestr("d.json", documents(2000))
+    keys: dict[str, Any] = {"document_count": None, "sample": 1000, "source_file": "d.json.zip"}
+    with serve_files({"/d.json.zip": packed.getvalue()}) as server:
+        assert prepared(tmp_path, Origin(), base_url=server.url, **keys).document_count == 1000
+    assert (tmp_path / "cache" / "c" / "d.json.zip").is_file()
+
+
+def test_the_first_documents_of_a_file_of_another_size_are_refused(tmp_path: Path) -> None:
+    keys: dict[str, Any] = {"document_count": None, "sample": 1000, "compressed_bytes": 5}
+    wrong = pytest.raises(CorpusError, match=r'bytes, not 5 \(correct "compressed-bytes"')
+    with serve_files({"/d.json.bz2": bz2.compress(documents(2000))}) as server, wrong:
+        prepared(tmp_path, Origin(), base_url=server.url, **keys)
+
+
+def test_a_beginning_that_breaks_is_fetched_once_more(server: FileServer) -> None:
+    server.files = {"/d.json": documents(2000)}
+    server.cuts, server.statuses = [100], [503]
+    lines = fetch_lines(f"{server.url}/d.json", 1000, where="here", pause_s=0.001)
+    assert lines == documents(1000).splitlines(keepends=True)
+    assert len(server.asked) == 3
+    server.statuses = [503] * 4
+    with pytest.raises(CorpusError, match=r"d.json could not be downloaded: .*503"):
+        fetch_lines(f"{server.url}/d.json", 1000, where="here", pause_s=0.001)
 
 
 def test_what_cannot_be_had_says_what_else_can_be_done(tmp_path: Path) -> None:
