@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -54,7 +54,8 @@ def serve_files(files: dict[str, bytes]) -> Iterator[FileServer]:
                 self.send_header("ETag", server.etag)
             self.end_headers()
             end = start + server.cuts.pop(0) if server.cuts else len(content)
-            self.wfile.write(content[start:end])
+            with suppress(ConnectionError):  # who has enough hangs up
+                self.wfile.write(content[start:end])
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
             """Quiet."""
