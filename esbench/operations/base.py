@@ -342,7 +342,9 @@ class Parameter:
     def check(self, name: str, value: Any, where: str) -> None:
         """Refuse a value that it cannot have (TrackError)."""
         kinds = (*self.kinds, int) if float in self.kinds else self.kinds
-        text = str(value).lower() if isinstance(value, bool | str) else str(value)
+        # a body may be long, and of no choice: its text costs more than its request
+        text = "" if isinstance(value, dict | list) else str(value)
+        text = text.lower() if isinstance(value, bool | str) else text
         is_flag = bool in kinds and text in ("true", "false")
         if not is_flag and (isinstance(value, bool) or not isinstance(value, kinds)):
             expected = " or ".join(KIND_NAMES[kind] for kind in self.kinds)

@@ -141,6 +141,8 @@ def parse_body(body: Any) -> list[Part]:
     if isinstance(body, Slot):
         return [body]
     text = body if isinstance(body, str) else json.dumps(body)
+    if "$[[" not in text:
+        return [text.encode()] if text else []
     parts: list[Part] = []
     position = 0
     for match in _QUOTED_SLOT.finditer(text):
