@@ -31,7 +31,7 @@ from esbench.load.coordinator import Cancelled, Coordinator, StepFailed
 from esbench.load.dealing import highest_rate_per_s, per_request
 from esbench.load.messages import Stock, Target
 from esbench.locks import RaceLock, end_other_races, other_races
-from esbench.model import Challenge, Track
+from esbench.model import Challenge, Corpus, Track
 from esbench.news import CorpusNews, announcement, host_news, news
 from esbench.operations.assertions import without_assertions
 from esbench.operations.base import OperationType
@@ -264,33 +264,71 @@ class _SetUp:
 
     def prepare_corpora(self, track: Track, challenge: Challenge) -> tuple[PreparedDocuments, ...]:
         """Every document file that the challenge needs, before any clock starts."""
+        made: tuple[Corpus, ...] = ()
+        root = self._options.home / "cache" / "made" / self._kind_of_documents()
         if self._plugins is not None and self._view is not None:
-            root = self._options.home / "cache" / "corpora"
-            track = processing.prepare(track, self._view, self._plugins, root, self._operations)
+            track, made = processing.prepare(
+                track,
+                self._view,
+                self._plugins,
+                root,
+                self._operations,
+                lambda corpus: self._prepare(self._or_synthetic((corpus,), track, challenge, raw=True), track),
+                self._progress.say,
+            )
         corpora, unordered = corpora_needed(track, challenge), read_out_of_order(track, challenge)
         if self._plugins is not None and self._view is not None and track.corpora:
             read = processing.corpora_of_sources(challenge, self._view, self._plugins)
             corpora = tuple(corpus for corpus in track.corpora if corpus in corpora or corpus.name in read)
             unordered |= dict.fromkeys(read, "the track's own code")
-        if self._options.synthetic_documents is not None:
-            requests: list[Mapping[str, Any]] = []
-            if self._plugins is not None and self._view is not None:
-                requests = processing.requests_of_sources(challenge, self._view, self._plugins)
-            corpora = synthetic_corpora(track, challenge, corpora, self._options.synthetic_documents, requests)
+        names = {corpus.name for corpus in made}
+        listed = tuple(corpus for corpus in corpora if corpus.name not in names)
+        streaming = Streaming(self._options.corpus_cache, unordered, measured_before(track, challenge))
+        prepared = self._prepare(self._or_synthetic(listed, track, challenge), track, streaming)
+        return (*prepared, *(self._prepare(made, track, cache=processing.fresh_cache(made, root)) if made else ()))
+
+    def _or_synthetic(
+        self, corpora: tuple[Corpus, ...], track: Track, challenge: Challenge, raw: bool = False
+    ) -> tuple[Corpus, ...]:
+        """The corpora, or generated documents in their place."""
+        documents = self._options.synthetic_documents
+        if documents is None or not corpora:
+            return corpora
+        requests: list[Mapping[str, Any]] = []
+        if self._plugins is not None and self._view is not None:
+            requests = processing.requests_of_sources(challenge, self._view, self._plugins)
+        return synthetic_corpora(track, challenge, corpora, documents, requests, raw=raw)
+
+    def _prepare(
+        self,
+        corpora: tuple[Corpus, ...],
+        track: Track,
+        streaming: Streaming | None = None,
+        cache: Path | None = None,
+    ) -> tuple[PreparedDocuments, ...]:
         news_of_corpora = CorpusNews(self._progress)
         return prepare(
             corpora,
-            cache=self._options.home / "cache" / "corpora",
+            cache=cache or self._options.home / "cache" / "corpora",
             track_dir=track.path.parent,
             origin=self._options.origin,
-            streaming=Streaming(self._options.corpus_cache, unordered, measured_before(track, challenge)),
+            streaming=streaming or Streaming("unpack"),
             progress=news_of_corpora,
             downloading=news_of_corpora.download,
         )
 
-    def view(self, documents: tuple[PreparedDocuments, ...], challenge: Challenge) -> plugins_view.Track | None:
+    def _kind_of_documents(self) -> str:
+        """What processors make of other documents is other data: each kind has a folder of its own."""
+        kinds = ["test-mode"] if self._options.test_mode else []
+        if (count := self._options.synthetic_documents) is not None:
+            kinds.append(f"synthetic-{count}")
+        return "-".join(kinds) or "full"
+
+    def view(self, documents: tuple[PreparedDocuments, ...], challenge: Challenge) -> plugins_view.PackedView | None:
         """The track for its own code in the workers; None where it has none."""
-        return None if self._view is None else plugins_view.with_documents(self._view, documents, challenge.name)
+        if self._view is None:
+            return None
+        return plugins_view.packed(plugins_view.with_documents(self._view, documents, challenge.name))
 
     def start_cluster(
         self, keeper: RecordKeeper, track: Track, documents: tuple[PreparedDocuments, ...]

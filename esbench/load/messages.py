@@ -15,7 +15,7 @@ from esbench.load.health import Usage
 from esbench.load.recorder import Second
 from esbench.model import Corpus, DataStream, Index, Task, Templates, Variable
 from esbench.operations.base import Ledger
-from esbench.track.plugins_view import Track
+from esbench.track.plugins_view import PackedView
 from esbench.track.prepared import PreparedDocuments
 
 ABORT_DRAIN_S = 0.5  # for requests in flight after a failure: the race is over within a second of it
@@ -64,7 +64,7 @@ class Stock:
     variables: tuple[Variable, ...]
     data_streams: tuple[DataStream, ...] = ()
     templates: Templates = field(default_factory=Templates)
-    view: Track | None = None  # of a track with a Python part, which workers load from its folder
+    view: PackedView | None = None  # of a track with a Python part, which workers load from its folder
 
 
 @dataclass(frozen=True)

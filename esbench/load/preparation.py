@@ -20,7 +20,7 @@ from esbench.operations.base import Ledger, OperationType, RequestFailed, Script
 from esbench.operations.python import DrawnScript, RunnerTurns, operation_type
 from esbench.redaction import Redactor
 from esbench.registry import Registry
-from esbench.track.plugins import Plugins, load_plugins
+from esbench.track.plugins import Plugins, load_plugins, unpacked
 from esbench.units import parse_duration
 
 _RETRY_S = 0.1  # while a step that begins has no host
@@ -32,6 +32,7 @@ class Preparation:
     def __init__(self, operations: Registry[OperationType]) -> None:
         self._operations = operations
         self._plugins: Plugins | None = None
+        self._code: tuple[Prepare, TrackCode] | None = None  # of the step that was prepared last
 
     async def share(self, assignment: Assignment, message: Prepare, hosts: Hosts, ledger: Ledger) -> TaskShare:
         """A worker's share of a task, ready to begin; raises an EsbenchError.
@@ -90,7 +91,9 @@ class Preparation:
             return None
         if self._plugins is None:
             self._plugins = load_plugins(Path(view.root))
-        return TrackCode(self._plugins, view, self._operations)
+        if self._code is None or self._code[0] is not message:
+            self._code = message, TrackCode(self._plugins, unpacked(self._plugins, view), self._operations)
+        return self._code[1]
 
 
 async def _connect(client: Client, hosts: Hosts, message: Prepare, where: str) -> None:

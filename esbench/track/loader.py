@@ -73,6 +73,7 @@ def load_track(
         operation_types=operation_types,
         variables=build_variables(node, faults),
         meta=node.get("meta", {}),
+        params=node.get("parameters") or {},
         faults=faults,
         plugins=plugins,
         lacks_code=plugins is None and has_plugins(path.parent),

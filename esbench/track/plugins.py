@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import pickle
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +22,7 @@ from typing import Any
 from esbench.errors import EsbenchError, TrackCodeError, TrackError
 from esbench.registry import Registry
 from esbench.track import plugins_esrally
+from esbench.track.plugins_view import PackedView, Track
 
 _MOST_FRAMES = 8
 
@@ -142,6 +144,13 @@ class TrackRegistry:
     def register_validator(self, challenge: str, validator: Any) -> None:
         _callable(validator, f'validator of challenge "{challenge}"', "a function")
         self._plugins.validators[challenge] = validator
+
+
+def unpacked(plugins: Plugins, view: PackedView) -> Track:
+    """The view of a track whose Python part is loaded in this process."""
+    with importable(plugins.folder), own_code(plugins.folder, "its Python part", str(plugins.folder)):
+        opened: Track = pickle.loads(view.content)
+        return opened
 
 
 def has_plugins(folder: Path) -> bool:

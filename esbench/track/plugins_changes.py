@@ -229,7 +229,7 @@ def _documents(seen: view.Documents, folder: Path) -> model.Documents:
     origin = seen.origin
     if origin is not None and seen == view.documents_view(origin):
         return origin
-    file = _relative(seen.document_archive or seen.document_file, folder)
+    file = _relative(seen.source_file, folder)
     if origin is None or file != origin.source_file:
         origin = model.Documents(None)
     return replace(

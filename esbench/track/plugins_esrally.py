@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, Self
 from esbench.errors import TrackError
 from esbench.track import plugins_sources as sources
 from esbench.track import plugins_view as view
+from esbench.track.document_sets import DocumentSets
 from esbench.track.download import download as fetch
 
 
@@ -77,13 +78,23 @@ class DefaultTrackPreparator(TrackProcessor):
 
 
 class DocumentSetPreparator:
-    """Rally's downloads; esbench makes document files ready itself."""
+    """Puts document files where a processor wants to read them; `downloader` is what the processor was given."""
 
-    def __init__(self, *_: Any, **__: Any) -> None:
-        raise TrackError(
-            "esrally.track.loader.DocumentSetPreparator cannot be used",
-            hint="esbench downloads and unpacks the corpora that the track lists",
-        )
+    def __init__(self, track_name: str, downloader: Any, decompressor: Any = None) -> None:
+        if not isinstance(downloader, DocumentSets):
+            raise TrackError(
+                "DocumentSetPreparator was given another downloader than its track processor has",
+                hint="give the processor an attribute downloader: it is set before on_prepare_track()",
+            )
+        self._sets = downloader
+
+    def prepare_document_set(self, document_set: view.Documents, data_root: str) -> None:
+        """Unpack the file below that folder, under the name of its `document_file`: a document in each line."""
+        self._sets.place(document_set, Path(data_root))
+
+    def prepare_bundled_document_set(self, document_set: view.Documents, data_root: str) -> bool:
+        """Never: where a file comes from is found out by `prepare_document_set`."""
+        return False
 
 
 class FileSource:
@@ -190,7 +201,7 @@ def modules() -> dict[str, ModuleType]:
         runners.mandatory,
     )
     driver = _module("driver", runner=runner)
-    net = _module("utils.net", download)
+    net = _module("utils.net", download, download_http=download)
     utils = _module("utils", io=io, net=net)
     root = _module("", exceptions=exceptions, track=track, driver=driver, utils=utils)
     every = (root, exceptions, track, params, loader, driver, runner, utils, io, net)

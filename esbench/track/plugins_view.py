@@ -6,11 +6,16 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
 
 from esbench import model
+from esbench.errors import TrackError
+from esbench.track.archives import ending_of
 from esbench.track.plain_documents import plain_file
 from esbench.track.prepared import PreparedDocuments
 
@@ -56,7 +61,12 @@ class ComponentTemplate:
 
 @dataclass
 class Documents:
-    """One document file of a corpus. `document_file` is its path once the corpus is prepared."""
+    """One document file of a corpus. `document_file` is its path once the corpus is prepared.
+
+    Tracks derive classes of their own from it; what these compute is not assigned.
+    """
+
+    SOURCE_FORMAT_BULK = SOURCE_FORMAT_BULK
 
     source_format: str
     document_file: str | None = None
@@ -73,6 +83,17 @@ class Documents:
     meta_data: dict[str, Any] = field(default_factory=dict)
     prepared: PreparedDocuments | None = field(default=None, repr=False, compare=False)
     origin: model.Documents | None = field(default=None, repr=False, compare=False)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        own = getattr(type(self), name, None)
+        if not (isinstance(own, property) and own.fset is None):
+            super().__setattr__(name, value)
+
+    @property
+    def source_file(self) -> str | None:
+        """The file that the track names: the archive, unless another document file was put in its place."""
+        archive, file = self.document_archive, self.document_file
+        return archive if archive and file in (None, plain_name(archive)) else file
 
     @property
     def is_bulk(self) -> bool:
@@ -220,6 +241,27 @@ class Track:
         return [stream.name for stream in self.data_streams]
 
 
+@dataclass(frozen=True)
+class PackedView:
+    """A view on its way to another process. It may hold objects of the track's own classes, and is opened when these
+    are imported there; `root` is the track's folder."""
+
+    root: str
+    content: bytes
+
+
+def packed(view: Track) -> PackedView:
+    """The view for another process; a TrackError where the track's own code has put more than data into it."""
+    try:
+        return PackedView(view.root, pickle.dumps(view))
+    except Exception as error:  # pickle raises what it likes
+        raise TrackError(
+            f"what its own code made of the track cannot be sent to the load workers: {error}",
+            where=view.root,
+            hint="keep functions, files and locks out of it",
+        ) from error
+
+
 def view_of(track: model.Track) -> Track:
     """The track for its own code; values that it may change are copies."""
     return Track(
@@ -257,18 +299,25 @@ def with_documents(view: Track, documents: Sequence[PreparedDocuments], challeng
     return replace(view, corpora=corpora, challenges=challenges)
 
 
+def is_in_place(part: Documents) -> bool:
+    """Whether its file was written by a processor of the track, and is read where it is."""
+    return part.document_file is not None and Path(part.document_file).is_absolute()
+
+
+def plain_name(file: str) -> str:
+    """The name of a document file when it is unpacked."""
+    return file.removesuffix(ending_of(file))
+
+
 def _in_place(part: Documents, prepared: PreparedDocuments) -> Documents:
     """A part of a corpus with its prepared documents; of a class of the track's own with the prepared file itself."""
-    if type(part) is not Documents:
-        return replace(
-            part,
-            document_file=str(prepared.path),
-            includes_action_and_meta_data=True,
-            number_of_documents=prepared.document_count,
-            prepared=prepared,
-        )
-    ready = PreparedPart(**{each.name: getattr(part, each.name) for each in fields(part)})
-    ready.includes_action_and_meta_data = prepared.has_own_actions
+    if type(part) is Documents and not is_in_place(part):
+        ready: Documents = PreparedPart(**{each.name: getattr(part, each.name) for each in fields(part)})
+        ready.includes_action_and_meta_data = prepared.has_own_actions
+    else:
+        ready = copy(part)
+        if not is_in_place(part):
+            ready.document_file, ready.includes_action_and_meta_data = str(prepared.path), True
     ready.number_of_documents, ready.prepared = prepared.document_count, prepared
     return ready
 
@@ -335,9 +384,11 @@ def corpus_view(corpus: model.Corpus) -> DocumentCorpus:
 
 
 def documents_view(part: model.Documents) -> Documents:
+    file = part.source_file
     return Documents(
         SOURCE_FORMAT_BULK,
-        document_file=part.source_file,
+        document_file=None if file is None else plain_name(file),
+        document_archive=file if file is not None and ending_of(file) else None,
         base_url=part.base_url,
         source_url=part.source_url,
         includes_action_and_meta_data=part.includes_action_and_meta_data,

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import inspect
 import random
-from collections.abc import Iterator, Mapping
+import shutil
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from esbench.errors import EsbenchError, TrackError
 from esbench.load.schedule import rates
-from esbench.model import Challenge, Task, Track
+from esbench.model import Challenge, Corpus, Task, Track
 from esbench.registry import Registry
 from esbench.track import plugins_view
+from esbench.track.corpus import corpus_folder
+from esbench.track.document_sets import DocumentSets
 from esbench.track.plugins import ParamSource, Plugins, importable, own_code
 from esbench.track.plugins_changes import Names, with_changes
+from esbench.track.prepared import PreparedDocuments
 
 if TYPE_CHECKING:
     from esbench.operations.base import OperationType
 
 _SAMPLES = 50  # requests of a parameter source
 _AFTER_LOAD, _PREPARE = "on_after_load_track", "on_prepare_track"
+_TOOLS = ("downloader", "decompressor")  # what a processor declares in order to be given it
 
 
 def after_load(
@@ -41,15 +47,30 @@ def after_load(
 
 
 def prepare(
-    track: Track, view: plugins_view.Track, plugins: Plugins, data_root: Path, operations: Registry[OperationType]
-) -> Track:
-    """Let the processors prepare what they need, and return the track with the corpora that they made."""
+    track: Track,
+    view: plugins_view.Track,
+    plugins: Plugins,
+    data_root: Path,
+    operations: Registry[OperationType],
+    documents: Callable[[Corpus], tuple[PreparedDocuments, ...]],
+    say: Callable[[str], None] = lambda _: None,
+) -> tuple[Track, tuple[Corpus, ...]]:
+    """Let the processors prepare what they need; the track with the corpora that they made, and these.
+
+    data_root: the folder for what they make: a corpus NAME in NAME/. documents: makes a corpus' files ready for those
+    that read them.
+    """
+    read: list[PreparedDocuments] = []
     for processor in plugins.track_processors:
         if (find_work := getattr(processor, _PREPARE, None)) is None:
             continue
+        sets = DocumentSets(track, view, documents, read)
+        for tool in _TOOLS:
+            if hasattr(processor, tool):
+                setattr(processor, tool, sets)
         with _code_of(plugins, processor, _PREPARE):
             works = list(find_work(view, str(data_root)) or ())
-        for work in works:
+        for number, work in enumerate(works):
             if not (isinstance(work, tuple) and len(work) == 2 and callable(work[0]) and isinstance(work[1], dict)):
                 raise TrackError(
                     f"{_PREPARE}() of {type(processor).__name__} returned {work!r}",
@@ -57,8 +78,10 @@ def prepare(
                     hint="it returns a list of (function, {parameters})",
                 )
             function, params = work
+            say(f"{_label(processor)} prepares the track: {number + 1} of {len(works)}")
             with _code_of(plugins, processor, _PREPARE):
                 function(**params)
+        _find_files(view, data_root)
         prepared = _changed(track, view, plugins, operations, processor, _PREPARE)
         if [challenge.steps for challenge in prepared.challenges] != [
             challenge.steps for challenge in track.challenges
@@ -69,7 +92,33 @@ def prepare(
                 hint=f"change them in {_AFTER_LOAD}()",
             )
         track = prepared
-    return track
+    return track, tuple(_made(track, data_root, any(part.synthetic for part in read)))
+
+
+def _made(track: Track, data_root: Path, synthetic: bool) -> Iterator[Corpus]:
+    """The corpora whose files processors have written, perhaps of synthetic documents."""
+    for corpus in track.corpora:
+        if any(part.source_file and Path(part.source_file).is_relative_to(data_root) for part in corpus.documents):
+            yield replace(corpus, documents=tuple(replace(part, synthetic=synthetic) for part in corpus.documents))
+
+
+def fresh_cache(made: tuple[Corpus, ...], data_root: Path) -> Path:
+    """The cache for the corpora that processors have made, without what was prepared of files that are no more."""
+    cache = data_root / "prepared"
+    for corpus in made:
+        folder = corpus_folder(cache, corpus.name)
+        written_ns = [Path(part.source_file).stat().st_mtime_ns for part in corpus.documents if part.source_file]
+        if folder.exists() and folder.stat().st_mtime_ns < max(written_ns):
+            shutil.rmtree(folder)
+    return cache
+
+
+def _find_files(view: plugins_view.Track, data_root: Path) -> None:
+    """Give the document files that were written below `data_root` their absolute paths."""
+    for corpus in view.corpora:
+        for part in corpus.documents:
+            if part.document_file is not None and (file := data_root / corpus.name / part.document_file).is_file():
+                part.document_file = str(file)
 
 
 def corpora_of_sources(challenge: Challenge, view: plugins_view.Track, plugins: Plugins) -> set[str]:

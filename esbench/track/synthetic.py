@@ -19,6 +19,7 @@ from esbench.track.sought import prefixes, sought_in
 
 MOST_FIELDS = 60  # of a document, besides those that requests name: large mappings hold fields of many kinds
 TIMESTAMP = "@timestamp"
+ADDED_BY_PROCESSORS = "rally"  # the object in which processors of Rally's tracks note sizes
 _UNMAPPED = {
     TIMESTAMP: {"type": "date"},
     "message": {"type": "text"},
@@ -34,12 +35,15 @@ def synthetic_corpora(
     corpora: Sequence[Corpus],
     documents: int,
     requests: Sequence[Mapping[str, Any]] = (),
+    *,
+    raw: bool = False,
 ) -> tuple[Corpus, ...]:
     """The corpora, with generators in place of document files: `documents` of each corpus, none larger than it is.
 
-    `requests` are parameters of operations beside those that the challenge spells out.
+    `requests` are parameters of operations beside those that the challenge spells out. raw: a processor of the track
+    makes the documents of these, and puts times and fields of its own into them.
     """
-    maker = _Maker(track, challenge, requests)
+    maker = _Maker(track, challenge, requests, raw)
     return tuple(
         replace(corpus, documents=tuple(maker.parts(corpus, documents)))
         if any(part.generate is None for part in corpus.documents)
@@ -49,8 +53,9 @@ def synthetic_corpora(
 
 
 class _Maker:
-    def __init__(self, track: Track, challenge: Challenge, requests: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(self, track: Track, challenge: Challenge, requests: Sequence[Mapping[str, Any]], raw: bool) -> None:
         self._track = track
+        self._raw = raw
         self._requests = [*({**task.operation.params, **task.params} for task in challenge.tasks), *requests]
         self._words = frozenset(_WORD.findall(json.dumps(self._requests, default=str)))
 
@@ -85,12 +90,18 @@ class _Maker:
         properties = dict(mapping) or dict(_UNMAPPED)
         if is_stream:
             properties = {TIMESTAMP: {"type": "date"}, **properties}
+        if self._raw:
+            properties = {name: mapping for name, mapping in properties.items() if name != ADDED_BY_PROCESSORS}
         leaves = dict(_leaves(properties))
         named = {path for word in self._words for path in prefixes(word) if path in leaves}
         rest = [path for path in leaves if path not in named][:MOST_FIELDS]
         specs = FieldSpecs(properties, sought_in(self._requests, leaves))
         fields = specs.of_properties(properties, {*named, *rest})
-        if is_stream and (times := specs.rising_time(TIMESTAMP, properties[TIMESTAMP], count)) is not None:
+        if (
+            is_stream
+            and not self._raw
+            and (times := specs.rising_time(TIMESTAMP, properties[TIMESTAMP], count)) is not None
+        ):
             fields[TIMESTAMP] = times
         return fields or {"value": {"type": "sequence"}}
 

@@ -50,6 +50,7 @@ class TaskBuilder:
     operation_types: Registry[OperationType]
     variables: tuple[Variable, ...]
     meta: Mapping[str, Any]
+    params: Mapping[str, Any]  # of the track, for each of its challenges
     faults: Faults
     plugins: Plugins | None = None  # of a track with a Python part
     lacks_code: bool = False  # its Python part could not be loaded, which was told: what only it knows is not judged
@@ -67,7 +68,7 @@ class TaskBuilder:
             description=node.get("description", ""),
             default=node.get("default", False),
             meta=scope.meta,
-            params=node.get("parameters", {}),
+            params={**self.params, **(node.get("parameters") or {})},
         )
 
     def operation(self, node: Node) -> Operation:

@@ -316,3 +316,20 @@ def test_a_track_that_cannot_be_found(tmp_path: Path, name: str | None, path: st
 def test_a_folder_given_as_a_name_hints_at_track_path(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="say --track-path="):
         find_track(str(tmp_path), None)
+
+
+def test_parameters_of_the_track_are_those_of_each_challenge_unless_it_has_its_own(tmp_path: Path) -> None:
+    text = """
+    parameters: {size: 1, days: 2}
+    challenges:
+      - {name: first, default: true, parameters: {size: 3}, schedule: [operation: refresh]}
+      - {name: second, schedule: [operation: refresh]}
+    """
+    first, second = load(write_track(tmp_path, text)).challenges
+    assert first.params == {"size": 3, "days": 2}
+    assert second.params == {"size": 1, "days": 2}
+
+
+def test_a_schedule_without_a_challenge_has_the_parameters_of_the_track(tmp_path: Path) -> None:
+    (only,) = load(write_track(tmp_path, "parameters: {size: 1}\nschedule: [operation: refresh]")).challenges
+    assert only.params == {"size": 1}

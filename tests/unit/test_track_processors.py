@@ -20,6 +20,7 @@ from esbench.track.corpus import prepare as prepare_corpora
 from esbench.track.dependencies import Libraries
 from esbench.track.plugins import load_plugins
 from esbench.track.plugins_view import view_of, with_documents
+from esbench.track.prepared import PreparedDocuments
 from esbench.track.validation import check_track
 from esbench.units import Rate
 
@@ -81,6 +82,10 @@ def coded(folder: Path, after: str = "pass", prepare: str = "pass", check: str =
 def processed(folder: Path, after: str, challenge: str = "first") -> Track:
     root = coded(folder, after)
     return processing.after_load(load(root), load_plugins(root), challenge, OPERATIONS)[0]
+
+
+def no_documents(corpus: Corpus) -> tuple[PreparedDocuments, ...]:
+    raise AssertionError(f"nobody reads {corpus.name}")
 
 
 def first(track: Track) -> Challenge:
@@ -253,7 +258,7 @@ def test_a_processor_prepares_files_and_its_view_reaches_the_workers(tmp_path: P
     (root / "track.py").write_text(code.replace("\nasync def", f"    {write}\nasync def"))
     plugins = load_plugins(root)
     track, view = processing.after_load(load(root), plugins, "first", OPERATIONS)
-    assert processing.prepare(track, view, plugins, tmp_path, OPERATIONS) == track
+    assert processing.prepare(track, view, plugins, tmp_path, OPERATIONS, no_documents) == (track, ())
     assert (tmp_path / "written").exists()
     sent = pickle.loads(pickle.dumps(with_documents(view, (), "first")))
     assert sent.selected_challenge_or_default.parameters == {"size": 3, "id": "abc"}
@@ -317,7 +322,7 @@ def test_preparing_that_means_nothing_is_one_line(tmp_path: Path, prepare: str, 
     plugins = load_plugins(root)
     track, view = processing.after_load(load(root), plugins, "first", OPERATIONS)
     with pytest.raises(TrackError) as caught:
-        processing.prepare(track, view, plugins, tmp_path, OPERATIONS)
+        processing.prepare(track, view, plugins, tmp_path, OPERATIONS, no_documents)
     assert expected in str(caught.value)
     assert str(caught.value).startswith(f"{tmp_path}/shop")
     assert "\n" not in str(caught.value)
