@@ -25,6 +25,7 @@ from esbench.track import plugins_esrally
 from esbench.track.plugins_view import PackedView, Track
 
 _MOST_FRAMES = 8
+_NESTED_QUOTES = (3, 12)  # from this Python on, f-strings may have their own quotes inside
 
 
 @dataclass
@@ -232,8 +233,10 @@ def own_code(folder: Path, what: str, where: str) -> Iterator[None]:
 def code_error(error: BaseException, folder: Path, what: str, where: str) -> TrackCodeError:
     """One line, what was raised and where in the track, and the frames of the track's own files."""
     if isinstance(error, SyntaxError):
-        place = f"{error.filename}:{error.lineno}"
-        return TrackCodeError(f"{error.msg}: {(error.text or '').strip()}", where=place)
+        place, running = f"{error.filename}:{error.lineno}", f"{sys.version_info.major}.{sys.version_info.minor}"
+        is_newer = sys.version_info < _NESTED_QUOTES and error.msg.startswith("f-string")
+        hint = f"Python 3.12 may read it; this is {running}: install esbench on a newer one" if is_newer else ""
+        return TrackCodeError(f"{error.msg}: {(error.text or '').strip()}", where=place, hint=hint)
     frames = [
         frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).is_relative_to(folder)
     ]

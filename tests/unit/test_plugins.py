@@ -198,6 +198,14 @@ def test_code_that_is_wrong_gets_one_line(tmp_path: Path, code: str) -> None:
     assert what in line
 
 
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="this Python reads it")
+def test_an_f_string_of_a_newer_python_says_so(tmp_path: Path) -> None:
+    with pytest.raises(TrackCodeError) as caught:
+        plugins_in(tmp_path, 'def register(registry):\n    print(f"{registry["a"]}")\n')
+    assert str(caught.value).startswith(f"{tmp_path}/shop/track.py:2: f-string: ")
+    assert "Python 3.12 may read it; this is 3.11" in str(caught.value)
+
+
 def test_of_a_traceback_only_the_tracks_own_frames_are_shown(tmp_path: Path) -> None:
     code = "import json\nfrom .lib import parse\ndef register(registry):\n    parse('{')\n"
     with pytest.raises(TrackCodeError) as raised:
