@@ -60,7 +60,7 @@ def parse_rate(value: object, where: str = "") -> Rate:
     if text.strip() and per_second is None:
         raise UsageError(f'"{value}" is not a rate per second', where=where, hint='say "1000 docs/s"')
     if number <= 0:
-        raise UsageError(f'a rate must be above zero, not "{value}"', where=where)
+        raise UsageError(f'a rate must be above zero, not "{value}"', where=where, hint='say 1000 or "1000 docs/s"')
     unit = per_second[1] if per_second else ""
     if re.fullmatch("[KMG]i?b", unit):
         raise UsageError(f'"{value}" is a rate in bits', where=where, hint=f'say "{unit[:-1]}B/s" for bytes')

@@ -9,7 +9,6 @@ from typing import Any
 from urllib.parse import quote
 
 from esbench.dialect import Dialect, Feature
-from esbench.errors import TrackError
 from esbench.operations.base import (
     GOOD,
     Ledger,
@@ -32,7 +31,7 @@ from esbench.units import parse_duration
 QUERY = Parameter("query string parameters", (dict,))
 BODY = Parameter("the request's body", (dict,), required=True)
 ONLY_IF_EXISTS = Parameter("what is missing already is no failure", (bool,), True)
-CONDITION = Parameter('what must hold: {"path": "a.b", "expected-value": 0}', (dict,))
+CONDITION = Parameter('what must hold: {"path": "a.b", "expected-value": 0}', (dict,), keys=("path", "expected-value"))
 
 
 class AdministrativeType(OperationType):
@@ -116,12 +115,11 @@ class Condition:
 
     @classmethod
     def of(cls, params: Mapping[str, Any], where: str) -> Condition | None:
-        """The `condition` of an operation; one that lacks half of it is a TrackError."""
+        """The `condition` of an operation, if it has one; what is wrong with it is a TrackError."""
         given = params.get("condition")
         if given is None:
             return None
-        if not {"path", "expected-value"} <= set(given):
-            raise TrackError('"condition" needs "path" and "expected-value"', where=where)
+        CONDITION.check("condition", given, where)  # a parameter source may have made it
         return cls(str(given["path"]), given["expected-value"])
 
     def verdict(self, reply: Any, missing: Any = None) -> Verdict:

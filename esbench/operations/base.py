@@ -7,6 +7,7 @@ slice of a corpus), renders bytes, and judges the reply by looking only at what 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -329,7 +330,8 @@ class Parameter:
     """A parameter of an operation type.
 
     `kinds` are the Python types that its value may have; a boolean may also be the text "true" or "false". A
-    `duration` is seconds, or text with a unit.
+    `duration` is seconds, or text with a unit. A number is not below `least`, an object has all `keys`; a list that
+    may also be text is one of text.
     """
 
     doc: str
@@ -338,6 +340,8 @@ class Parameter:
     required: bool = False
     choices: tuple[str, ...] = ()
     duration: bool = False
+    least: int | None = None
+    keys: tuple[str, ...] = ()
 
     def check(self, name: str, value: Any, where: str) -> None:
         """Refuse a value that it cannot have (TrackError)."""
@@ -347,8 +351,21 @@ class Parameter:
         text = text.lower() if isinstance(value, bool | str) else text
         is_flag = bool in kinds and text in ("true", "false")
         if not is_flag and (isinstance(value, bool) or not isinstance(value, kinds)):
-            expected = " or ".join(KIND_NAMES[kind] for kind in self.kinds)
-            raise TrackError(f'"{name}" must be {expected}, not {value!r}', where=where)
+            words = [KIND_NAMES[kind] for kind in self.kinds]
+            expected = "a duration" if self.duration else " or ".join(words)
+            raise TrackError(f'"{name}" must be {expected}, not {value!r}', where=where, hint=self._remedy(value))
+        if self.required and value == "" and self.kinds == (str,):
+            raise TrackError(f'"{name}" must not be empty', where=where)
+        if self.least is not None and isinstance(value, int | float) and value < self.least:
+            raise TrackError(f'"{name}" must be at least {self.least}, not {value!r}', where=where)
+        if isinstance(value, dict) and (missing := [key for key in self.keys if key not in value]):
+            needed = " and ".join(f'"{key}"' for key in self.keys)
+            typo = closest(missing[0], [key for key in value if key not in self.keys])
+            raise TrackError(f'"{name}" needs {needed}', where=where, hint=f'is it the "{typo}" there?' if typo else "")
+        if isinstance(value, list) and set(self.kinds) == {str, list}:
+            for element in value:
+                if not isinstance(element, str):
+                    raise TrackError(f'"{name}" must be text or a list of text, not of {element!r}', where=where)
         if self.choices and text not in self.choices:
             raise TrackError(f'"{name}" cannot be {value!r}', where=where, hint=did_you_mean(text, self.choices))
         if self.duration:
@@ -357,7 +374,23 @@ class Parameter:
             except UsageError as error:
                 raise TrackError(f'"{name}": {error.what}', where=where, hint=error.hint) from None
 
+    def _remedy(self, value: Any) -> str:
+        """How a value of another type is written as one that it can have."""
+        if self.duration:
+            return 'say 30, "500ms" or "5m"'
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if self.kinds == (str,) and is_number:
+            return f'write "{value}"'
+        if self.kinds == (str,) and isinstance(value, list) and all(isinstance(each, str) for each in value):
+            return f'write "{",".join(value)}"'
+        if {int, float} & set(self.kinds) and isinstance(value, str) and _NUMBER.fullmatch(value):
+            return f"write {value} without quotes"
+        if self.kinds == (list,) and isinstance(value, str | int | float | dict):
+            return f"write [{json.dumps(value)}]"
+        return ""
 
+
+_NUMBER = re.compile(r"-?\d+(\.\d+)?")
 SECONDS = (int, float, str)  # the kinds of a duration
 
 
@@ -371,7 +404,7 @@ COMMON = {
         "for the last reply fails the race",
         (list,),
     ),
-    "retries": Parameter("how often a failure is tried again", (int,), 0),
+    "retries": Parameter("how often a failure is tried again", (int,), 0, least=0),
     "retry-until-success": Parameter("try again until it succeeds", (bool,), False),
     "retry-wait-period": Parameter("seconds between tries", SECONDS, 0.5, duration=True),
     "retry-on-timeout": Parameter("timeouts, lost connections and statuses 408, 429, 502 to 504 too", (bool,), True),

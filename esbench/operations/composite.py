@@ -64,13 +64,13 @@ class Composite(OperationType):
             (list,),
             required=True,
         ),
-        "max-connections": Parameter("how many requests of a client may run at once; all that can by default", (int,)),
+        "max-connections": Parameter(
+            "how many requests of a client may run at once; all that can by default", (int,), least=1
+        ),
     }
 
     def check(self, params: Mapping[str, Any], where: str) -> None:
         super().check(params, where)
-        if (most := params.get("max-connections")) is not None and most < 1:
-            raise TrackError(f'"max-connections" must be at least 1, not {most}', where=where)
         _check_elements(params["requests"], {}, where)
 
     def check_part(self, params: Mapping[str, Any], where: str) -> None:

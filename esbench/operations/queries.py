@@ -174,7 +174,7 @@ class Sql(OperationType):
     unit = "pages"
     parameters = {
         "body": Parameter('"query", "fetch_size" and so on, with variables', (dict,), required=True),
-        "pages": Parameter("how many pages to fetch; fewer are a failure", (int,), 1),
+        "pages": Parameter("how many pages to fetch; fewer are a failure", (int,), 1, least=1),
         "request-params": _QUERY,
     }
 
@@ -182,8 +182,6 @@ class Sql(OperationType):
         super().check(params, where)
         if not params["body"].get("query"):
             raise TrackError('the "body" of an sql operation needs a "query"', where=where)
-        if (pages := params.get("pages")) is not None and pages < 1:
-            raise TrackError(f'"pages" must be at least 1, not {pages}', where=where)
 
     def units_per_request(self, params: Mapping[str, Any]) -> float:
         return float(params.get("pages") or 1)

@@ -40,7 +40,7 @@ _ONE_PAGE = {
     "request-params": Parameter("query string parameters, with variables", (dict,)),
     "cache": Parameter("the shard request cache; as the index says by default", (bool,)),
     "routing": Parameter("the routing value", (str, int)),
-    _PER_PAGE: Parameter("the number of hits", (int,)),
+    _PER_PAGE: Parameter("the number of hits", (int,), least=0),
     "detailed-results": Parameter(
         "count the `hits` and the server's own time (`took`) in rows of their own", (bool,), False
     ),
@@ -156,7 +156,7 @@ class ScrollSearch(_ByPages):
     parameters = {
         **_ONE_PAGE,
         "pages": Parameter("how many pages at most, or all", (int, str), required=True),
-        _PER_PAGE: Parameter("hits per page", (int,)),
+        _PER_PAGE: Parameter("hits per page", (int,), least=1),
     }
 
     def compile(self, context: TaskContext) -> Program:
@@ -207,7 +207,7 @@ class PaginatedSearch(_InPointInTime):
         **_ONE_PAGE,
         "body": Parameter('the search body, with a "sort" and variables', (dict, str)),
         "pages": Parameter(_PAGES.doc, _PAGES.kinds, required=True),
-        _PER_PAGE: Parameter("hits per page; those of the body by default", (int,)),
+        _PER_PAGE: Parameter("hits per page; those of the body by default", (int,), least=1),
         _POINT_IN_TIME: _IN_POINT_IN_TIME,
     }
 
@@ -238,7 +238,7 @@ class CompositeAgg(_InPointInTime):
         **_ONE_PAGE,
         "body": Parameter("the search body, with one composite aggregation and variables", (dict, str), required=True),
         "pages": Parameter("how many pages at most, or all", (int, str), "all"),
-        _PER_PAGE: Parameter("buckets per page; those of the aggregation by default", (int,)),
+        _PER_PAGE: Parameter("buckets per page; those of the aggregation by default", (int,), least=1),
         _POINT_IN_TIME: _IN_POINT_IN_TIME,
     }
 

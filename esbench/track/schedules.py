@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterable
 
-from esbench.errors import EsbenchError, did_you_mean
+from esbench.errors import EsbenchError, TrackError, did_you_mean
 from esbench.load.schedule import builtin_schedules
 from esbench.model import Schedule, Stage
 from esbench.track.document import Node
@@ -45,7 +45,7 @@ def _target(node: Node) -> Rate | None:
     if (interval := node.find("target-interval")) is not None:
         seconds = _required_seconds(interval)
         if seconds <= 0:
-            interval.fail('"target-interval" must be above zero')
+            interval.fail('"target-interval" must be above zero', "leave it out where no rate is wanted")
         return Rate(1 / seconds, "ops")
     target = node.find("target-throughput")
     if target is None or str(target.value).strip().lower() in ("", "none"):
@@ -104,11 +104,15 @@ def _required_seconds(node: Node) -> float:
     try:
         return parse_duration(node.value)
     except EsbenchError as error:
-        raise node.failed(error) from None
+        raise node.failed(_named(node, error)) from None
 
 
 def _rate(node: Node) -> Rate:
     try:
         return parse_rate(node.value)
     except EsbenchError as error:
-        raise node.failed(error) from None
+        raise node.failed(_named(node, error)) from None
+
+
+def _named(node: Node, error: EsbenchError) -> EsbenchError:
+    return TrackError(f'"{node.path[-1]}": {error.what}', hint=error.hint)

@@ -102,9 +102,9 @@ def _of_the_type(value: Any, kinds: list[str]) -> str:
             return f"write {value.lower()} without quotes"
         if re.fullmatch(r"-?\d+(\.\d+)?", value) and {"integer", "number"} & set(kinds):
             return f"write {value} without quotes"
-        if "array" in kinds:
-            return f"write [{_short(value)}]"
-    if "string" in kinds and (is_number or isinstance(value, bool)):
+    if kinds == ["array"] and (isinstance(value, str) or is_number):
+        return f"write [{_short(value)}]"
+    if kinds == ["string"] and (is_number or isinstance(value, bool)):
         return f'write "{_short(value)}"'
     return ""
 

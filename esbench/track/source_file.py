@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,6 +16,9 @@ from esbench.model import Documents
 from esbench.track.archives import Damaged, open_documents
 from esbench.track.prepared import GROUP
 from esbench.track.supply import SourceFile
+
+_ACTIONS = ("index", "create", "update", "delete")
+_OF_AN_ACTION = {"_index", "_id", "_type", "routing", "_routing", "pipeline", "op_type", "dynamic_templates"}
 
 
 @dataclass(frozen=True)
@@ -60,8 +64,8 @@ def pieces_with_actions(
 ) -> Iterator[tuple[bytes, int]]:
     """The documents of a file, each after its action line: (those of a piece, documents up to its end).
 
-    A piece ends at each GROUP of documents and after each `cut` of them. Raises CorpusError where counts or sizes
-    are not what the track says, for blank lines, and for a damaged archive, at the end or where it is found.
+    A piece ends at each GROUP of documents and after each `cut` of them. Raises CorpusError for a damaged archive, for
+    lines that are no JSON objects, and at the end where counts or sizes are not what the track says.
     """
     line = b'{"%b":{}}\n' % action.encode()
     lines_each = 2 if part.includes_action_and_meta_data else 1
@@ -73,11 +77,10 @@ def pieces_with_actions(
             while lines := list(islice(unread, lines_each * _to_next_end(lines_read // lines_each, cut))):
                 if not lines[-1].endswith(b"\n"):
                     lines[-1] += b"\n"
-                if b"\n" in lines or b"\r\n" in lines:
-                    raise CorpusError(
-                        f"a blank line between line {lines_read + 1} and {lines_read + len(lines)} of {source.path}",
-                        where=where,
-                    )
+                if not all(text[:1] == b"{" and text[-2:] == b"}\n" for text in lines):
+                    _refuse_what_is_no_object(lines, lines_read, source.path, where)
+                if not lines_read:
+                    _look_at_first(lines[0], lines_each == 2, source.path, where)
                 size += sum(map(len, lines))
                 lines_read += len(lines)
                 text = b"".join(lines) if lines_each == 2 else line + line.join(lines)
@@ -95,6 +98,47 @@ def pieces_with_actions(
             where=where,
             hint='correct "uncompressed-bytes", or get the file anew',
         )
+
+
+def _refuse_what_is_no_object(lines: list[bytes], before: int, path: Path, where: str) -> None:
+    """Raise CorpusError for the first line that is no JSON object, as far as its ends show it."""
+    for number, line in enumerate(lines, before + 1):
+        text = line.strip()
+        if text[:1] == b"{" and text[-1:] == b"}":
+            continue
+        what = f"is no JSON object: {_shown(text)}" if text else "is blank"
+        hint = "a document file has one JSON object a line"
+        if number == 1 and text[:1] == b"[":
+            hint += ": jq -c '.[]' makes that of an array"
+        raise CorpusError(f"line {number:,} of {path} {what}", where=where, hint=hint)
+
+
+def _look_at_first(line: bytes, is_action: bool, path: Path, where: str) -> None:
+    """Raise CorpusError where the first line is no JSON, or an action line of which the track says nothing."""
+    try:
+        first = json.loads(line)
+    except ValueError as error:
+        what = f"line 1 of {path} is no JSON: {error}"
+        raise CorpusError(what, where=where, hint="a document file has one JSON object a line") from None
+    name, inner = next(iter(first.items()), ("", None))
+    if (
+        not is_action
+        and len(first) == 1
+        and name in _ACTIONS
+        and isinstance(inner, dict)
+        and set(inner) <= _OF_AN_ACTION
+    ):
+        raise CorpusError(
+            f"line 1 of {path} is an action line: {_shown(line)}",
+            where=where,
+            hint='say "includes-action-and-meta-data": true',
+        )
+
+
+def _shown(line: bytes) -> str:
+    """The beginning of a line, for people."""
+    text = line.strip().decode("utf-8", "replace")
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _to_next_end(done: int, cut: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -97,6 +97,8 @@ class TaskBuilder:
         return operation
 
     def _check(self, node: Node, operation: Operation) -> None:
+        from esbench.operations.base import COMMON
+
         label = f'operation "{operation.name}"'
         known = {variable.name for variable in (*self.variables, *operation.variables)}
         try:
@@ -106,8 +108,11 @@ class TaskBuilder:
         for slot in used:
             if slot not in known:
                 node.fail(f"{label} uses the undeclared variable $[[{slot}]]", did_you_mean(slot, known))
+        kind = self._type_of(operation)
+        if not operation.python and isinstance(node.value, Mapping):
+            _refuse_keys(node, {*_OPERATION_KEYS, *COMMON, *kind.parameters}, self.faults)
         try:
-            self._type_of(operation).check(operation.params, "")
+            kind.check(operation.params, "")
         except EsbenchError as error:
             named = _QUOTED.match(error.what)  # a parameter that is wrong stands on a line of its own
             raise (node[named[1]] if named and named[1] in node else node).failed(error) from None
@@ -283,7 +288,10 @@ def _beside(node: Node, path: object) -> Path:
 
 def refuse_typos(node: Node, definition: str, faults: Faults) -> None:
     """Refuse a key that is all but one of the known ones: tolerated as unknown, it would change nothing unseen."""
-    known = known_keys(definition)
+    _refuse_keys(node, known_keys(definition), faults)
+
+
+def _refuse_keys(node: Node, known: Collection[str], faults: Faults) -> None:
     for key in node.value:
         if key in known:
             continue

@@ -134,11 +134,11 @@ def test_documents_of_a_file_get_action_lines(tmp_path: Path, ending: str, last_
 
 
 def test_action_lines_of_a_file_are_kept(tmp_path: Path) -> None:
-    text = b"".join(b'{"index": {"_id": "%d"}}\n%b\n' % (n, line) for n, line in enumerate(lines(200)))
+    text = b"".join(b'{"index": {"_id": "%d", "if_seq_no": 0}}\n%b\n' % (n, line) for n, line in enumerate(lines(200)))
     name = pack(tmp_path, "", text)
     documents = from_file(tmp_path, name, 200, includes_action_and_meta_data=True)
     assert documents.path.read_bytes() == text
-    assert DocumentFile(documents).group(2)[:2] == [b'{"index": {"_id": "128"}}', lines(200)[128]]
+    assert DocumentFile(documents).group(2)[:2] == [b'{"index": {"_id": "128", "if_seq_no": 0}}', lines(200)[128]]
     # The same file read otherwise is another preparation.
     assert from_file(tmp_path, name, 400).path != documents.path
 
@@ -238,7 +238,17 @@ def test_small_files_are_named_as_rally_names_them(name: str, small: str) -> Non
         (b"{}\n{}\n", {}, "holds 2 documents, not 3"),
         (b"{}\n{}\n{}\n{}\n", {}, "holds 4 documents, not 3"),
         (b"", {}, "holds 0 documents, not 3"),
-        (b"{}\n\n{}\n{}\n", {}, "a blank line between line 1 and 4"),
+        (b"{}\n\n{}\n{}\n", {}, "line 2 of .* is blank .a document file has one JSON object a line"),
+        (b'[\n{"a": 1},\n{"a": 2}]\n', {}, "line 1 of .* is no JSON object: \\[ .*jq -c '...' makes that of an array"),
+        (b'{\n"a": 1\n}\n', {}, r"line 1 of .* is no JSON object: { .a document file has"),
+        (b'{"a": 1}\n{"a":\n{}\n', {}, 'line 2 of .* is no JSON object: {"a": '),
+        (b"a,b\n1,2\n3,4\n", {}, "line 1 of .* is no JSON object: a,b"),
+        (b'{a: 1}\n{"a": 1}\n{}\n', {}, "line 1 of .* is no JSON: Expecting property name"),
+        (
+            b'{"index": {"_id": "1"}}\n{"a": 1}\n{"index": {"_id": "2"}}\n',
+            {},
+            'line 1 of .* is an action line: .* .say "includes-action-and-meta-data": true',
+        ),
         (b"{}\n{}\n{}\n", {"uncompressed_bytes": 8}, "has 9 bytes unpacked, not 8"),
         (b"{}\n{}\n{}\n", {"compressed_bytes": 8}, "has 9 bytes, not 8"),
         (b"{}\n{}\n{}\n", {"includes_action_and_meta_data": True}, "ends with an action line"),

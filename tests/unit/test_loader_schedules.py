@@ -69,7 +69,7 @@ def test_a_bulk_is_paced_by_requests_documents_or_bytes(tmp_path: Path, text: st
         ),
         (BULK, "1k docs/s", "the target rate is in k docs/s, the operation counts docs"),
         ("refresh", "5 MB/s", 'the target rate is in bytes, and how large the requests of "refresh" are is not known'),
-        (BULK, "5 Mb/s", '"5 Mb/s" is a rate in bits (say "MB/s" for bytes)'),
+        (BULK, "5 Mb/s", '"target-throughput": "5 Mb/s" is a rate in bits (say "MB/s" for bytes)'),
         (BULK, "5", 'unknown schedule "poison" (did you mean "poisson"?'),
     ],
 )
