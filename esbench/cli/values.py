@@ -135,17 +135,20 @@ def _pairs(text: str, where: str) -> list[tuple[str, str]]:
             continue
         name = _unquoted(name)
         if not name or not values:
-            raise UsageError(f'"{part}" is not NAME:VALUE', where=where, hint=_pair_hint(part, bool(pairs)))
+            raise UsageError(f'"{part}" is not NAME:VALUE', where=where, hint=_pair_hint(part, pairs))
         if name in pairs:
             raise UsageError(f'"{name}" is given twice', where=where)
         pairs[name] = ":".join(values)
     return list(pairs.items())
 
 
-def _pair_hint(part: str, follows: bool) -> str:
+def _pair_hint(part: str, before: dict[str, str]) -> str:
     if "=" in part:
         return f'say "{part.replace("=", ":", 1)}"'
-    if follows:
+    if _FLOAT.fullmatch(part) and before:
+        name, first = list(before.items())[-1]
+        return f'a list of numbers is written "{name}:{first}/{part}"'
+    if before:
         return "put quotes around a value that has a comma: \"name:'a,b'\""
     return 'say "name:value,name2:value2", a JSON object, or the path of a .json file'
 

@@ -32,7 +32,9 @@ schedule:
     ("version", "further"),
     [("5.6.16", ["geo_shape"]), ("7.10.2", ["date_nanos"]), ("8.19.4", ["date_nanos", "dense_vector"])],
 )
-def test_a_node_takes_documents_of_every_type(home: Path, tmp_path: Path, version: str, further: list[str]) -> None:
+def test_a_node_takes_documents_of_every_type(
+    request: pytest.FixtureRequest, home: Path, tmp_path: Path, version: str, further: list[str]
+) -> None:
     fields: dict[str, object] = {f"a_{kind}": {"type": kind} for kind in [*PLAIN, *further]}
     if "a_dense_vector" in fields:
         fields["a_dense_vector"] = {"type": "dense_vector", "dims": 32, "index": True, "similarity": "dot_product"}
@@ -40,10 +42,14 @@ def test_a_node_takes_documents_of_every_type(home: Path, tmp_path: Path, versio
     fields |= {"an_object": {"properties": inner}, "nested": {"type": "nested", "properties": inner}}
     (tmp_path / "track.yml").write_text(TRACK)
     (tmp_path / "index.json").write_text(json.dumps({"mappings": {"dynamic": "strict", "properties": fields}}))
+    if version == "7.10.2":  # the shared node
+        node = f"--target-hosts={request.getfixturevalue('url').removeprefix('http://')}"
+    else:
+        node = f"--distribution={version}"
     done = subprocess.run(
         [
             *(sys.executable, "-m", "esbench.cli.main", "race", f"--track-path={tmp_path}"),
-            *(f"--distribution={version}", "--synthetic-corpus", "--synthetic-documents=1200"),
+            *(node, "--synthetic-corpus", "--synthetic-documents=1200"),
         ],
         capture_output=True,
         text=True,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from track_files import load, task_named
 
-from esbench.errors import UsageError
+from esbench.errors import EsbenchError, UsageError
 from esbench.model import Challenge, Track
 from esbench.track.generate.generator import Generator
 from esbench.track.library import find_track, list_tracks
@@ -110,6 +110,18 @@ def test_a_sweep_takes_one_number_of_requests_for_all_its_steps() -> None:
 def test_requests_that_do_not_fit_the_steps_of_a_sweep_are_refused() -> None:
     with pytest.raises(UsageError, match="sweep_requests is one number, or one for each of the 6 sweep_clients"):
         bundled("orders", sweep_requests=[1, 2])
+
+
+@pytest.mark.parametrize("params", [{"sweep_clients": "many"}, {"sweep_clients": [8, 1.5]}, {"sweep_requests": "x"}])
+def test_a_sweep_over_anything_but_whole_numbers_is_refused(params: dict[str, object]) -> None:
+    with pytest.raises(UsageError, match="sweep_clients and sweep_requests are whole numbers"):
+        bundled("orders", **params)
+
+
+@pytest.mark.parametrize("track", ["orders", "keyword"])
+def test_a_rate_that_is_none_is_told_once(track: str) -> None:
+    with pytest.raises(EsbenchError, match='"fast" is not a rate'):
+        bundled(track, rates="fast")
 
 
 def test_keyword_switches_the_field_of_all_text_off_only_where_it_exists() -> None:

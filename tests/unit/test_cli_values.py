@@ -69,6 +69,7 @@ def test_a_mapping_may_be_a_json_file_here_or_beside_the_track(tmp_path: Path) -
         ("shards", '"shards" is not NAME:VALUE .*"name:value'),
         (":1", "not NAME:VALUE"),
         ("a:1,b", "put quotes around a value that has a comma"),
+        ("a:x,rates:1000,5000", 'a list of numbers is written "rates:1000/5000"'),
         ("a:'b", "a quote .'. is not closed"),
         ("a:1,a:2", '"a" is given twice'),
         ('{"a": 1', r"--track-params: not valid JSON at column 8: it ends too early .close what was opened"),
