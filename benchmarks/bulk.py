@@ -51,12 +51,12 @@ wrk.headers["Content-Type"] = "application/x-ndjson"
 """
 
 
-def write_corpus(path: Path) -> None:
+def write_corpus(path: Path, count: int = DOCUMENTS) -> None:
     """Documents of 393 bytes, a line each, without two alike."""
     draw = random.Random(1)
     notes = [" ".join(draw.choices(WORDS, k=90))[:340] for _ in range(1000)]
     with path.open("w") as file:
-        for number in range(DOCUMENTS):
+        for number in range(count):
             line = f'{{"order":"{number:09d}","user":"{draw.randrange(10**6):06d}","note":"{notes[number % 1000]}"}}'
             file.write(line[:-2] + "x" * (393 - len(line)) + line[-2:] + "\n")
 
