@@ -20,6 +20,11 @@ _EXAMPLE, _BODY, _REQUEST = 300, 500, 200  # characters
 _SECRET_HEADER = re.compile(
     rb"(?im)^[\w-]*(?:authorization|api-?key|token|cookie|secret|password)[\w-]*:[ \t]*(.*?)\r?$"
 )
+# how servers refuse a path of a later version, or of a part that they lack: some take it for an index or a document
+_UNKNOWN = re.compile(
+    r'no handler found for uri|Incorrect HTTP method|"type":"invalid_(index|type)_name_exception"|"_type":"_(?!doc")'
+)
+_API = re.compile(r"/_(?!(?:doc|create|update|bulk)\b)\w+")
 
 
 class Failures:
@@ -51,7 +56,10 @@ class Failures:
         line = head.partition(b"\r\n")[0].removesuffix(b" HTTP/1.1").decode("utf-8", "replace")
         text = body[:_READ].decode("utf-8", "replace")
         evidence = Evidence(_shortened(redact(line), _REQUEST), status, _shortened(redact(text), _BODY))
-        return Verdict(0, verdict.error, _shortened(redact(verdict.example), _EXAMPLE), evidence=evidence)
+        example = redact(verdict.example)
+        if _API.search(line) and _UNKNOWN.search(text) and not (verdict.error or "").startswith("not supported"):
+            example = f"the server does not know {evidence.request}: {example}"
+        return Verdict(0, verdict.error, _shortened(example, _EXAMPLE), evidence=evidence)
 
 
 def sentence(failure: Verdict) -> str:

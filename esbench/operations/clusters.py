@@ -57,7 +57,7 @@ class ClusterHealth(AdministrativeType):
 
 
 class Health:
-    """Asks once; gives up when the cluster has done nothing about its unassigned shards for a while."""
+    """Asks once; gives up when the cluster has done nothing about its unassigned shards, or has none, for a while."""
 
     def __init__(self, path: str, params: Mapping[str, Any], clock: Callable[[], float] = time.monotonic) -> None:
         self._path = path
@@ -77,14 +77,17 @@ class Health:
             return Verdict()
         unassigned = health.get("unassigned_shards", 0)
         state = f"the cluster is {health['status']} (wanted: {wanted}), {unassigned} shards are unassigned"
-        if unassigned and not any(health.get(key) for key in _AT_WORK):
+        is_empty = "active_shards" in health and not health["active_shards"]
+        if (unassigned or is_empty) and not any(health.get(key) for key in _AT_WORK):
             self._idle_since_s = asked_s if self._idle_since_s is None else self._idle_since_s
             if self._clock() - self._idle_since_s >= _PATIENCE_S:
                 nodes = health.get("number_of_data_nodes")
                 raise RequestFailed(
                     UNHEALTHY,
                     f"{state}, none is being assigned, and there are {nodes} data nodes: a replica needs a "
-                    "node of its own",
+                    "node of its own"
+                    if unassigned
+                    else f"{state}, and none is there: no index is named so, or none could be created",
                 )
         else:
             self._idle_since_s = None

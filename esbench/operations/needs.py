@@ -8,7 +8,7 @@ from esbench.operations.programs import Judge
 
 # how versions refuse a path that they do not know, which may look like an index or a document to them
 _UNKNOWN = ("HTTP 405", "HTTP 400 invalid_index_name_exception", "HTTP 400 invalid_type_name_exception")
-_SAID = ("no handler found", "request body is required")
+_SAID = ("no handler found", "request body is required", "contains unrecognized parameter: [force]")
 
 
 def not_supported(feature: Feature, dialect: Dialect, kind: str, detail: str) -> Verdict | None:

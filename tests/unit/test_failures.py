@@ -67,6 +67,24 @@ def test_the_credentials_of_a_request_are_known(header: str, secrets: list[str])
     assert told.example.replace("<hidden>", "").replace(" and ", "").strip() in ("", "Basic", "ApiKey")
 
 
+@pytest.mark.parametrize(
+    ("line", "kind", "body", "is_told"),
+    [
+        ("GET /a/_terms_enum", "HTTP 405", "Incorrect HTTP method for uri [/a/_terms_enum]", True),
+        ("GET /_query?x=1", "HTTP 400", "no handler found for uri [/_query]", True),
+        ("POST /a*/_eql/search", "HTTP 400 x", '{"error":{"type":"invalid_index_name_exception"}}', True),
+        ("GET /a/_sample/config", "HTTP 404", '{"_index":"a","_type":"_sample","found":false}', True),
+        ("GET /a/_doc/1", "HTTP 404", '{"_index":"a","_type":"_doc","found":false}', False),
+        ("PUT /A/_doc/1", "HTTP 400 x", '{"error":{"type":"invalid_index_name_exception"}}', False),
+        ("PUT /_view/v", "not supported", "no handler found for uri [/_view/v]", False),
+        ("GET /a/_search", "HTTP 400 x", '{"error":{"type":"parsing_exception"}}', False),
+    ],
+)
+def test_a_path_that_the_server_does_not_know_is_called_so(line: str, kind: str, body: str, is_told: bool) -> None:
+    told = Failures().explain(Verdict(0, kind, "refused"), lambda: f"{line} HTTP/1.1".encode(), 400, body.encode())
+    assert told.example == (f"the server does not know {line}: refused" if is_told else "refused")
+
+
 def test_a_failure_in_a_sentence() -> None:
     assert sentence(Verdict(0, "timeout", "no\n reply")) == "timeout: no reply"
     assert sentence(Verdict(0, "timeout", evidence=Evidence("GET /"))) == "timeout for GET /"

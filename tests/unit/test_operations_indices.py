@@ -337,6 +337,15 @@ async def test_a_cluster_that_assigns_nothing_is_not_waited_for_for_ever() -> No
             await stuck.run(asked)
 
 
+async def test_an_index_that_is_not_there_is_not_waited_for_for_ever() -> None:
+    missing = Health("/_cluster/health/mine", {"wait_for_status": "green"}, Clock(6.0))
+    asked = session((408, health("red", timed_out=True, unassigned_shards=0, active_shards=0)))
+    assert (await missing.run(asked)).error == "cluster not healthy"
+    with pytest.raises(RequestFailed, match="0 shards are unassigned, and none is there: no index is named so"):
+        for _ in range(3):
+            await missing.run(asked)
+
+
 @pytest.mark.parametrize("at_work", ["initializing_shards", "delayed_unassigned_shards", "number_of_pending_tasks"])
 async def test_a_cluster_at_work_is_waited_for(at_work: str) -> None:
     busy = Health("/_cluster/health", {"wait_for_status": "green"}, Clock(60.0))
