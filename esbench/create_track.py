@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from esbench.client_options import ClientOptions, Host
-from esbench.cluster import Cluster, ClusterInfo
+from esbench.cluster import Cluster, ClusterInfo, index_path
 from esbench.engine.progress import Progress
 from esbench.errors import EsbenchError, UsageError
 from esbench.interrupts import Interrupts
@@ -160,14 +160,14 @@ def _plan_data_streams(cluster: Cluster, track: str, targets: Sequence[Target]) 
 
 
 def _index_template(cluster: Cluster, name: str) -> Mapping[str, Any]:
-    (found,) = cluster.request("GET", f"/_index_template/{name}")["index_templates"]
+    (found,) = cluster.request("GET", f"/_index_template{index_path([name])}")["index_templates"]
     template: Mapping[str, Any] = found["index_template"]
     return template
 
 
 def _component_template(cluster: Cluster, name: str) -> Mapping[str, Any] | None:
     """None where a template may name one that is not there."""
-    reply = cluster.request("GET", f"/_component_template/{name}", ignore=(404,))
+    reply = cluster.request("GET", f"/_component_template{index_path([name])}", ignore=(404,))
     found = reply.get("component_templates")
     template: Mapping[str, Any] | None = found[0]["component_template"] if found else None
     return template

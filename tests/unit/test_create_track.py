@@ -10,6 +10,7 @@ import pytest
 from fake_cluster import FakeCluster, FakeIndex, cluster_of
 from track_files import load
 
+from esbench.cli.main import run
 from esbench.client_options import Host
 from esbench.create_track import CreateTrackOptions, News, create_track, result_lines
 from esbench.engine.progress import NoProgress
@@ -119,12 +120,13 @@ def test_what_ties_an_index_to_its_cluster_is_left_behind_and_said(tmp_path: Pat
         "lifecycle": {"name": "hot-warm", "rollover_alias": "logs"},
         "routing": {"allocation": {"include": {"_tier_preference": "data_hot"}, "require": {"box": "hot"}}},
         "resize": {"source": {"name": "x"}},
-        "analysis": {"analyzer": {"a": {"type": "standard"}}},
+        "analysis": {"filter": {"a": {"type": "synonym", "synonyms_path": "a.txt"}}},
     }
     path, contents = make(shop(logs=FakeIndex(documents(1), settings, MAPPINGS)), tmp_path, "logs")
     index = load(path).indices[0].body["settings"]["index"]
     assert set(index) == {"analysis", "number_of_shards", "number_of_replicas"}
-    kinds = ["logs: blocks", "logs: ingest pipeline", "logs: index lifecycle", "logs: allocation rules", "ids"]
+    kinds = ["logs: blocks", "logs: ingest pipeline", "logs: index lifecycle", "logs: allocation rules"]
+    kinds += ["logs: files that its analysis reads", "ids"]
     assert [note.rpartition(": ")[0] for note in contents.notes] == kinds
     readme = (path / "README.md").read_text()
     assert all(note in readme for note in contents.notes)
@@ -263,6 +265,42 @@ def test_nothing_is_left_of_a_track_that_failed(tmp_path: Path) -> None:
     with pytest.raises(ClusterError, match="documents would be missing"):
         make(cluster, tmp_path, "orders")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_left_of_a_track_that_was_interrupted(tmp_path: Path) -> None:
+    class Interrupting(NoProgress):
+        def say(self, message: str) -> None:
+            assert len(list(tmp_path.glob(".shop.*.partial"))) == 1
+            raise KeyboardInterrupt
+
+    options = CreateTrackOptions("shop", tmp_path, (Host("unused"),), indices=("orders",))
+    with pytest.raises(KeyboardInterrupt):
+        create_track(shop(), options, Interrupting())
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "nothing to make a track of (say --indices=a,b-* or --data-streams=logs-*)"),
+        (["--indices=a", "--data-streams=b"], "a track has either indices or data streams"),
+        (["--indices=a", "--documents=0"], '--documents: "0" is no number of documents (say 100000, or all)'),
+        (["--indices=a", "--documents=some"], '--documents: "some" is no number of documents'),
+        (["--index=a"], 'unknown option "--index" of esbench create-track (did you mean "--indices"?)'),
+        (["--indices=a", "--batch-size=20000"], "20000 is not in the range 1<=x<=10000"),
+        (["--indices=a"], "127.0.0.1:1: connection refused"),
+    ],
+)
+def test_wrong_usage_is_one_line(
+    tmp_path: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "tracks"
+    command = ["create-track", "--track=shop", f"--output-path={folder}", "--target-hosts=127.0.0.1:1", *arguments]
+    assert run(command) == (1 if "refused" in message else 2)
+    told = capsys.readouterr().err
+    assert message in told
+    assert told.count("\n") == 1
+    assert not folder.exists()
 
 
 def test_a_data_stream_gets_a_template_of_its_own() -> None:

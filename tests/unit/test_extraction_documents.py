@@ -163,6 +163,7 @@ def test_a_file_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     cluster = cluster_of("elasticsearch-8.19.4", {"a": numbered(3)})
     with pytest.raises(CorpusError, match=r"cannot write a-documents\.json\.zst: No such file or directory"):
         extract(tmp_path / "missing", cluster)
+    assert cluster.open == set()
 
 
 def test_an_interrupt_ends_the_readers_and_lets_the_server_forget(tmp_path: Path) -> None:

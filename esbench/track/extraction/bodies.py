@@ -5,7 +5,7 @@ goes, and is said. Pure: no request, no file.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,7 +131,17 @@ def kept_settings(settings: Mapping[str, Any]) -> tuple[dict[str, Any], list[str
     if index.get("replication") == {"type": "DOCUMENT"}:  # OpenSearch's default, which no other server knows
         del index["replication"]
     notes = [reason for path, reason in _TIES.items() if _remove(index, path.split("."))]
+    if any(key.endswith("_path") for key in _keys(index.get("analysis", {}))):
+        notes.append("files that its analysis reads: every node that is raced needs them")
     return {"index": index}, list(dict.fromkeys(notes))
+
+
+def _keys(settings: Mapping[str, Any]) -> Iterator[str]:
+    """At any depth."""
+    for key, inner in settings.items():
+        yield key
+        if isinstance(inner, Mapping):
+            yield from _keys(inner)
 
 
 def _remove(settings: dict[str, Any], path: Sequence[str]) -> bool:

@@ -131,11 +131,15 @@ class Extraction:
 class _Job:
     """An extraction while it runs; `left` slices have not been read yet."""
 
-    def __init__(self, extraction: Extraction, slices: Slices) -> None:
-        self.slices = slices
+    def __init__(self, extraction: Extraction, open_: Callable[[], Slices]) -> None:
         self.lines = extraction.lines
         self.writer = Writer(extraction.path, extraction.extent.sample)
-        self.left = slices.count
+        try:
+            self.slices = open_()
+        except BaseException:
+            self.writer.close()
+            raise
+        self.left = self.slices.count
 
     def finish(self) -> DocumentsFile:
         self.slices.close()
@@ -184,10 +188,10 @@ class Extractor:
     def _begin(self, extraction: Extraction, pool: ThreadPoolExecutor) -> None:
         """Open it when a reader is free, not before: what a server keeps for it ends by itself after a while."""
         self._collect(self._readers - 1)
-        slices = open_slices(self._cluster, self._info, extraction.extent, self._page_size, self._readers)
-        job = _Job(extraction, slices)
+        extent, readers = extraction.extent, self._readers
+        job = _Job(extraction, lambda: open_slices(self._cluster, self._info, extent, self._page_size, readers))
         self._jobs.append(job)
-        for number in range(slices.count):
+        for number in range(job.slices.count):
             self._collect(self._readers - 1)
             self._reading[pool.submit(self._read, job, number)] = job
 

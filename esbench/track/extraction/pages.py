@@ -18,6 +18,7 @@ from esbench.cluster import Cluster, ClusterInfo, index_path
 from esbench.errors import ClusterError
 
 KEEP_ALIVE = "5m"  # between two pages
+_CLOSE_TIMEOUT_S = 5.0  # what is not closed ends by itself
 MOST_SLICES = 1024  # index.max_slices_per_scroll and index.max_slices_per_pit
 _SEED = 1
 
@@ -149,6 +150,10 @@ class _Reader:
             raise ClusterError(f"a search {what}: documents would be missing", where=self._extent.name)
         return page.hits.hits
 
+    def _let_go(self, path: str, body: dict[str, Any]) -> None:
+        with contextlib.suppress(ClusterError):
+            self._cluster.request("DELETE", path, body=body, timeout_s=_CLOSE_TIMEOUT_S)
+
     def _check_total(self, read: int, total: int | None) -> None:
         if total is not None and read != total:
             what = f"the server gave {read:,} of the {total:,} documents of a slice"
@@ -189,11 +194,10 @@ class _PointInTime(_Reader):
         self._check_total(read, total)
 
     def close(self) -> None:
-        with contextlib.suppress(ClusterError):  # it ends by itself
-            if self._is_opensearch:
-                self._cluster.request("DELETE", "/_search/point_in_time", body={"pit_id": [self._id]})
-            else:
-                self._cluster.request("DELETE", "/_pit", body={"id": self._id})
+        if self._is_opensearch:
+            self._let_go("/_search/point_in_time", {"pit_id": [self._id]})
+        else:
+            self._let_go("/_pit", {"id": self._id})
 
 
 class _Scrolls(_Reader):
@@ -209,8 +213,7 @@ class _Scrolls(_Reader):
                 yield documents
                 page = self._page("/_search/scroll", {}, {"scroll": KEEP_ALIVE, "scroll_id": page.scroll_id})
         finally:
-            with contextlib.suppress(ClusterError):  # it ends by itself
-                self._cluster.request("DELETE", "/_search/scroll", body={"scroll_id": [page.scroll_id]})
+            self._let_go("/_search/scroll", {"scroll_id": [page.scroll_id]})
         self._check_total(read, total)
 
     def close(self) -> None:

@@ -136,7 +136,7 @@ def _target(cluster: Cluster, info: ClusterInfo, name: str, backing: tuple[str, 
     reply = cluster.request("GET", path)
     try:
         newest = reply[backing[-1]]
-        shards = sum(int(reply[index]["settings"]["index"]["number_of_shards"]) for index in backing)
+        shards = sum(int(reply[index]["settings"]["index"].get("number_of_shards", 1)) for index in backing)
         return Target(
             name=name,
             documents=documents,
