@@ -95,6 +95,7 @@ class Countdown(Runner):
     async def __call__(self, es, params):
         await es.info()
         assert es.distribution_version
+        return {"left": self.left, "recall": 0.5, "index": "docs"}
 
 async def refused(es, params):
     await es.indices.put_settings(index="missing", settings={"index.number_of_replicas": 0})
@@ -210,8 +211,12 @@ def test_a_runner_sends_the_bulks_of_the_tracks_corpora(raced: tuple[RaceRecord,
     assert (own.requests, own.units, own.unit, own.errors) == (10, 100, "docs", 0)
 
 
-def test_a_runner_that_is_completed_ends_its_task(raced: tuple[RaceRecord, NullServer]) -> None:
-    assert (result(raced, "until-done").requests, result(raced, "until-done").errors) == (7, 0)
+def test_a_runner_that_is_completed_ends_its_task_and_the_numbers_that_it_returned_are_kept(
+    raced: tuple[RaceRecord, NullServer],
+) -> None:
+    done = result(raced, "until-done")
+    assert (done.requests, done.errors) == (7, 0)
+    assert done.returned == {"left": {"mean": 3, "min": 0, "max": 6}, "recall": {"mean": 0.5, "min": 0.5, "max": 0.5}}
 
 
 def test_a_refused_request_of_a_runner_is_data(raced: tuple[RaceRecord, NullServer]) -> None:
