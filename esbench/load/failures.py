@@ -22,7 +22,7 @@ _SECRET_HEADER = re.compile(
 )
 # how servers refuse a path of a later version, or of a part that they lack: some take it for an index or a document
 _UNKNOWN = re.compile(
-    r'no handler found for uri|Incorrect HTTP method|"type":"invalid_(index|type)_name_exception"|"_type":"_(?!doc")'
+    r'no handler found for uri|Incorrect HTTP method|"type": ?"invalid_(index|type)_name_exception"|"_type":"_(?!doc")'
 )
 _API = re.compile(r"/_(?!(?:doc|create|update|bulk)\b)\w+")
 

@@ -40,7 +40,8 @@ class DeleteDataStream(RequestType):
     parameters = {"data-stream": _NAMES, "only-if-exists": ONLY_IF_EXISTS, "request-params": QUERY}
 
     def calls(self, context: TaskContext) -> Iterable[Call]:
-        accept = (404,) if flag(context.params.get("only-if-exists"), True) else ()
+        # 405: what the server does not know it has not either
+        accept = (404, 405) if flag(context.params.get("only-if-exists"), True) else ()
         for name in _names(context):
             path = f"/_data_stream/{segment(name)}"
             yield Call("DELETE", path, query_of(context.params), accept=accept, empties=name)

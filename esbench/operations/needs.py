@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
+
 from esbench.dialect import Dialect, Feature
 from esbench.operations.base import TaskContext, Verdict
 from esbench.operations.programs import Judge
 
 # how versions refuse a path that they do not know, which may look like an index or a document to them
 _UNKNOWN = ("HTTP 405", "HTTP 400 invalid_index_name_exception", "HTTP 400 invalid_type_name_exception")
-_SAID = ("no handler found", "request body is required", "contains unrecognized parameter: [force]")
+_SAID = re.compile(
+    r"no handler found|request body is required"
+    r"|unrecognized parameters?: \[(force|keep_on_completion|wait_for_completion_timeout)\]"
+)
 
 
 def not_supported(feature: Feature, dialect: Dialect, kind: str, detail: str) -> Verdict | None:
     """The failure in words, when it says that the server does not know the request."""
-    if not kind.startswith(_UNKNOWN) and not any(words in detail for words in _SAID):
+    if not kind.startswith(_UNKNOWN) and not _SAID.search(detail):
         return None
     missing = f"this {dialect.server} has no {feature.name}: its distribution or license leaves them out"
     return Verdict(0, "not supported", f"{missing} ({kind}: {detail})")

@@ -72,7 +72,7 @@ def test_the_credentials_of_a_request_are_known(header: str, secrets: list[str])
     [
         ("GET /a/_terms_enum", "HTTP 405", "Incorrect HTTP method for uri [/a/_terms_enum]", True),
         ("GET /_query?x=1", "HTTP 400", "no handler found for uri [/_query]", True),
-        ("POST /a*/_eql/search", "HTTP 400 x", '{"error":{"type":"invalid_index_name_exception"}}', True),
+        ("POST /a*/_eql/search", "HTTP 400 x", '{"error": {"type": "invalid_index_name_exception"}}', True),
         ("GET /a/_sample/config", "HTTP 404", '{"_index":"a","_type":"_sample","found":false}', True),
         ("GET /a/_doc/1", "HTTP 404", '{"_index":"a","_type":"_doc","found":false}', False),
         ("PUT /A/_doc/1", "HTTP 400 x", '{"error":{"type":"invalid_index_name_exception"}}', False),
@@ -81,7 +81,7 @@ def test_the_credentials_of_a_request_are_known(header: str, secrets: list[str])
     ],
 )
 def test_a_path_that_the_server_does_not_know_is_called_so(line: str, kind: str, body: str, is_told: bool) -> None:
-    told = Failures().explain(Verdict(0, kind, "refused"), lambda: f"{line} HTTP/1.1".encode(), 400, body.encode())
+    told = Failures().explain(Verdict(0, kind, "refused"), f"{line} HTTP/1.1".encode, 400, body.encode())
     assert told.example == (f"the server does not know {line}: refused" if is_told else "refused")
 
 

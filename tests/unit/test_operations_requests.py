@@ -134,6 +134,7 @@ def test_what_a_version_lacks_is_told_in_one_line(kind: str, dialect: Dialect, e
     [
         (400, '{"error":"no handler found for uri [/_ilm/policy/p] and method [PUT]"}'),
         (405, '{"error":"Incorrect HTTP method for uri [/_ilm/policy/p] and method [PUT]","status":405}'),
+        (400, '{"error":{"reason":"request [/_ilm/policy/p] contains unrecognized parameter: [force]"}}'),
         (400, '{"error":{"type":"invalid_index_name_exception","reason":"Invalid index name [_ilm]"},"status":400}'),
     ],
 )
@@ -143,6 +144,15 @@ async def test_what_a_distribution_leaves_out_is_named(reply: tuple[int, str]) -
         await created.run(session(reply))
     assert caught.value.kind == "not supported"
     assert caught.value.detail.startswith("this Elasticsearch 8.15 has no lifecycle policies: its distribution")
+
+
+@pytest.mark.parametrize("status", [404, 405])
+async def test_a_server_without_data_streams_has_none_to_delete(status: int) -> None:
+    reply = (status, '{"error":"Incorrect HTTP method for uri [/_data_stream/a] and method [DELETE]"}')
+    params = {"data-stream": "a"}
+    assert (await script("delete-data-stream", params).run(session(reply))).error is None
+    with pytest.raises(RequestFailed, match=str(status)):
+        await script("delete-data-stream", {**params, "only-if-exists": False}).run(session(reply))
 
 
 async def test_an_enrich_policy_is_made_anew_and_executed() -> None:
