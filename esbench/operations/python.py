@@ -250,13 +250,13 @@ def judge_result(returned: Any, what: str, where: str) -> tuple[Verdict, str, Ma
     if isinstance(returned, tuple) and len(returned) == 2:
         weight, unit = returned
         return Verdict(_weight(weight, what, where)), _unit(unit, what, where), {}
-    if isinstance(returned, int | float):
+    if isinstance(returned, Real):  # numpy's numbers are no int
         return Verdict(_weight(returned, what, where)), "ops", {}
     if not isinstance(returned, Mapping):
         raise _nonsense(returned, what, where)
     weight, unit = _weight(returned.get("weight", 1), what, where), _unit(returned.get("unit", "ops"), what, where)
     success = returned.get("success", True)
-    if not isinstance(success, bool):
+    if success not in (True, False):
         raise _nonsense(returned, what, where, '"success" must be true or false')
     if success:
         return Verdict(weight), unit, returned
@@ -277,9 +277,9 @@ def returned_numbers(result: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _weight(value: Any, what: str, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value) or value < 0:
         raise _nonsense(value, what, where, "the weight must be a number, not below zero")
-    return value
+    return value if isinstance(value, int) else float(value)
 
 
 def _unit(value: Any, what: str, where: str) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
+import numpy
 import pytest
 
 from esbench.errors import TrackError
@@ -25,6 +25,8 @@ WHERE = 'task "own"'
         (False, Verdict(0, "failed", "it returned False"), "ops"),
         (5, Verdict(5), "ops"),
         (2.5, Verdict(2.5), "ops"),
+        (numpy.int64(6), Verdict(6), "ops"),
+        ({"weight": numpy.int64(7), "success": numpy.bool_(True)}, Verdict(7), "ops"),
         ((500, "docs"), Verdict(500), "docs"),
         ({}, Verdict(1), "ops"),
         ({"weight": 3, "unit": "pages", "took": 7}, Verdict(3), "pages"),
@@ -44,7 +46,7 @@ def test_a_result_is_a_verdict_and_a_unit(returned: Any, verdict: Verdict, unit:
 
 
 def test_numbers_under_names_of_its_own_are_what_a_runner_returned() -> None:
-    result = {"weight": 30, "unit": "queries", "success": True, "recall": 0.5, "k": Fraction(10), "exact": True}
+    result = {"weight": 30, "unit": "queries", "success": True, "recall": 0.5, "k": numpy.int64(10), "exact": True}
     assert returned_numbers(result | {"worst": None, "index": "vectors", "nan": math.nan}) == {"recall": 0.5, "k": 10.0}
 
 
