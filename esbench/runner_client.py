@@ -30,6 +30,7 @@ from elastic_transport import (
 )
 from elastic_transport import ConnectionError as NoConnectionError
 from elasticsearch import ApiError, AsyncElasticsearch, UnsupportedProductError
+from elasticsearch._async.client.ilm import IlmClient
 
 from esbench import __version__
 from esbench.client_options import ClientOptions, Host
@@ -170,12 +171,23 @@ class _HomeFirst(NodeSelector):
         return nodes[0]
 
 
+class _Ilm(IlmClient):
+    """Takes the name of a policy without its keyword, too: runners of Rally's tracks give it so."""
+
+    async def put_lifecycle(self, name: str, **kwargs: Any) -> Any:
+        return await super().put_lifecycle(name=name, **kwargs)
+
+
 class RunnerClient(AsyncElasticsearch):
     """AsyncElasticsearch with what Rally adds for runners. `distribution_version` and `is_serverless` as there."""
 
     distribution_version = ""
     distribution_flavor = "default"
     is_serverless = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.ilm = _Ilm(self)
 
     @classmethod
     def connect(cls, hosts: Iterable[Host], options: ClientOptions, timeout_s: float, version: str) -> Self:

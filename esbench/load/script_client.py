@@ -101,6 +101,13 @@ class Lane(Client):
         finally:
             self._parts.pop()
 
+    async def pause(self, duration_s: float) -> None:
+        """Wait as a part of the turn; it has no row of its own."""
+        if not self._turn.first_sent_ns:
+            self._owner.first_sent(clock_ns())
+        await asyncio.sleep(duration_s)
+        self._turn.last_received_ns = max(self._turn.last_received_ns, clock_ns())
+
     async def request(
         self,
         method: str,

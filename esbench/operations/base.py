@@ -167,6 +167,10 @@ class Session(Protocol):
         """
         ...
 
+    async def pause(self, duration_s: float) -> None:
+        """Wait as a part of the turn: its service time begins with a pause as it does with a request."""
+        ...
+
     async def send(self, request: RequestBytes, timeout_s: float | None = None) -> Reply:
         """Send a rendered request and wait for its reply, whatever its status; RequestFailed when there is none."""
         ...

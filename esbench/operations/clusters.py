@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -118,5 +117,5 @@ class _Pause:
     duration_s: float
 
     async def run(self, session: Session) -> Verdict:
-        await asyncio.sleep(self.duration_s)
+        await session.pause(self.duration_s)
         return GOOD

@@ -177,6 +177,9 @@ class _HeaderSession:
     def part(self, name: str, timeout_s: float | None = None) -> AbstractContextManager[None]:
         return self.session.part(name, timeout_s)
 
+    async def pause(self, duration_s: float) -> None:
+        await self.session.pause(duration_s)
+
     async def send(self, request: RequestBytes, timeout_s: float | None = None) -> Reply:
         return await self.session.send(request, timeout_s)
 

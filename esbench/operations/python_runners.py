@@ -5,6 +5,7 @@ They send through the `es` that the runner was given, and judge with the same co
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
@@ -250,6 +251,11 @@ class EsSession:
     @contextmanager
     def part(self, name: str, timeout_s: float | None = None) -> Iterator[None]:
         yield
+
+    async def pause(self, duration_s: float) -> None:
+        self._es.on_request_start()
+        await asyncio.sleep(duration_s)
+        self._es.on_request_end()
 
     async def send(self, request: RequestBytes, timeout_s: float | None = None) -> Reply:
         head, _, body = b"".join(request).partition(b"\r\n\r\n")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from esbench.dialect import Feature
-from esbench.errors import TrackError, did_you_mean
+from esbench.errors import TrackError, closest, did_you_mean
 from esbench.model import Template
 from esbench.operations.administrative import (
     ONLY_IF_EXISTS,
@@ -32,7 +32,9 @@ _CREATE = {
     "request-params": QUERY,
 }
 _DELETE = {
-    "template": Parameter("which templates of the track; all by default", (str, list)),
+    "template": Parameter(
+        "which templates of the track, or the name of another one; all of the track by default", (str, list)
+    ),
     "only-if-exists": ONLY_IF_EXISTS,
     "delete-matching-indices": Parameter("delete the indices of its pattern, too; the track's own say it", (bool,)),
     "index-pattern": Parameter("which indices those are, for a template that the track does not declare"),
@@ -106,9 +108,10 @@ class _Delete(AdministrativeType):
         params = context.params
         accept = (404,) if flag(params.get("only-if-exists"), True) else ()
         query = query_of(params)
-        templates = self.of(context)
-        if not templates and isinstance(params.get("template"), str):
-            templates = (_own(context),)
+        templates, wanted = self.of(context), params.get("template")
+        known = {template.name for template in templates}
+        if isinstance(wanted, str) and wanted not in known and not closest(wanted, known):
+            templates = (_own(context),)  # no slip: a template that the track does not declare
         else:
             templates = _chosen(templates, context, 'give the operation a "template"')
         calls = tuple(

@@ -127,6 +127,9 @@ class FakeSession:
         self.parts.append(name)
         yield
 
+    async def pause(self, duration_s: float) -> None:
+        self.asked.append(f"pause {duration_s:g}")
+
     async def send(self, request: RequestBytes, timeout_s: float | None = None) -> Reply:
         head, _, body = b"".join(bytes(piece) for piece in request).partition(b"\r\n\r\n")
         method, _, target = head.partition(b" HTTP/1.1")[0].decode().partition(" ")

@@ -169,10 +169,10 @@ def test_enrich_policies_have_names_and_bodies(policies: Any) -> None:
         builtin_operations().get("enrich-policy").check({"policies": policies}, "")
 
 
-async def test_a_pause_asks_nothing_and_takes_its_time() -> None:
+async def test_a_pause_asks_nothing_and_is_part_of_the_turn() -> None:
     told = session()
     assert (await script("sleep", {"duration": "1ms"}).run(told)).error is None
-    assert told.asked == []
+    assert told.asked == ["pause 0.001"]
     with pytest.raises(TrackError, match='operation type "sleep" needs "duration"'):
         builtin_operations().get("sleep").check({}, "")
 

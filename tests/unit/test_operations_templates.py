@@ -246,3 +246,8 @@ def test_a_body_is_left_as_it_is_without_settings() -> None:
     assert with_settings(body, None) == body
     assert with_settings({}, {}) == {}
     assert ES8.template_body(body) == body
+
+
+async def test_a_template_that_the_track_does_not_declare_is_deleted_by_its_name() -> None:
+    told = await asked("delete-composable-template", {"template": "audit"})
+    assert told.asked == ["DELETE /_index_template/audit"]
