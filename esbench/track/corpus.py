@@ -173,7 +173,7 @@ def _is_streamed(
     if streaming.mode == "stream":
         return not obstacle, f", not as a stream: {obstacle}" if obstacle else ""
     folder.mkdir(parents=True, exist_ok=True)
-    needed_bytes = (part.uncompressed_bytes or 0) if metadata is None else metadata.size_bytes
+    needed_bytes = _unpacked_bytes(part) if metadata is None else metadata.size_bytes
     free_bytes = shutil.disk_usage(folder).free
     if needed_bytes <= free_bytes:
         return False, ""
@@ -186,6 +186,14 @@ def _is_streamed(
         where=_where(corpus),
         hint=f"free some space, or set ESBENCH_HOME to another disk; {otherwise}",
     )
+
+
+def _unpacked_bytes(part: Documents) -> int:
+    """The room that a file takes with its action lines, as far as the track says it; else 0."""
+    if part.uncompressed_bytes is None:
+        return 0
+    action_bytes = 0 if part.includes_action_and_meta_data else len(f'{{"{_action(part)}":{{}}}}\n')
+    return part.uncompressed_bytes + action_bytes * (part.document_count or 0)
 
 
 def _check_sum(file: Path, part: Documents | None, digest: str, where: str) -> None:

@@ -9,7 +9,6 @@ import os
 from itertools import islice
 from pathlib import Path
 
-from esbench.errors import TrackError
 from esbench.track.prepared import PreparedDocuments
 
 _BUFFER_BYTES = 1 << 20
@@ -20,18 +19,12 @@ def plain_file(documents: PreparedDocuments) -> Path:
 
     Raises TrackError for documents that are unpacked while they are sent: there is no file.
     """
-    if documents.streamed is not None:
-        raise TrackError(
-            f"{documents.streamed.path} is not unpacked, and the track's own code reads it",
-            where=documents.where,
-            hint='race with --corpus-cache=unpack, or name the corpus in the "corpora" of the parameter source',
-        )
     if documents.has_own_actions:
-        return documents.path
-    plain = documents.path.with_suffix(".documents")
+        return documents.file
+    plain = documents.file.with_suffix(".documents")
     if not plain.exists():
         written = plain.with_name(f"{plain.name}.{os.getpid()}")  # other workers may be at it, too
-        with documents.path.open("rb") as lines, written.open("wb", _BUFFER_BYTES) as out:
+        with documents.file.open("rb") as lines, written.open("wb", _BUFFER_BYTES) as out:
             out.writelines(islice(lines, 1, None, 2))
         written.replace(plain)
     return plain

@@ -78,6 +78,17 @@ class PreparedDocuments:
         return None if self.generate is None else self.generate.get("routing")
 
     @property
+    def file(self) -> Path:
+        """The file at `path`; raises TrackError where there is none, since the documents are streamed."""
+        if self.streamed is not None:
+            raise TrackError(
+                f"{self.streamed.path} is not unpacked, and something reads it that is no bulk",
+                where=self.where,
+                hint="race with --corpus-cache=unpack",
+            )
+        return self.path
+
+    @property
     def where(self) -> str:
         """What errors about these documents start with."""
         return f'corpus "{self.corpus}"'
@@ -106,7 +117,7 @@ class DocumentFile:
 
     def __init__(self, documents: PreparedDocuments) -> None:
         self.document_count = documents.document_count
-        self.map = _map(documents.path)
+        self.map = _map(documents.file)
         self.view = memoryview(self.map)
         self._offsets = memoryview(_map(documents.offsets_path)).cast("Q")
 

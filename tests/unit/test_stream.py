@@ -18,7 +18,7 @@ from esbench.model import Corpus, Documents
 from esbench.track.archives import ENDINGS
 from esbench.track.corpus import Streaming, prepare
 from esbench.track.plain_documents import plain_file
-from esbench.track.prepared import PreparedDocuments, size_of_first
+from esbench.track.prepared import DocumentFile, PreparedDocuments, size_of_first
 from esbench.track.stream import BulkStream
 
 COUNT = 1000
@@ -181,7 +181,8 @@ def test_a_part_of_a_file_that_has_not_even_that_is_an_error(tmp_path: Path, fir
         sent(filed(tmp_path, name), count=first)
 
 
-def test_the_tracks_own_code_finds_no_file_of_what_is_not_unpacked(tmp_path: Path) -> None:
+def test_who_needs_the_file_of_what_is_not_unpacked_is_told(tmp_path: Path) -> None:
     documents = filed(tmp_path, pack(tmp_path, ".gz", TEXT))
-    with pytest.raises(TrackError, match=r"documents.json.gz is not unpacked, .*--corpus-cache=unpack"):
-        plain_file(documents)
+    for reads in (plain_file, DocumentFile):
+        with pytest.raises(TrackError, match=r"documents.json.gz is not unpacked, .*--corpus-cache=unpack"):
+            reads(documents)
