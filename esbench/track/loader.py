@@ -68,16 +68,19 @@ def load_track(
     with faults.apart():
         refuse_unknown(context.params, renderer.parameters(), name)
 
+    corpus_names = [str(corpus.get("name")) for corpus in node.find("corpora") or ()]
+    known_corpora = None if plugins is not None and plugins.track_processors else corpus_names
     builder = TaskBuilder(
         operations=_by_name(node, "operations", "operation", faults),
         operation_types=operation_types,
-        variables=build_variables(node, faults),
+        variables=build_variables(node, faults, known_corpora),
         meta=node.get("meta", {}),
         params=node.get("parameters") or {},
         faults=faults,
         plugins=plugins,
         lacks_code=plugins is None and has_plugins(path.parent),
-        corpora=[corpus.get("name", "") for corpus in node.find("corpora") or ()],
+        corpora=corpus_names,
+        known_corpora=known_corpora,
     )
     faults.each(builder.operation, builder.operations.values())
     challenges = _challenges(node, builder)

@@ -193,9 +193,9 @@ class TrackRenderer:
             raise self._error(what, file, error.lineno, self._remedy(what)) from None
         except jinja2.TemplateNotFound as error:
             where = _raised_at(error, name)
-            missing = str(error.name)
-            hint = nearest(missing, [_HELPERS_NAME]) or self.files.like(missing)
-            raise self._error(f'there is no file "{missing}"', *where, hint) from None
+            file = str(error.name)
+            hint = nearest(file, [_HELPERS_NAME]) or self.files.like(file)
+            raise self._error(f'there is no file "{file}"', *where, hint) from None
         except _FAULTS as error:
             what, hint = str(error) or type(error).__name__, ""
             if (missing := _NO_MACRO.search(what)) is not None:

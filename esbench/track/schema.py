@@ -90,7 +90,7 @@ def _describe(fault: ValidationError, node: Node) -> tuple[str, str]:
             what, hint = f"{label} must not be empty", node.rendered.collected_nothing
         case "pattern":
             what = f"{label} cannot be {_short(value)}"
-            hint = "letters, digits, _ and -, a letter first"
+            hint = "letters, digits, _ and -, a letter first" if "A-Z" in wanted else "64 hexadecimal digits"
     return what, hint
 
 

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from esbench.errors import EsbenchError, did_you_mean
+from esbench.errors import EsbenchError, TrackError, did_you_mean
 from esbench.load.schedule import rates, stages_duration_s
 from esbench.model import ANY_TASK, Challenge, Operation, Step, Task, Variable
 from esbench.registry import Registry
@@ -19,7 +19,7 @@ from esbench.track.faults import AlreadyFound, Faults
 from esbench.track.schedules import build_schedule, optional_seconds
 from esbench.track.schema import known_keys
 from esbench.track.templates import Encoding, Slot
-from esbench.track.variables import builtin_variables
+from esbench.track.variables import builtin_variables, check_variable
 
 if TYPE_CHECKING:
     from esbench.operations.base import OperationType
@@ -55,6 +55,7 @@ class TaskBuilder:
     plugins: Plugins | None = None  # of a track with a Python part
     lacks_code: bool = False  # its Python part could not be loaded, which was told: what only it knows is not judged
     corpora: Sequence[str] = ()
+    known_corpora: Sequence[str] | None = None  # None: a processor may make others
     unknown: dict[str, Node] = field(default_factory=dict)
     unjudged: set[tuple[str | int, ...]] = field(default_factory=set)  # the paths of operations with a fault
 
@@ -82,7 +83,7 @@ class TaskBuilder:
                 name=node.get("name", kind),
                 type=kind,
                 params={key: value for key, value in node.value.items() if key not in _OPERATION_KEYS},
-                variables=build_variables(node, self.faults),
+                variables=build_variables(node, self.faults, self.known_corpora),
                 include_in_reporting=node.get("include-in-reporting"),
                 meta=node.get("meta", {}),
             )
@@ -111,11 +112,20 @@ class TaskBuilder:
         kind = self._type_of(operation)
         if not operation.python and isinstance(node.value, Mapping):
             _refuse_keys(node, {*_OPERATION_KEYS, *COMMON, *kind.parameters}, self.faults)
+        if not operation.python:
+            self._check_corpora(node, operation)
         try:
             kind.check(operation.params, "")
         except EsbenchError as error:
-            named = _QUOTED.match(error.what)  # a parameter that is wrong stands on a line of its own
-            raise (node[named[1]] if named and named[1] in node else node).failed(error) from None
+            raise _named_in(node, error).failed(error) from None
+
+    def _check_corpora(self, node: Node, operation: Operation) -> None:
+        for key in ("corpora", "corpus"):
+            named = operation.params.get(key)
+            for name in [named] if isinstance(named, str) else named if isinstance(named, list) else ():
+                if isinstance(name, str) and self.known_corpora is not None and name not in self.known_corpora:
+                    what = f'operation "{operation.name}": there is no corpus "{name}"'
+                    node[key].fail(what, did_you_mean(name, self.known_corpora))
 
     def _of_python(self, node: Node, operation: Operation) -> Operation:
         """The operation, marked where the track's own code runs it or draws its parameters; its runners win."""
@@ -258,8 +268,8 @@ class _Scope:
         self.names.add(task.name)
 
 
-def build_variables(node: Node, faults: Faults) -> tuple[Variable, ...]:
-    """The `variables` of a track or an operation; a name that is declared twice is an error."""
+def build_variables(node: Node, faults: Faults, corpora: Sequence[str] | None) -> tuple[Variable, ...]:
+    """The `variables` of a track or an operation, each checked; a name that is declared twice is an error."""
     types = builtin_variables()
     found: dict[str, Variable] = {}
 
@@ -271,11 +281,23 @@ def build_variables(node: Node, faults: Faults) -> tuple[Variable, ...]:
         found[name] = Variable(name, kind, params)  # whatever is wrong with it, it is declared
         if kind not in types:
             variable["type"].fail(f'unknown {types.kind} "{kind}"', did_you_mean(kind, types))
-        if kind == "file" and (path := params.get("path")):
-            found[name] = Variable(name, kind, {**params, "path": str(_beside(variable["path"], path))})
+        try:
+            check_variable(found[name], corpora)
+        except EsbenchError as error:
+            raise _named_in(variable, error).failed(
+                TrackError(f'variable "{name}": {error.what}', hint=error.hint)
+            ) from None
+        if kind == "file":
+            found[name] = Variable(name, kind, {**params, "path": str(_beside(variable["path"], params["path"]))})
 
     faults.each(build, node.find("variables") or ())
     return tuple(found.values())
+
+
+def _named_in(node: Node, error: EsbenchError) -> Node:
+    """The key that an error begins with, which stands on a line of its own; else the whole node."""
+    named = _QUOTED.match(error.what)
+    return node[named[1]] if named and named[1] in node else node
 
 
 def _beside(node: Node, path: object) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,9 +76,21 @@ def _check_generator(spec: Mapping[str, Any], documents: int | None, node: Node)
         size = Generator(spec).size
     except TrackError as error:
         path = error.where.removeprefix("generate").removeprefix(": ")
-        raise node.failed(TrackError(f"{path}: {error.what}" if path else error.what, hint=error.hint)) from None
+        what = f"{path}: {error.what}" if path else error.what
+        raise _field(node, path).failed(TrackError(what, hint=error.hint)) from None
     if size is not None and documents is not None and size < documents:
         node.fail(f"there are only {size:,} different documents, not {documents:,}")
+
+
+def _field(node: Node, path: str) -> Node:
+    """The field of a generator that a path names, as `field "a.b"`; the whole generator where it names none."""
+    named = re.match(r'field "([^"]+)"', path)
+    for name in named[1].split(".") if named else ():
+        fields = node.find("fields")
+        if fields is None or name not in fields:
+            break
+        node = fields[name]
+    return node
 
 
 def _missing(corpus: Corpus, part: Documents, node: Node, folder: Path, cache: Path) -> Iterator[EsbenchError]:

@@ -10,7 +10,7 @@ import random
 import time
 import uuid
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import accumulate, chain
@@ -20,10 +20,12 @@ from typing import Any, Protocol
 from esbench.errors import TrackError, did_you_mean
 from esbench.model import Variable
 from esbench.registry import Registry
+from esbench.track.generate.spec import SpecReader
 from esbench.track.prepared import PreparedDocuments, documents_of
 from esbench.track.templates import Encoding, encode, encode_rows
 
 Places = Sequence[tuple[str | None, Encoding]]
+PICKS = ("uniform", "zipf", "recent")  # how a document is chosen; `generate.picks` does it
 _ZIPF_MOST = 5_000_000
 
 
@@ -69,14 +71,62 @@ def _numbers(draw: Callable[[], int], places: Places) -> Source:
     return Drawn(lambda: (b"%d" % draw(),) * width)
 
 
-def _bounds(variable: Variable) -> tuple[int, int]:
-    try:
-        first, last = int(variable.params["from"]), int(variable.params["to"])
-    except (KeyError, TypeError, ValueError):
-        raise _bad(variable, 'needs whole numbers "from" and "to"') from None
+def check_variable(variable: Variable, corpora: Collection[str] | None) -> None:
+    """Refuse keys that its type does not have and values that they cannot have (TrackError).
+
+    `corpora` are the names of all that there are; None where that is not known.
+    """
+    reader = SpecReader(variable.params, f'variable "{variable.name}"')
+    match variable.type:
+        case "sequence":
+            reader.integer("from", 1)
+        case "range":
+            _check_bounds(reader)
+        case "zipf":
+            _check_exponent(reader)
+            if _check_bounds(reader) > _ZIPF_MOST:
+                raise reader.error(f"zipf draws from at most {_ZIPF_MOST:,} values")
+        case "list":
+            values = reader.take("data")
+            if not isinstance(values, list | tuple) or not values:
+                raise reader.error(f'"data" must be a list of values, not {values!r}')
+        case "file":
+            reader.text("path")
+        case "now_with_format":
+            reader.text("format")
+        case "corpus-document":
+            _check_document(reader, corpora)
+        case "index-sample":
+            hint = "use corpus-document, or list with your own values"
+            raise reader.error("index-sample is not supported yet", hint)
+    reader.finish()
+
+
+def _check_bounds(reader: SpecReader) -> int:
+    """How many whole numbers lie between "from" and "to"."""
+    first, last = reader.integer("from"), reader.integer("to")
     if last < first:
-        raise _bad(variable, f'"to" ({last}) lies below "from" ({first})')
-    return first, last
+        raise reader.error(f'"to" ({last}) lies below "from" ({first})')
+    return last - first + 1
+
+
+def _check_exponent(reader: SpecReader) -> None:
+    exponent = reader.number("exponent", 1.0)
+    if not 0 <= exponent <= 10:
+        raise reader.error(f'"exponent" must be a number from 0 to 10, not {exponent:g}')
+
+
+def _check_document(reader: SpecReader, corpora: Collection[str] | None) -> None:
+    corpus, pick = reader.take("corpus", None), reader.take("pick", PICKS[0])
+    if corpus is not None and corpora is not None and corpus not in corpora:
+        raise reader.error(f'"corpus": there is no corpus "{corpus}"', did_you_mean(str(corpus), corpora))
+    if pick not in PICKS:
+        raise reader.error(f'"pick" cannot be {pick!r}', did_you_mean(str(pick), PICKS))
+    _check_exponent(reader)
+
+
+def _bounds(variable: Variable) -> tuple[int, int]:
+    return int(variable.params["from"]), int(variable.params["to"])
 
 
 def _range(variable: Variable, places: Places, context: SourceContext) -> Source:
@@ -90,11 +140,7 @@ def _range(variable: Variable, places: Places, context: SourceContext) -> Source
 
 def _zipf(variable: Variable, places: Places, context: SourceContext) -> Source:
     first, last = _bounds(variable)
-    if last - first >= _ZIPF_MOST:
-        raise _bad(variable, f"zipf draws from at most {_ZIPF_MOST:,} values")
-    exponent = variable.params.get("exponent", 1.0)
-    if isinstance(exponent, bool) or not isinstance(exponent, int | float) or not 0 <= exponent <= 10:
-        raise _bad(variable, f'"exponent" must be a number from 0 to 10, not {exponent!r}')
+    exponent = float(variable.params.get("exponent", 1.0))
     cumulative = list(accumulate(rank**-exponent for rank in range(1, last - first + 2)))
     uniform, total = context.random(variable.name).random, cumulative[-1]
     return _numbers(lambda: first + bisect_left(cumulative, uniform() * total), places)
@@ -117,10 +163,7 @@ class SequenceSource:
 
 
 def _sequence(variable: Variable, places: Places, context: SourceContext) -> Source:
-    try:
-        first = context.next_values.get(variable.name, int(variable.params.get("from", 1)))
-    except (TypeError, ValueError):
-        raise _bad(variable, '"from" must be a whole number') from None
+    first = context.next_values.get(variable.name, int(variable.params.get("from", 1)))
     return SequenceSource(first + context.stripe, context.stripes, len(places))
 
 
@@ -133,16 +176,11 @@ def _choices(values: Sequence[Any], variable: Variable, places: Places, context:
 
 
 def _list(variable: Variable, places: Places, context: SourceContext) -> Source:
-    values = variable.params.get("data")
-    if not isinstance(values, list | tuple):
-        raise _bad(variable, 'needs a list "data"')
-    return _choices(values, variable, places, context)
+    return _choices(variable.params["data"], variable, places, context)
 
 
 def _file(variable: Variable, places: Places, context: SourceContext) -> Source:
-    path = variable.params.get("path")
-    if not path:
-        raise _bad(variable, 'needs a "path"')
+    path = variable.params["path"]
     try:
         lines = Path(str(path)).read_text(encoding="utf-8").splitlines()
     except OSError as error:
@@ -178,10 +216,8 @@ def _now(form: Callable[[], str], numeric: bool) -> SourceFactory:
 
 
 def _now_with_format(variable: Variable, places: Places, context: SourceContext) -> Source:
-    form = variable.params.get("format")
-    if not form:
-        raise _bad(variable, 'needs a strftime "format"')
-    return _now(lambda: datetime.now().astimezone().strftime(str(form)), numeric=False)(variable, places, context)
+    form = variable.params["format"]
+    return _now(lambda: datetime.now().astimezone().strftime(form), numeric=False)(variable, places, context)
 
 
 def loaded_key(documents: PreparedDocuments) -> str:
@@ -216,8 +252,8 @@ def _loaded(documents: PreparedDocuments, context: SourceContext) -> PreparedDoc
     return replace(documents, document_count=context.next_values.get(loaded_key(documents), documents.document_count))
 
 
-def _index_sample(variable: Variable, places: Places, context: SourceContext) -> Source:
-    raise _bad(variable, "index-sample is not supported yet", "use corpus-document, or list with your own values")
+def _unsupported(variable: Variable, places: Places, context: SourceContext) -> Source:
+    raise AssertionError(f"{variable.type} was checked")
 
 
 def _unix(scale: int) -> Callable[[], str]:
@@ -242,7 +278,7 @@ def builtin_variables() -> Registry[SourceFactory]:
     registry.add("now_unix_in_nano", _now(_unix(1), numeric=True))
     registry.add("now_with_format", _now_with_format)
     registry.add("corpus-document", _corpus_document)
-    registry.add("index-sample", _index_sample)
+    registry.add("index-sample", _unsupported)
     return registry
 
 
@@ -261,6 +297,7 @@ def make_sources(
             raise TrackError(f"$[[{name}]] has no fields", where=where, hint=f"its type is {variable.type}")
         if variable.type not in registry:
             raise _bad(variable, f'unknown type "{variable.type}"', did_you_mean(variable.type, registry))
+        check_variable(variable, {part.corpus for part in context.documents})
         sources.append(registry.get(variable.type)(variable, places, context))
     return sources
 

@@ -358,6 +358,17 @@ def test_what_is_wrong_within_valid_json_is_one_line_at_its_place(tmp_path: Path
             2,
             'a track cannot have both "indices" and "data-streams" (keep one of them)',
         ),
+        (
+            "corpora: [{name: orders, target-index: a, documents: [{source-file: a.json}]}]\n"
+            "schedule:\n  - operation:\n      operation-type: bulk\n      bulk-size: 5\n      corpora: [order]\n",
+            6,
+            'operation "bulk": there is no corpus "order" (did you mean "orders"?',
+        ),
+        (
+            "schedule:\n  - operation: {operation-type: search, detailed_results: true}\n",
+            2,
+            '(did you mean "detailed-results"?',
+        ),
         ("version: 3\nschedule: [{operation: refresh}]\n", 1, "version cannot be 3 (allowed: 2)"),
     ],
 )

@@ -20,7 +20,7 @@ from track_files import load, write_track
 from esbench.errors import TrackError
 from esbench.model import Variable
 from esbench.track.templates import Encoding
-from esbench.track.variables import Source, SourceContext, builtin_variables, loaded_key, make_sources
+from esbench.track.variables import PICKS, Source, SourceContext, builtin_variables, loaded_key, make_sources
 
 CONTEXT = SourceContext(seed=1, race_id="race-1", task="read", stripe=0, stripes=1, next_values={}, documents=())
 ONE = ((None, Encoding.JSON),)
@@ -95,7 +95,7 @@ def test_list_values_keep_their_type() -> None:
 
 def test_a_file_gives_its_lines(tmp_path: Path) -> None:
     (tmp_path / "terms.txt").write_text("one\n\nzwölf\nthree words here\r\n", encoding="utf-8")
-    made = source("file", places=((None, Encoding.JSON_VALUE),), path=tmp_path / "terms.txt")
+    made = source("file", places=((None, Encoding.JSON_VALUE),), path=str(tmp_path / "terms.txt"))
     assert {json.loads(made.draw()[0]) for _ in range(100)} == {"one", "zwölf", "three words here"}
 
 
@@ -240,29 +240,59 @@ def test_of_several_files_what_was_loaded_of_each_is_drawn(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("kind", "params", "message"),
     [
-        ("range", {}, 'variable "v": needs whole numbers "from" and "to"'),
-        ("range", {"from": 1, "to": "many"}, 'variable "v": needs whole numbers "from" and "to"'),
+        ("range", {}, 'variable "v": "from" is missing'),
+        ("range", {"form": 1, "to": 5}, 'variable "v": "from" is missing (did you mean "form"?'),
+        ("range", {"from": 1, "to": 5, "exponent": 1}, 'variable "v": unknown key "exponent" (known: from, to)'),
+        ("uuid", {"seed": 1}, 'variable "v": unknown key "seed" (there are none)'),
+        ("range", {"from": 1, "to": "many"}, 'variable "v": "to" must be a whole number, not \'many\''),
+        ("range", {"from": 1.5, "to": 5}, 'variable "v": "from" must be a whole number, not 1.5'),
         ("range", {"from": 5, "to": 4}, 'variable "v": "to" (4) lies below "from" (5)'),
         ("zipf", {"from": 1, "to": 10**7}, 'variable "v": zipf draws from at most 5,000,000 values'),
         (
             "zipf",
             {"from": 1, "to": 5, "exponent": "steep"},
-            'variable "v": "exponent" must be a number from 0 to 10, not \'steep\'',
+            'variable "v": "exponent" must be a number, not \'steep\'',
         ),
-        ("list", {}, 'variable "v": needs a list "data"'),
-        ("list", {"data": "abc"}, 'variable "v": needs a list "data"'),
-        ("list", {"data": []}, 'variable "v": has no values to draw from'),
-        ("file", {}, 'variable "v": needs a "path"'),
+        (
+            "zipf",
+            {"from": 1, "to": 5, "exponent": 11},
+            'variable "v": "exponent" must be a number from 0 to 10, not 11',
+        ),
+        ("list", {}, 'variable "v": "data" is missing'),
+        ("list", {"data": "abc"}, 'variable "v": "data" must be a list of values, not \'abc\''),
+        ("list", {"data": []}, 'variable "v": "data" must be a list of values, not []'),
+        ("file", {}, 'variable "v": "path" is missing'),
         ("file", {"path": "/no/such/file"}, 'variable "v": cannot read /no/such/file: No such file or directory'),
         ("sequence", {"from": "one"}, 'variable "v": "from" must be a whole number'),
-        ("now_with_format", {}, 'variable "v": needs a strftime "format"'),
-        ("corpus-document", {"corpus": "orders"}, 'variable "v": unknown corpus "orders" (there are none)'),
+        ("now_with_format", {}, 'variable "v": "format" is missing'),
+        ("corpus-document", {"corpus": "orders"}, 'variable "v": "corpus": there is no corpus "orders"'),
+        (
+            "corpus-document",
+            {"pick": "random"},
+            'variable "v": "pick" cannot be \'random\' (known: recent, uniform, zipf)',
+        ),
         ("index-sample", {"index": "i"}, 'variable "v": index-sample is not supported yet (use corpus-document,'),
         ("sequenz", {}, 'variable "v": unknown type "sequenz" (did you mean "sequence"?'),
     ],
 )
 def test_a_wrong_declaration_is_told(kind: str, params: dict[str, Any], message: str) -> None:
     assert failure(kind, **params).startswith(message)
+
+
+def test_the_ways_to_pick_a_document_are_those_that_there_are() -> None:
+    from esbench.track.generate import picks
+
+    assert picks.PICKS == PICKS
+
+
+def test_a_wrong_declaration_is_told_at_its_line_when_the_track_is_loaded(tmp_path: Path) -> None:
+    text = "variables:\n  - name: page\n    type: range\n    from: 1\n    to: {}\nschedule: [{{operation: refresh}}]\n"
+    root = write_track(tmp_path, text.format("many"))
+    with pytest.raises(TrackError, match=r'track.yml:5: variable "page": "to" must be a whole number, not \'many\''):
+        load(root)
+    (root / "track.yml").write_text(text.format("0"))
+    with pytest.raises(TrackError, match=r'track.yml:5: variable "page": "to" \(0\) lies below "from" \(1\)'):
+        load(root)
 
 
 def test_an_undeclared_variable_is_an_error_with_a_guess() -> None:
