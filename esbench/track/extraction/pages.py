@@ -54,6 +54,10 @@ class _Page(msgspec.Struct):
         return total.get("value") if isinstance(total, dict) else total
 
 
+# Made here, before there are threads: two that first ask msgspec for a type at the same time can crash the process.
+_PAGES = msgspec.json.Decoder(_Page)
+
+
 @dataclass(frozen=True)
 class Extent:
     """What to read: all `documents` of `name`, which has so many primary `shards`, or about `sample` of them."""
@@ -139,7 +143,7 @@ class _Reader:
     def _page(self, path: str, params: dict[str, Any], body: dict[str, Any]) -> _Page:
         reply = self._cluster.request_bytes("POST", path, params=params, body=body)
         try:
-            return msgspec.json.decode(reply, type=_Page)
+            return _PAGES.decode(reply)
         except msgspec.DecodeError as error:
             raise ClusterError(f"the reply has an unknown form ({error})", where=f"POST {path}") from error
 
