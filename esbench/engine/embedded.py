@@ -278,10 +278,12 @@ def _node_user(options: EmbeddedOptions) -> int | None:
 
 
 def local_features(server: Server, feature_modules: Mapping[str, str]) -> tuple[str, ...]:
-    """What a server can do, told by its folders of modules; Elasticsearch 5 has the analyzers in its core."""
-    old = server.product == "elasticsearch" and server.number < (6,)
-    in_core = {"analysis-common", "mapper-extras"} if old else set()
-    present = server.modules | server.plugins | in_core
+    """What a server can do, told by its folders of modules; older versions have some of them in their core."""
+    present = set(server.modules | server.plugins)
+    if server.product == "elasticsearch" and server.number < (6,):
+        present |= {"analysis-common", "mapper-extras"}
+    if (server.product == "elasticsearch" and server.number < (7, 7)) or present & {"legacy-geo", "spatial"}:
+        present.add("geo")
     return tuple(feature for feature, module in feature_modules.items() if module in present)
 
 

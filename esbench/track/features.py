@@ -23,6 +23,18 @@ _ADDED = frozenset(
     """.split()  # noqa: SIM905
 )
 _OF_OPERATIONS = {"reindex": {"reindex"}, "put-pipeline": {"ingest-processors"}}
+_MAPPERS = "field-mappers"
+_OF_FIELDS = {
+    "percolator": PERCOLATOR,
+    "join": "parent-join",
+    "geo_shape": "geo-shapes",
+    "match_only_text": _MAPPERS,
+    "rank_feature": _MAPPERS,
+    "rank_features": _MAPPERS,
+    "scaled_float": _MAPPERS,
+    "search_as_you_type": _MAPPERS,
+    "token_count": _MAPPERS,
+}
 _OF_LANGUAGES = {"painless": PAINLESS, "expression": EXPRESSIONS}
 _ANALYZERS = ("analyzer", "search_analyzer", "search_quote_analyzer", "filter")
 
@@ -68,8 +80,8 @@ def of_index_body(body: Mapping[str, Any]) -> set[str]:
     """The features that an index with this body needs."""
     found = set()
     for key, value in _items(body):
-        if key == "type" and value == "percolator":
-            found.add(PERCOLATOR)
+        if key == "type" and isinstance(value, str) and value in _OF_FIELDS:
+            found.add(_OF_FIELDS[value])
         if key in _ANALYZERS and not _ADDED.isdisjoint(_types(value)):
             found.add(LANGUAGE_ANALYZERS)
     return found | _of_scripts(body)

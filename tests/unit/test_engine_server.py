@@ -118,6 +118,23 @@ def test_a_users_server_can_do_what_its_modules_can() -> None:
 
 
 @pytest.mark.parametrize(
+    ("product", "version", "modules", "has_shapes"),
+    [
+        ("elasticsearch", "7.6.2", (), True),
+        ("elasticsearch", "7.10.2", (), False),
+        ("elasticsearch", "7.10.2", ("geo",), True),
+        ("elasticsearch", "8.15.0", ("legacy-geo",), True),
+        ("opensearch", "2.19.6", (), False),
+    ],
+)
+def test_shapes_were_in_the_core_before_they_were_a_module(
+    product: str, version: str, modules: tuple[str, ...], has_shapes: bool
+) -> None:
+    found = local_features(server(product, version, *modules), {"geo-shapes": "geo"})
+    assert found == (("geo-shapes",) if has_shapes else ())
+
+
+@pytest.mark.parametrize(
     ("membership", "controllers", "hybrid"),
     [
         ("4:memory:/a\n1:cpu:/\n0::/\n", ["cpu", "cpuacct"], True),

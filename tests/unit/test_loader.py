@@ -249,6 +249,9 @@ schedule:
         ),
         ("{mappings: {properties: {q: {type: percolator}}}}", ("percolator",)),
         ("{mappings: {properties: {english: {type: keyword}}}}", ()),
+        ("{mappings: {properties: {place: {type: geo_shape}, at: {type: geo_point}}}}", ("geo-shapes",)),
+        ("{mappings: {properties: {a: {type: scaled_float}, b: {type: join}}}}", ("field-mappers", "parent-join")),
+        ("{mappings: {properties: {type: {properties: {type: {type: keyword}}}}}}", ()),
     ],
 )
 def test_features_are_read_from_index_bodies(tmp_path: Path, body: str, features: tuple[str, ...]) -> None:
