@@ -20,7 +20,7 @@ from esbench.operations.base import Ledger, OperationType, RequestFailed, Script
 from esbench.operations.python import DrawnScript, RunnerTurns, operation_type
 from esbench.redaction import Redactor
 from esbench.registry import Registry
-from esbench.track.plugins import Plugins, load_plugins, unpacked
+from esbench.track.plugins import Plugins, keep_names, load_plugins, unpacked
 from esbench.units import parse_duration
 
 _RETRY_S = 0.1  # while a step that begins has no host
@@ -91,6 +91,7 @@ class Preparation:
             return None
         if self._plugins is None:
             self._plugins = load_plugins(Path(view.root))
+            keep_names()  # a worker has no other use for them
         if self._code is None or self._code[0] is not message:
             self._code = message, TrackCode(self._plugins, unpacked(self._plugins, view), self._operations)
         return self._code[1]

@@ -140,6 +140,8 @@ class TrackRegistry:
         _add(self._plugins.schedulers, name, scheduler)
 
     def register_track_processor(self, processor: Any) -> None:
+        if hasattr(processor, "downloader"):  # Rally gives its own to who has a place for it
+            processor.downloader = plugins_esrally.Downloader()
         self._plugins.track_processors.append(processor)
 
     def register_validator(self, challenge: str, validator: Any) -> None:
@@ -230,6 +232,11 @@ def own_code(folder: Path, what: str, where: str) -> Iterator[None]:
         raise code_error(error, folder, what, where) from error
 
 
+def keep_names() -> None:
+    """Let the modules under `esrally` be imported in this process from now on: some runners do so when they run."""
+    sys.modules.update(plugins_esrally.modules())
+
+
 def code_error(error: BaseException, folder: Path, what: str, where: str) -> TrackCodeError:
     """One line, what was raised and where in the track, and the frames of the track's own files."""
     if isinstance(error, SyntaxError):
@@ -261,8 +268,6 @@ def code_error(error: BaseException, folder: Path, what: str, where: str) -> Tra
 
 def _missing(error: ModuleNotFoundError) -> str:
     name = error.name or ""
-    if name == "esrally":
-        return "import it at the top of the file: esrally is provided only while the track is loaded"
     if _under(name, "esrally"):
         return f"esbench provides {', '.join(sorted(plugins_esrally.modules()))}"
     return f"install it beside esbench: pip install {name.partition('.')[0]}"

@@ -151,6 +151,20 @@ def download(
     fetch(url, Path(local_path), where="", size_bytes=expected_size_in_bytes)
 
 
+class Downloader:
+    """Fetches a file that lies beside a corpus' document files, for track processors."""
+
+    def download(self, base_url: str, target_path: str, size_in_bytes: int | None = None) -> None:
+        """Fetch `base_url`/NAME, where NAME is the target's, unless it is there."""
+        target = Path(target_path)
+        fetch(f"{base_url.rstrip('/')}/{target.name}", target, where="", size_bytes=size_in_bytes)
+
+
+def rally_confdir() -> str:
+    """Rally's own folder, `~/.rally`, or below `RALLY_HOME`."""
+    return str(Path(os.environ.get("RALLY_HOME") or "~").expanduser() / ".rally")
+
+
 def modules() -> dict[str, ModuleType]:
     """The modules by their full names, each new; what is asked of them beyond their content is an AttributeError."""
     from esbench.operations import python_runners as runners
@@ -203,8 +217,9 @@ def modules() -> dict[str, ModuleType]:
     driver = _module("driver", runner=runner)
     net = _module("utils.net", download, download_http=download)
     utils = _module("utils", io=io, net=net)
-    root = _module("", exceptions=exceptions, track=track, driver=driver, utils=utils)
-    every = (root, exceptions, track, params, loader, driver, runner, utils, io, net)
+    paths = _module("paths", rally_confdir)
+    root = _module("", exceptions=exceptions, track=track, driver=driver, utils=utils, paths=paths)
+    every = (root, exceptions, paths, track, params, loader, driver, runner, utils, io, net)
     return {module.__name__: module for module in every}
 
 

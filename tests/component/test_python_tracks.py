@@ -361,8 +361,8 @@ WRONG: dict[str, tuple[str, str, str]] = {
     ),
     "late import": (
         ONE,
-        "async def own(es, params):\n    from esrally import exceptions",
-        "import it at the top of the file",
+        "async def own(es, params):\n    from esrally import exceptions\n    raise exceptions.DataError('too late')",
+        'task "own": runner "own": too late',
     ),
     "source raises": (
         FED,
