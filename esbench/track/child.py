@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import select
 import signal
 import subprocess
 import sys
@@ -37,6 +38,13 @@ def enlarge(fd: int) -> None:
         fcntl.fcntl(fd, _F_SETPIPE_SZ, _PIPE_BYTES)
     except (ImportError, OSError):
         pass
+
+
+def has_written(fd: int, within_s: float) -> bool:
+    """Wait until a child has written something, or has closed its end of the pipe; False when it did neither."""
+    poll = select.poll()  # select() knows no descriptors above 1,023
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(within_s * 1000))
 
 
 def end_child(child: subprocess.Popen[bytes]) -> None:

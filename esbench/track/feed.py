@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import select
 from bisect import bisect_right
 from itertools import accumulate
 from typing import IO
 
 from esbench.errors import CorpusError, TrackError
-from esbench.track.child import child_failure, end_child, enlarge
+from esbench.track.child import child_failure, end_child, enlarge, has_written
 from esbench.track.generated_file import start_generator
 from esbench.track.prepared import GROUP, DocumentFile, PreparedDocuments
 
@@ -88,7 +87,7 @@ class _GeneratedLines:
     def _wait(self, timeout_s: float) -> list[bytes]:
         lines: list[bytes] = []
         while not lines:
-            if not select.select([self._fd], [], [], timeout_s)[0]:
+            if not has_written(self._fd, timeout_s):
                 raise CorpusError(f"no document was made within {timeout_s:g} s", where=self._where)
             lines = self._read()
         return lines

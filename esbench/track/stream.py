@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import os
-import select
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from esbench.errors import CorpusError
-from esbench.track.child import child_failure, end_child, enlarge, start_child
+from esbench.track.child import child_failure, end_child, enlarge, has_written, start_child
 from esbench.track.prepared import PreparedDocuments
 from esbench.track.unpacking import HEADER
 
 _AHEAD_BYTES = 32 << 20  # unpacked bulks that wait to be sent
+_MOST_AHEAD_BYTES = 256 << 20  # while there are fewer of them than clients
 _START_TIMEOUT_S = 60.0
 
 
@@ -72,7 +72,7 @@ class BulkStream:
         From then on bulks are read in the running event loop.
         """
         while len(self._ready) < self._slots and self._is_wanted:
-            if not select.select([self._fd], [], [], _START_TIMEOUT_S)[0]:
+            if not has_written(self._fd, _START_TIMEOUT_S):
                 raise CorpusError(f"no documents were unpacked within {_START_TIMEOUT_S:g} s", where=self._where)
             self._read()
         if self._failure is not None and not self._ready:
@@ -114,7 +114,8 @@ class BulkStream:
 
     @property
     def _is_wanted(self) -> bool:
-        return not self._over and self._ready_bytes < _AHEAD_BYTES
+        most_bytes = _MOST_AHEAD_BYTES if len(self._ready) < self._slots else _AHEAD_BYTES
+        return not self._over and self._ready_bytes < most_bytes
 
     def _watch(self) -> None:
         """Read the pipe while there is room for more bulks."""

@@ -186,3 +186,32 @@ def test_who_needs_the_file_of_what_is_not_unpacked_is_told(tmp_path: Path) -> N
     for reads in (plain_file, DocumentFile):
         with pytest.raises(TrackError, match=r"documents.json.gz is not unpacked, .*--corpus-cache=unpack"):
             reads(documents)
+
+
+def test_it_is_ahead_of_its_readers_and_no_further(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("esbench.track.stream._AHEAD_BYTES", 10_000)
+    documents = filed(tmp_path, pack(tmp_path, "", TEXT))
+
+    async def wait_for_all_that_comes() -> tuple[int, int, int]:
+        stream = BulkStream([(documents, COUNT)], 20, 4, range(4))
+        try:
+            stream.start()
+            for _ in range(4):
+                assert stream.take() is not None  # one for each client
+            before = stream.waits
+            await asyncio.sleep(0.3)
+            ahead = 0
+            while (bulk := stream.take()) is not None:
+                ahead += len(bulk.lines)
+            called: list[bool] = []
+            stream.call_back(lambda: called.append(stream.take() is not None))
+            while not called:
+                await asyncio.sleep(0.01)
+            assert called == [True]
+            return before, stream.waits, ahead
+        finally:
+            stream.close()
+
+    before, waits, ahead = asyncio.run(wait_for_all_that_comes())
+    assert (before, waits) == (0, 1)
+    assert 10_000 <= ahead < 15_000
