@@ -31,6 +31,9 @@ class FakeCluster(Cluster):
     def __init__(self, info: ClusterInfo, indices: Mapping[str, FakeIndex], lost: int = 0, failed: int = 0) -> None:
         super().__init__(["http://fake:9200"])
         self._info, self.indices, self.lost, self.failed = info, indices, lost, failed
+        self.templates: dict[str, dict[str, Any]] = {}
+        self.components: dict[str, dict[str, Any]] = {}
+        self.streams: dict[str, tuple[str, str]] = {}  # backing index and template by name
         self.open: set[str] = set()
         self.slices: set[tuple[int, int]] = set()
         self.asked: list[str] = []
@@ -60,12 +63,15 @@ class FakeCluster(Cluster):
     def _answer(self, method: str, path: str, params: Mapping[str, Any], body: Any) -> tuple[int, Any]:  # noqa: PLR0911
         if path == "/_alias":
             return 200, {name: {"aliases": index.aliases} for name, index in self.indices.items()}
+        if path.startswith(("/_data_stream", "/_index_template/", "/_component_template/")):
+            return self._declared(*path.removeprefix("/").partition("/")[::2])
         if method == "DELETE":
             self.open -= {body["id"]} if "id" in body else set(body.get("pit_id") or body["scroll_id"])
             return 200, {}
         if path in ("/_search", "/_search/scroll"):
             return self._search(*(body.get("pit") or {"id": body["scroll_id"]})["id"].split("|"), body=body)
         name, _, action = path.removeprefix("/").partition("/")
+        name = self.streams.get(name, (name, ""))[0]
         found = {key: index for key, index in self.indices.items() if fnmatch(key, name) or name in index.aliases}
         if not found and "*" not in name:
             return 404, {"error": {"type": "index_not_found_exception"}, "status": 404}
@@ -86,6 +92,21 @@ class FakeCluster(Cluster):
             return self._search(key, "0", str(part["id"]), str(part["max"]), body=body)
         routed = sum(routing is not None for _, routing, _ in index.documents)
         return 200, {"hits": {"total": {"value": routed, "relation": "eq"}, "hits": []}}
+
+    def _declared(self, kind: str, name: str) -> tuple[int, Any]:
+        """Data streams by name or pattern, templates by name."""
+        if kind == "_data_stream":
+            found = [
+                {"name": stream, "indices": [{"index_name": backing}], "template": template}
+                for stream, (backing, template) in self.streams.items()
+                if fnmatch(stream, name or "*")
+            ]
+            return (200, {"data_streams": found}) if found or "*" in name else (404, {"status": 404})
+        if kind == "_index_template":
+            return 200, {"index_templates": [{"name": name, "index_template": self.templates[name]}]}
+        if name not in self.components:
+            return 404, {"status": 404}
+        return 200, {"component_templates": [{"name": name, "component_template": self.components[name]}]}
 
     def _search(self, key: str, first: str, number: str, of: str, *, body: Mapping[str, Any]) -> tuple[int, Any]:
         """A page, its documents in the order of their places; a point in time's id has -1 for the place."""

@@ -303,6 +303,44 @@ def test_wrong_usage_is_one_line(
     assert not folder.exists()
 
 
+def logs() -> FakeCluster:
+    cluster = cluster_of("opensearch-3.6.0", {".ds-logs-1": FakeIndex(documents(1500), {}, MAPPINGS, shards=2)})
+    cluster.streams = {"logs": (".ds-logs-1", "all-logs")}
+    cluster.templates = {"all-logs": {"index_patterns": ["l*"], "data_stream": {}, "composed_of": ["base", "absent"]}}
+    cluster.components = {"base": {"template": {"mappings": MAPPINGS}}}
+    return cluster
+
+
+def test_a_track_of_data_streams_brings_their_templates(tmp_path: Path) -> None:
+    track = made(logs(), tmp_path, data_streams=("lo*",))
+    assert [stream.name for stream in track.data_streams] == ["logs"]
+    (template,), (component,) = track.templates.composable, track.templates.component
+    assert (template.name, component.name) == ("shop-logs", "shop-base")
+    assert not template.delete_matching_indices
+    assert template.body["index_patterns"] == ["logs"]
+    assert template.body["composed_of"] == ["shop-base"]
+    assert template.body["template"]["settings"]["index"] == {"number_of_shards": 2, "number_of_replicas": 1}
+    (part,) = track.corpora[0].documents
+    assert (part.target_data_stream, part.document_count) == ("logs", 1500)
+    types = [task.operation.type for task in track.challenges[0].tasks]
+    assert types[:3] == ["delete-data-stream", "delete-composable-template", "delete-component-template"]
+    assert types[3:6] == ["create-component-template", "create-composable-template", "create-data-stream"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("log", r'there is no data stream "log" \(did you mean "logs"\?'),
+        ("x*", r'no data stream matches "x\*" \(known: logs\)'),
+    ],
+)
+def test_what_is_no_data_stream_is_refused(tmp_path: Path, name: str, message: str) -> None:
+    with pytest.raises(UsageError, match=f"--data-streams=.*: {message}"):
+        make(logs(), tmp_path, data_streams=(name,))
+    with pytest.raises(UsageError, match=r'only data streams match "l\*" \(say --data-streams=l\*\)'):
+        make(logs(), tmp_path, "l*")
+
+
 def test_a_data_stream_gets_a_template_of_its_own() -> None:
     target = _target({"number_of_shards": "2"}, backing=(".ds-shop-1", ".ds-shop-2"), template="shops")
     template = {

@@ -212,11 +212,9 @@ def readme_text(contents: Contents) -> str:
         "Parameters (`--track-params`): `number_of_shards` and `number_of_replicas` (as they were), `bulk_size`"
         f" ({_bulk_size(contents)}), `bulk_indexing_clients` (8), `ingest_percentage` (100), `cluster_health` (yellow:"
         " `green` waits for replicas, too)" + ("." if contents.are_data_streams else ", `index_settings` ({})."),
-        "",
-        "What was left behind:",
-        "",
-        *(f"- {note}" for note in contents.notes),
     ]
+    if contents.notes:
+        lines += ["", "What was left behind:", "", *(f"- {note}" for note in contents.notes)]
     return "\n".join(lines) + "\n"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -127,16 +127,19 @@ def _stream_names(cluster: Cluster) -> list[str]:
 
 def _stream_target(cluster: Cluster, info: ClusterInfo, stream: Mapping[str, Any]) -> Target:
     backing = tuple(index["index_name"] for index in stream["indices"])
-    return _target(cluster, info, stream["name"], backing, str(stream["template"]))
+    return replace(
+        _target(cluster, info, stream["name"], backing), backing=backing, template=str(stream.get("template", ""))
+    )
 
 
-def _target(cluster: Cluster, info: ClusterInfo, name: str, backing: tuple[str, ...], template: str = "") -> Target:
+def _target(cluster: Cluster, info: ClusterInfo, name: str, indices: tuple[str, ...]) -> Target:
+    """What is behind a name: one index, or several, of which the last says settings and mappings."""
     path = index_path([name])
     documents = _count(cluster, name)
     reply = cluster.request("GET", path)
     try:
-        newest = reply[backing[-1]]
-        shards = sum(int(reply[index]["settings"]["index"].get("number_of_shards", 1)) for index in backing)
+        newest = reply[indices[-1]]
+        shards = sum(int(reply[index]["settings"]["index"].get("number_of_shards", 1)) for index in indices)
         return Target(
             name=name,
             documents=documents,
@@ -146,8 +149,6 @@ def _target(cluster: Cluster, info: ClusterInfo, name: str, backing: tuple[str, 
             aliases=newest.get("aliases", {}),
             is_routed=documents > 0 and _has_routing(cluster, path),
             is_typed=info.distribution == "elasticsearch" and info.version_tuple < (7,),
-            backing=backing if template else (),
-            template=template,
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ClusterError(f"the reply has an unknown form ({error!r})", where=f"GET {path}") from error
