@@ -22,6 +22,7 @@ Spec = dict[str, Any]
 CARDINALITY = 1000  # of keywords, and of the values that are drawn here
 _IDS = 1_000_000  # of keywords that seem to be ids
 _VECTORS = 100
+_RANGES = 20  # of times
 _LONGEST = 200  # characters of a text or keyword that a request looks for as a whole
 _FIRST, _LAST = datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 12, 31, tzinfo=UTC)
 _INTEGERS = {  # their largest value
@@ -165,16 +166,17 @@ class FieldSpecs:
         return (times[0], times[-1]) if is_span else (times[0] - month, times[0] + month)
 
     def _date(self, path: str, mapping: Mapping[str, Any]) -> Spec | None:
-        """Seconds of the span; in formats that a generator does not write, one of 1,000 of them."""
-        formats = mapping.get("format") or "strict_date_optional_time"
-        writer = date_writer(formats)
-        if writer is None:
-            return None
+        """Times of the span; half of them in the ranges that requests ask for, where there are several."""
         first, last = self._span(path)
-        if generated := _GENERATED.get(formats.split("||")[0]):
-            return {"type": "timestamp", "from": first.isoformat(), "to": last.isoformat(), "format": generated}
-        step = (last - first) / CARDINALITY
-        return {"type": "choice", "values": [writer(first + number * step) for number in range(CARDINALITY)]}
+        ranges = [*dict.fromkeys(self._sought[path].spans)][:_RANGES] if path in self._sought else []
+        spec = _times(mapping, first, last)
+        if spec is None or not set(ranges) - {(first, last)}:
+            return spec
+        inner = [_times(mapping, *ends) or spec for ends in ranges]
+        weighted = [
+            {**one, "weight": weight} for one, weight in [(spec, 1.0), *((one, 1 / len(inner)) for one in inner)]
+        ]
+        return {"type": "mixture", "of": weighted}
 
     def _query(self, random: Random) -> Mapping[str, Any]:
         """A query to percolate, about a text or a keyword of the mapping."""
@@ -188,6 +190,18 @@ class FieldSpecs:
         if kinds[field] in _KEYWORDS:
             return {"term": {field: words[0]}}
         return {"match": {field: {"query": " ".join(words), "operator": "and"}}}
+
+
+def _times(mapping: Mapping[str, Any], first: datetime, last: datetime) -> Spec | None:
+    """Seconds between two times; in formats that a generator does not write, one of 1,000 of them."""
+    formats = mapping.get("format") or "strict_date_optional_time"
+    writer = date_writer(formats)
+    if writer is None:
+        return None
+    if generated := _GENERATED.get(formats.split("||")[0]):
+        return {"type": "timestamp", "from": first.isoformat(), "to": last.isoformat(), "format": generated}
+    step = (last - first) / CARDINALITY
+    return {"type": "choice", "values": [writer(first + number * step) for number in range(CARDINALITY)]}
 
 
 def _half(spec: Spec, values: Sequence[Any]) -> Spec:

@@ -32,11 +32,13 @@ _LAT_LON = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*,\s*(-?\d+(?:\.\d+)?)\s*")
 
 @dataclass
 class Sought:
-    """Of one field: `values` that it has, `bounds` between which others lie, and both as `times`; `boxes` of places."""
+    """Of one field: `values` that it has, `bounds` between which others lie; both as `times`, and ranges of these as
+    `spans`; `boxes` of places."""
 
     values: list[Any] = field(default_factory=list)
     bounds: list[Any] = field(default_factory=list)
     times: list[datetime] = field(default_factory=list)
+    spans: list[tuple[datetime, datetime]] = field(default_factory=list)
     boxes: list[Box] = field(default_factory=list)
 
 
@@ -95,7 +97,12 @@ class _Search:
         sought, mapping = of
         if mapping.get("type") in _DATES:
             formats = str(formats or mapping.get("format") or "")
-            sought.times += [time for text in (*values, *ends) if (time := read_time(text, formats)) is not None]
+            of_values, of_ends = (
+                [time for text in texts if (time := read_time(text, formats)) is not None] for texts in (values, ends)
+            )
+            sought.times += [*of_values, *of_ends]
+            if of_ends and min(of_ends) < max(of_ends):
+                sought.spans.append((min(of_ends), max(of_ends)))
             return
         sought.values += values[: _MOST - len(sought.values)]
         sought.bounds += ends

@@ -250,6 +250,13 @@ def test_times_are_those_of_a_range_in_its_own_format(formats: str, bounds: dict
     assert days == {day}
 
 
+def test_half_of_the_times_lie_in_the_ranges_that_requests_ask_for() -> None:
+    day = {"query": {"range": {"f": {"gte": "1998-05-01", "lt": "1998-05-02"}}}}
+    moment = {"query": {"range": {"f": {"gte": "2001-01-01", "lte": "2001-01-01"}}}}
+    found = values({"type": "date"}, day, moment, {"query": {"range": {"f": {"lt": "2018-05-01"}}}})
+    assert sum(time.startswith("1998-05-01") for time in found) / len(found) == pytest.approx(0.5, abs=0.1)
+
+
 def test_there_are_documents_on_either_side_of_where_a_search_goes_on() -> None:
     of = track({"n": {"type": "long"}, "at": {"type": "date"}})
     found = documents(
