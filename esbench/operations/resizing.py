@@ -34,8 +34,6 @@ from esbench.operations.base import (
 from esbench.operations.scripts import ask
 
 DOWNSAMPLING = Feature("downsampling", (8, 5))
-_SOURCE = Parameter("the index that is there", required=True)
-_TARGET = Parameter("the index to make", required=True)
 
 
 class ShrinkIndex(AdministrativeType):
@@ -118,8 +116,8 @@ class Downsample(RequestType):
     admin = False
     feature = DOWNSAMPLING
     parameters = {
-        "source-index": _SOURCE,
-        "target-index": _TARGET,
+        "source-index": Parameter("the index that is there; the track's only one by default"),
+        "target-index": Parameter("the index to make; the source's name, a hyphen and the interval by default"),
         "fixed-interval": Parameter("the time that one document stands for afterwards", default="1h"),
         "sampling-method": Parameter("what is kept of it: aggregate or last_value; from 9.3 on"),
         "request-params": QUERY,
@@ -127,10 +125,13 @@ class Downsample(RequestType):
 
     def calls(self, context: TaskContext) -> Iterable[Call]:
         params = context.params
-        body = {"fixed_interval": params.get("fixed-interval") or "1h"}
+        interval = params.get("fixed-interval") or "1h"
+        body = {"fixed_interval": interval}
         if method := params.get("sampling-method"):
             body["sampling_method"] = method
-        path = f"/{segment(params['source-index'])}/_downsample/{segment(params['target-index'])}"
+        source = params.get("source-index") or context.default_index()
+        target = params.get("target-index") or f"{source}-{interval}"
+        path = f"/{segment(source)}/_downsample/{segment(target)}"
         yield Call("POST", path, query_of(params), body)
 
 

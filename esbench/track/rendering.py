@@ -221,7 +221,10 @@ class TrackRenderer:
             if name in seen or not (self.files.root / name).is_file():
                 continue
             seen.add(name)
-            tree = environment.parse(self.files.source(name).text, name)
+            try:
+                tree = environment.parse(self.files.source(name).text, name)
+            except jinja2.TemplateSyntaxError:
+                continue  # to render it says so, if it is needed
             asked |= jinja2.meta.find_undeclared_variables(tree)
             todo += [found for found in jinja2.meta.find_referenced_templates(tree) if found]
         return frozenset(asked - {"rally"})

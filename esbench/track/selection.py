@@ -143,10 +143,12 @@ def _drawn(track: Track, task: Task) -> set[str]:
 
 
 def _sent(track: Track, task: Task) -> set[str]:
-    """The corpora whose documents a task sends, or may send."""
+    """The corpora whose documents a task sends, or may send; what the track's own code reads is that code's to say."""
     params = task.operation.params
-    own_code = bool(task.operation.python) and "corpora" in params
-    if not own_code and (task.operation.type not in _WRITES_DOCUMENTS or params.get("body") is not None):
+    if task.operation.python:
+        if "corpora" not in params:
+            return set()
+    elif task.operation.type not in _WRITES_DOCUMENTS or params.get("body") is not None:
         return set()
     named = params.get("corpora") or params.get("corpus")
     names = [named] if isinstance(named, str) else named

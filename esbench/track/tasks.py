@@ -216,16 +216,19 @@ class TaskBuilder:
         def key(name: str) -> Node | None:
             return node.find(name) if name in node else taken.get(name)
 
+        iterations, time_period = key("iterations"), key("time-period")
+        if time_period is not None and key("warmup-iterations") is None:
+            iterations = None  # as in Rally, the period counts
         task = Task(
             name=node.get("name", operation.name),
             operation=operation,
             clients=int(node.get("clients", 1)),
             schedule=build_schedule(node, key, () if self.plugins is None else self.plugins.schedulers),
             warmup_iterations=_whole(_value(key("warmup-iterations"))),
-            iterations=_whole(_value(key("iterations"))),
+            iterations=_whole(_value(iterations)),
             requests=_whole(node.get("requests")),
             warmup_time_s=optional_seconds(key("warmup-time-period")),
-            time_period_s=optional_seconds(key("time-period")),
+            time_period_s=optional_seconds(time_period),
             think_time_s=optional_seconds(node.find("think-time")) or 0.0,
             within_ms=tuple(float(value) for value in node.get("within-ms", ())),
             tags=_tags(_value(key("tags"))),

@@ -240,3 +240,14 @@ def test_a_task_cannot_have_more_clients_than_there_are_to_share(tmp_path: Path)
     assert failure(tmp_path, f"{{parallel: {{clients: 3, tasks: {tasks}}}}}") == (
         'task "a" has 4 clients, and its "parallel" only 3 (give the "parallel" 4 clients, or the task 3)'
     )
+
+
+def test_beside_a_period_of_time_iterations_do_not_count(tmp_path: Path) -> None:
+    task = one_task(tmp_path, "iterations: 20, time-period: 300, target-interval: 4")
+    assert (task.iterations, task.time_period_s) == (None, 300.0)
+
+
+def test_iterations_of_a_parallel_do_not_count_for_a_task_with_a_period_of_time(tmp_path: Path) -> None:
+    tasks = "[{operation: refresh, time-period: 5}, {name: other, operation: refresh}]"
+    first, second = step_of(tmp_path, f"{{parallel: {{iterations: 3, tasks: {tasks}}}}}").tasks
+    assert (first.iterations, second.iterations) == (None, 3)

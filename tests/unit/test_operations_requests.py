@@ -39,6 +39,7 @@ REQUESTS: list[tuple[str, dict[str, Any], str, dict[str, Any] | None]] = [
     ("stop-ml-datafeed", {"datafeed-id": "d", "force": "true"}, "POST /_ml/datafeeds/d/_stop", None),
     ("delete-ml-datafeed", {"datafeed-id": "d"}, "DELETE /_ml/datafeeds/d", None),
     ("downsample", {"source-index": "a", "target-index": "b"}, "POST /a/_downsample/b", {"fixed_interval": "1h"}),
+    ("downsample", {"index": "a", "fixed-interval": "1d"}, "POST /a/_downsample/a-1d", {"fixed_interval": "1d"}),
 ]
 QUERIES: dict[str, dict[str, Any]] = {
     "put-settings": {"flat_settings": True},

@@ -104,8 +104,8 @@ def _reading(drawn_from: str | None, **params: object) -> Track:
     """Two corpora; one task with these parameters, and a variable that draws from a corpus."""
     corpora = (Corpus("a", (Documents(1),)), Corpus("b", (Documents(1),)))
     drawn = Variable("d", "corpus-document", {"corpus": drawn_from} if drawn_from else {})
-    kind = str(params.pop("operation_type", "get"))
-    challenge = Challenge("c", (Step((Task("t", Operation("o", kind, params)),)),))
+    kind, python = str(params.pop("operation_type", "get")), str(params.pop("python", ""))
+    challenge = Challenge("c", (Step((Task("t", Operation("o", kind, params, python=python)),)),))
     return Track("t", Path("t.yml"), "", "", (challenge,), corpora=corpora, variables=(drawn,))
 
 
@@ -117,6 +117,8 @@ def _reading(drawn_from: str | None, **params: object) -> Track:
         (_reading("a", id="1"), []),
         (_reading("a", operation_type="bulk"), ["a", "b"]),
         (_reading("a", operation_type="bulk", corpora=["b"]), ["b"]),
+        (_reading("a", operation_type="bulk", python="source"), []),
+        (_reading("a", operation_type="bulk", python="source", corpora=["b"]), ["b"]),
         (_reading("a", operation_type="index", corpus="b"), ["b"]),
         (_reading("a", operation_type="index", body={"x": 1}), []),
     ],

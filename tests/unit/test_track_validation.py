@@ -148,3 +148,14 @@ def test_rallys_tracks_are_valid(tmp_path: Path) -> None:
     for track in found.tracks:
         path = find_track(track.name, None, Path(str(RALLY_TRACKS)))
         assert (track.name, check_track(path, context("8.19.4"), OPERATIONS, tmp_path).problems) == (track.name, ())
+
+
+def test_a_template_of_a_body_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
+    text = "composable-templates: [{name: t, index-pattern: o, template: t.json}]\nschedule: [operation: refresh]"
+    root = write_track(tmp_path, text)
+    (root / "t.json").write_text('{"a": {{%- if x -%}1{%- endif -%}}}')
+    findings = check_track(root / "track.yml", context(), OPERATIONS, tmp_path)
+    assert [str(problem).splitlines()[0] for problem in findings.problems] == [
+        f"{root}/t.json:1: the template fails: unexpected '%' (each {{% if %}} and {{% for %}} has its {{% end... %}}, "
+        "tags end in %} and expressions in }})"
+    ]
