@@ -12,6 +12,7 @@ from pathlib import Path
 
 from esbench.errors import CorpusError, TrackError
 from esbench.model import Corpus, Track
+from esbench.track.download import download
 from esbench.track.plain_documents import plain_file
 from esbench.track.plugins_view import Documents
 from esbench.track.plugins_view import Track as View
@@ -49,6 +50,11 @@ class DocumentSets:
                 hint="free some space, or set ESBENCH_HOME to another disk",
             ) from error
         documents.number_of_documents = prepared.document_count
+
+    def download(self, base_url: str, target_path: str, size_in_bytes: int | None = None) -> None:
+        """Fetch a file that lies beside document files, of the target's name at `base_url`, unless it is there."""
+        target = Path(target_path)
+        download(f"{base_url.rstrip('/')}/{target.name}", target, where="", size_bytes=size_in_bytes)
 
     def _corpus_of(self, documents: Documents) -> Corpus:
         """The corpus, with this one of its files."""

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from esbench.errors import EsbenchError, TrackCodeError, TrackError
+from esbench.errors import EsbenchError, TrackCodeError, TrackError, nearest
 from esbench.registry import Registry
 from esbench.track import plugins_esrally
 from esbench.track.plugins_view import PackedView, Track
@@ -140,8 +140,6 @@ class TrackRegistry:
         _add(self._plugins.schedulers, name, scheduler)
 
     def register_track_processor(self, processor: Any) -> None:
-        if hasattr(processor, "downloader"):  # Rally gives its own to who has a place for it
-            processor.downloader = plugins_esrally.Downloader()
         self._plugins.track_processors.append(processor)
 
     def register_validator(self, challenge: str, validator: Any) -> None:
@@ -228,7 +226,7 @@ def own_code(folder: Path, what: str, where: str) -> Iterator[None]:
         yield
     except EsbenchError as error:
         raise error if error.where else type(error)(error.what, where=where, hint=error.hint) from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise code_error(error, folder, what, where) from error
 
 
@@ -263,6 +261,8 @@ def code_error(error: BaseException, folder: Path, what: str, where: str) -> Tra
     hint = ""
     if isinstance(error, ModuleNotFoundError):
         hint = _missing(error)
+    elif isinstance(error, AttributeError) and error.name is not None:
+        hint = nearest(error.name, [name for name in dir(error.obj) if not name.startswith("_")])
     return TrackCodeError(f"{context}{what} failed with {said}", where=place, hint=hint, frames=own)
 
 

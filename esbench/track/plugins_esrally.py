@@ -151,15 +151,6 @@ def download(
     fetch(url, Path(local_path), where="", size_bytes=expected_size_in_bytes)
 
 
-class Downloader:
-    """Fetches a file that lies beside a corpus' document files, for track processors."""
-
-    def download(self, base_url: str, target_path: str, size_in_bytes: int | None = None) -> None:
-        """Fetch `base_url`/NAME, where NAME is the target's, unless it is there."""
-        target = Path(target_path)
-        fetch(f"{base_url.rstrip('/')}/{target.name}", target, where="", size_bytes=size_in_bytes)
-
-
 def rally_confdir() -> str:
     """Rally's own folder, `~/.rally`, or below `RALLY_HOME`."""
     return str(Path(os.environ.get("RALLY_HOME") or "~").expanduser() / ".rally")

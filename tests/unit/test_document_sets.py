@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from track_files import load, write_track
@@ -14,6 +15,7 @@ from esbench.errors import TrackError
 from esbench.model import Corpus
 from esbench.operations import builtin_operations
 from esbench.track import corpus, processing
+from esbench.track.document_sets import DocumentSets
 from esbench.track.plugins import Plugins, load_plugins, unpacked
 from esbench.track.plugins_view import Track as View
 from esbench.track.plugins_view import packed, with_documents
@@ -226,3 +228,12 @@ def test_what_cannot_be_sent_to_workers_is_one_line(track_folder: Path) -> None:
     assert str(caught.value).startswith(
         f"{track_folder}: what its own code made of the track cannot be sent to the load"
     )
+
+
+def test_what_lies_beside_document_files_is_not_fetched_where_it_is(tmp_path: Path) -> None:
+    there = tmp_path / "queries.json"
+    there.write_text("[]")
+    nothing: Any = None
+    sets = DocumentSets(nothing, nothing, lambda corpus: (), [])
+    sets.download(base_url="http://127.0.0.1:1/nowhere", target_path=str(there), size_in_bytes=None)
+    assert there.read_text() == "[]"

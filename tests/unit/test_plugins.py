@@ -125,25 +125,6 @@ def register(registry):
     assert len(plugins_in(tmp_path, code).track_processors) == 1
 
 
-def test_a_processor_with_a_place_for_a_downloader_gets_one(tmp_path: Path) -> None:
-    code = """
-from esrally.track import loader
-class Fetches(loader.TrackProcessor):
-    def __init__(self):
-        self.downloader = None
-def register(registry):
-    registry.register_track_processor(Fetches())
-    registry.register_track_processor(loader.TrackProcessor())
-"""
-    fetches, other = plugins_in(tmp_path, code).track_processors
-    assert callable(fetches.downloader.download)
-    assert not hasattr(other, "downloader")
-    there = tmp_path / "queries.json"
-    there.write_text("[]")
-    fetches.downloader.download(base_url="http://127.0.0.1:1/nowhere", target_path=str(there), size_in_bytes=None)
-    assert there.read_text() == "[]"  # what is there is not fetched
-
-
 def test_modules_of_a_track_import_one_another(tmp_path: Path) -> None:
     code = "from .lib.names import NAME\nfrom shop.lib import names\ndef register(r): r.register_runner(NAME, names.go)"
     lib = "NAME = 'go'\nasync def go(es, params): ..."
