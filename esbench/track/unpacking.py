@@ -12,6 +12,7 @@ import struct
 import sys
 from array import array
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -64,7 +65,8 @@ def bulks(file: Mapping[str, Any], bulk_size: int) -> Iterator[tuple[bytes, int]
         )
     if is_whole and file["index"] is not None:
         metadata = Metadata(count, size_bytes, file["digest"], file["size_bytes"], file["mtime_ns"])
-        write_metadata(Path(file["index"]), offsets, metadata, file["where"])
+        with suppress(CorpusError):  # where there is no room even for that, a later race finds out again
+            write_metadata(Path(file["index"]), offsets, metadata, file["where"])
 
 
 def write(job: dict[str, Any], out: BinaryIO) -> None:

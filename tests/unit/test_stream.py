@@ -215,3 +215,10 @@ def test_it_is_ahead_of_its_readers_and_no_further(tmp_path: Path, monkeypatch: 
     before, waits, ahead = asyncio.run(wait_for_all_that_comes())
     assert (before, waits) == (0, 1)
     assert 10_000 <= ahead < 15_000
+
+
+def test_a_cache_without_room_for_the_index_is_no_failure(tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "orders").write_text("no folder")
+    bulks = sent(filed(tmp_path, pack(tmp_path, ".gz", TEXT)))
+    assert sum(documents for _, documents, _ in bulks) == COUNT
