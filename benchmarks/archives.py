@@ -15,6 +15,7 @@ import bz2
 import gzip
 import os
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -63,12 +64,15 @@ def write_track(folder: Path, name: str, documents: int) -> Path:
 
 def race(track: Path, home: Path, server: NullServer, mode: str) -> Race:
     begin_ns = time.monotonic_ns()
-    subprocess.run(
+    done = subprocess.run(
         race_command(track, server.url.removeprefix("http://"), f"--corpus-cache={mode}"),
         env={**os.environ, "ESBENCH_HOME": str(home)},
-        check=True,
         capture_output=True,
+        text=True,
+        check=False,
     )
+    if done.returncode:
+        sys.exit(f"a race failed: {done.stderr}")
     received = min(line.received_ns for line in server.log() if "_bulk" in line.path and line.received_ns > begin_ns)
     (task,) = RaceStore(home).load("last").tasks
     waits = sum(int(check.value or 0) for check in task.checks if check.name == "feed-waits")
