@@ -58,6 +58,7 @@ from esbench.track.plugins import Plugins
 from esbench.track.prepared import PreparedDocuments
 from esbench.track.rendering import RenderContext
 from esbench.track.selection import (
+    check_indices,
     choose_challenge,
     corpora_needed,
     measured_before,
@@ -231,6 +232,7 @@ class _SetUp:
             processing.validate(self._view, plugins, challenge.name)
             challenge = choose_challenge(track, options.challenge)
         challenge = select_tasks(challenge, options.include_tasks, options.exclude_tasks)
+        check_indices(track, challenge, self._operations)
         if not options.enable_assertions:
             challenge = without_assertions(challenge)
         if isinstance(self._engine, EmbeddedEngine):

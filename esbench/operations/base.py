@@ -427,7 +427,13 @@ class OperationType:
     unit = "ops"
     admin = False  # hidden from the summary unless it failed
     feature: ClassVar[Feature | None] = None  # what a server must be able to do for it
+    asks_index: ClassVar[bool] = False  # its requests go to `index`, or to the track's only one
     parameters: ClassVar[Mapping[str, Parameter]] = {}
+
+    def check_index(self, params: Mapping[str, Any], indices: Sequence[Index | DataStream], where: str) -> None:
+        """Refuse parameters that name no index where the track has not just one (TrackError)."""
+        if self.asks_index and not params.get("data-stream"):
+            default_index(params, indices, where)
 
     def check(self, params: Mapping[str, Any], where: str) -> None:
         """Refuse a missing or mistyped parameter (TrackError); unknown ones are tolerated, as Rally does."""

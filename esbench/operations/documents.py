@@ -31,6 +31,7 @@ _FRESH = "esbench-fresh-document"  # the variable that an insert's own document 
 
 class Get(OperationType):
     name = "get"
+    asks_index = True
     doc = "GET one document by its id."
     parameters = {
         "index": _INDEX,
@@ -69,6 +70,7 @@ def _routed(routing: Any) -> dict[str, Any]:
 
 class Delete(OperationType):
     name = "delete"
+    asks_index = True
     doc = "Delete one document by its id."
     parameters = {
         "index": _INDEX,
@@ -176,6 +178,7 @@ _WRITE_PARAMETERS = {
 
 class Index(OperationType):
     name = "index"
+    asks_index = True
     doc = "Write single documents: new ones of a corpus, or a body with variables."
     unit = "docs"
     parameters = _WRITE_PARAMETERS
@@ -199,6 +202,7 @@ class Index(OperationType):
 
 class ReadAfterWrite(OperationType):
     name = "read-after-write"
+    asks_index = True
     doc = "Index a fresh document and, once it is acknowledged, GET it; each half has a row of its own."
     parameters = {**_WRITE_PARAMETERS, "realtime": Get.parameters["realtime"]}
 

@@ -200,6 +200,7 @@ class _Stats:
 
 class AssertCount(AdministrativeType):
     name = "assert-count"
+    asks_index = True
     doc = "Refresh, count, and fail the race when documents are missing or too many."
     parameters = {
         "index": Parameter("the index; the track's only one by default"),

@@ -127,6 +127,7 @@ class _ByPages(OperationType):
 
 class Search(_ByPages):
     name = "search"
+    asks_index = True
     doc = (
         "One search request, whose reply must cover all shards in time; with `pages` a scroll, "
         "which counts pages (first-page, next-page and close have rows of their own)."
@@ -152,6 +153,7 @@ class Search(_ByPages):
 
 class ScrollSearch(_ByPages):
     name = "scroll-search"
+    asks_index = True
     doc = "Scroll through a search; first-page, next-page and close have rows of their own."
     parameters = {
         **_ONE_PAGE,

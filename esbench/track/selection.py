@@ -9,7 +9,8 @@ from dataclasses import replace
 from esbench.errors import UsageError, did_you_mean
 from esbench.load.schedule import rates
 from esbench.model import Challenge, Corpus, Step, Task, Track
-from esbench.operations.base import flag
+from esbench.operations.base import OperationType, flag
+from esbench.registry import Registry
 
 _TYPE, _TAG = "type:", "tag:"
 
@@ -153,3 +154,13 @@ def _sent(track: Track, task: Task) -> set[str]:
     named = params.get("corpora") or params.get("corpus")
     names = [named] if isinstance(named, str) else named
     return set(names) if names else {corpus.name for corpus in track.corpora}
+
+
+def check_indices(track: Track, challenge: Challenge, operations: Registry[OperationType]) -> None:
+    """A TrackError for a task that must say which of the track's indices it asks."""
+    from esbench.operations.python import operation_type
+
+    for task in challenge.tasks:
+        if not task.operation.python:
+            kind, where = operation_type(task.operation, operations), f'{track.path}: task "{task.name}"'
+            kind.check_index(task.operation.params, track.indices or track.data_streams, where)

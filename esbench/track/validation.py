@@ -19,6 +19,7 @@ from esbench.track.faults import Faults
 from esbench.track.loader import load_track
 from esbench.track.plugins import has_plugins, load_plugins
 from esbench.track.rendering import RenderContext, TrackRenderer
+from esbench.track.selection import check_indices, choose_challenge
 from esbench.track.supply import Origin, Supply
 
 if TYPE_CHECKING:
@@ -50,15 +51,21 @@ def check_track(track: Path, context: RenderContext, operation_types: Registry[O
                         _check_generator(generator, part.document_count, node[key])
             if part.generate is None:
                 warnings.extend(_missing(corpus, part, node, track.parent, cache))
-        if not faults.found and has_plugins(track.parent):
-            for challenge in loaded.challenges:
-                with faults.apart():
-                    plugins = load_plugins(track.parent)
-                    _, view = processing.after_load(loaded, plugins, challenge.name, operation_types)
-                    processing.validate(view, plugins, challenge.name)
+        for challenge in loaded.challenges if not faults.found else ():
+            with faults.apart():
+                _check_challenge(loaded, challenge.name, operation_types)
     not_installed = [fault for fault in faults.found if isinstance(fault, DependencyError)]
     problems = tuple(fault for fault in faults.found if fault not in not_installed)
     return Findings(problems, (*not_installed, *warnings), loaded)
+
+
+def _check_challenge(track: Track, name: str, operation_types: Registry[OperationType]) -> None:
+    """What is wrong with a challenge as the track's own code leaves it, if it has such."""
+    if has_plugins(track.path.parent):
+        plugins = load_plugins(track.path.parent)
+        track, view = processing.after_load(track, plugins, name, operation_types)
+        processing.validate(view, plugins, name)
+    check_indices(track, choose_challenge(track, name), operation_types)
 
 
 def _documents(track: Track, root: Node) -> Iterator[tuple[Corpus, Documents, Node]]:

@@ -159,3 +159,16 @@ def test_a_template_of_a_body_that_cannot_be_read_is_a_problem(tmp_path: Path) -
         f"{root}/t.json:1: the template fails: unexpected '%' (each {{% if %}} and {{% for %}} has its {{% end... %}}, "
         "tags end in %} and expressions in }})"
     ]
+
+
+def test_a_task_of_several_indices_must_say_which_it_asks(tmp_path: Path) -> None:
+    text = """
+indices: [{name: a}, {name: b}]
+operations:
+  - {name: unused, operation-type: search}
+  - {name: both, operation-type: search, index: "a,b"}
+schedule: [{operation: both}, {name: blind, operation: {operation-type: get, id: "1"}}]
+"""
+    root = write_track(tmp_path, text)
+    (problem,) = check_track(root / "track.yml", context(), OPERATIONS, tmp_path / "home").problems
+    assert str(problem).startswith(f'{root / "track.yml"}: task "blind": the operation needs "index" (the track has 2')
