@@ -5,6 +5,7 @@ They are installed into a folder of their own, which comes last on the path: not
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from esbench.errors import TrackError
 from esbench.track.document import Node
 
 _NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:$|[\[<>=!~;@ ])")
+_URL = re.compile(r"(?:(?P<vcs>[a-z]+)\+)?(?P<url>[a-z]+://[^#\s]+)(?:#\S*)?")
 _TIME_LIMIT_S = 1800
 
 
@@ -87,9 +89,12 @@ def missing_dependencies(dependencies: Node | None) -> tuple[str, ...]:
 
 
 def _is_installed(spec: Node) -> bool:
+    if (address := _URL.fullmatch(str(spec.value).strip())) is not None:
+        url = re.sub(r"@[^/]*$", "", address["url"]) if address["vcs"] else address["url"]
+        return any(_origin(distribution) == url for distribution in metadata.distributions())
     name = _NAME.match(str(spec.value))
     if name is None:
-        spec.fail(f'"{spec.value}" names no Python package', 'say "numpy" or "numpy==2.0"')
+        spec.fail(f'"{spec.value}" names no Python package', 'say "numpy", "numpy==2.0" or the URL of a package')
     try:
         metadata.version(name[1])
     except metadata.PackageNotFoundError:
@@ -97,3 +102,9 @@ def _is_installed(spec: Node) -> bool:
         module = find_spec(re.sub(r"[-.]", "_", name[1]))
         return module is not None and module.origin is not None  # a folder of that name is no module
     return True
+
+
+def _origin(distribution: metadata.Distribution) -> str | None:
+    """The URL that a package was installed from (PEP 610); None of one from an index."""
+    said = distribution.read_text("direct_url.json")
+    return None if said is None else json.loads(said).get("url")

@@ -18,14 +18,14 @@ _RANGE = re.compile(r"\s*([^:-]+?)\s*-\s*([^:-]+?)\s*:(.*)")
 _DIGITS = re.compile(r"[0-9.]+\s*")
 
 
-def build_schedule(node: Node, key: Callable[[str], Node | None], schedulers: Iterable[str] = ()) -> Schedule:
+def build_schedule(node: Node, key: Callable[[str], Node | None], schedulers: Iterable[str] | None = ()) -> Schedule:
     """The schedule of a task; `key` finds what the task may have from its "parallel".
 
-    `schedulers` are those of the track's own code.
+    `schedulers` are those of the track's own code; None when that could not be loaded.
     """
-    kind, own = node.get("schedule", "deterministic"), set(schedulers)
+    kind, own = node.get("schedule", "deterministic"), set(schedulers or ())
     known = {*builtin_schedules(), *own}
-    if kind not in known:
+    if kind not in known and schedulers is not None:
         node["schedule"].fail(f'unknown schedule "{kind}"', did_you_mean(kind, known))
     given = [name for name in ("target-throughput", "target-interval", "stages") if node.find(name) is not None]
     if len(given) > 1:
@@ -36,7 +36,7 @@ def build_schedule(node: Node, key: Callable[[str], Node | None], schedulers: It
         ramp_up_s=optional_seconds(key("ramp-up-time-period")) or 0.0,
         stages=_stages(node),
         params={name: value for name, value in node.value.items() if name not in _TASK_KEYS},
-        custom=kind in own,
+        custom=kind not in builtin_schedules(),
     )
 
 

@@ -74,6 +74,7 @@ class _Maker:
     def _part(self, part: Documents, count: int) -> Documents:
         name = part.target_data_stream or part.target_index or next(iter(self._track.targets), None)
         is_stream = name is not None and name in {stream.name for stream in self._track.data_streams}
+        name = None if name is None else name.replace("*", "")  # documents go to one of those that a pattern means
         mapping = _mapping_of(self._track, name)
         return Documents(
             document_count=count,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -164,6 +164,11 @@ class TaskBuilder:
 
         return operation_type(operation, self.operation_types)
 
+    def _schedulers(self) -> Iterable[str] | None:
+        if self.plugins is None:
+            return None if self.lacks_code else ()
+        return self.plugins.schedulers
+
     def refuse_unknown_types(self) -> None:
         """Raise one TrackError for all the operation types that nobody provides, at the place of the first."""
         groups = [[kind] for kind in self.unknown] if self.faults.gather else [list(self.unknown)]
@@ -223,7 +228,7 @@ class TaskBuilder:
             name=node.get("name", operation.name),
             operation=operation,
             clients=int(node.get("clients", 1)),
-            schedule=build_schedule(node, key, () if self.plugins is None else self.plugins.schedulers),
+            schedule=build_schedule(node, key, self._schedulers()),
             warmup_iterations=_whole(_value(key("warmup-iterations"))),
             iterations=_whole(_value(iterations)),
             requests=_whole(node.get("requests")),

@@ -105,3 +105,25 @@ def test_what_pip_says_is_told_when_it_cannot_install(tmp_path: Path) -> None:
 def test_text_that_names_no_package_is_refused_at_its_line(tmp_path: Path) -> None:
     with pytest.raises(TrackError, match=r'track.yml:3: "==2.0" names no Python package'):
         missing_dependencies(dependencies(tmp_path, "pytest", "==2.0"))
+
+
+def test_a_package_may_be_the_url_that_it_is_installed_from(tmp_path: Path) -> None:
+    url = wheel(tmp_path, "esbench_demo_archive").as_uri()
+    node = dependencies(tmp_path, url)
+    assert missing_dependencies(node) == (url,)
+    libraries = Libraries(libraries_folder(tmp_path), install=True)
+    libraries.provide(node)
+    assert missing_dependencies(node) == ()
+    libraries.provide(node)
+
+
+@pytest.mark.parametrize("spec", ["git+https://host/a/b.git@v1#egg=b", "https://host/a/b.git"])
+def test_the_url_of_a_package_is_compared_without_its_revision(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spec: str
+) -> None:
+    info = tmp_path / "b-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: b\nVersion: 1.0\n")
+    (info / "direct_url.json").write_text('{"url": "https://host/a/b.git"}')
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert missing_dependencies(dependencies(tmp_path, spec)) == ()

@@ -381,3 +381,10 @@ def test_prepared_synthetic_documents_say_so(tmp_path: Path) -> None:
     corpora = synthetic_corpora(track({"f": {"type": "byte"}}), challenge(), [Corpus("c", (FILE,))], 100)
     (made,) = prepare(corpora, cache=tmp_path, track_dir=tmp_path)
     assert (made.synthetic, made.document_count, made.target_index) == (True, 100, "a")
+
+
+def test_documents_for_a_pattern_of_data_streams_go_to_one_of_them() -> None:
+    templates = Templates(composable=(Template("t", {"index_patterns": ["traces-*"], "data_stream": {}}, "traces-*"),))
+    of = track(indices=(), data_streams=(DataStream("traces-apm*"), DataStream("logs-apm*")), templates=templates)
+    made = synthetic(of, part=Documents(5, source_file="d.json", includes_action_and_meta_data=True))
+    assert (made.target_data_stream, made.target_index) == ("traces-apm", None)

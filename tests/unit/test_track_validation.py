@@ -172,3 +172,11 @@ schedule: [{operation: both}, {name: blind, operation: {operation-type: get, id:
     root = write_track(tmp_path, text)
     (problem,) = check_track(root / "track.yml", context(), OPERATIONS, tmp_path / "home").problems
     assert str(problem).startswith(f'{root / "track.yml"}: task "blind": the operation needs "index" (the track has 2')
+
+
+def test_schedules_are_not_judged_while_the_code_that_has_them_cannot_be_loaded(tmp_path: Path) -> None:
+    text = "dependencies: [esbench_has_none]\nschedule: [{operation: own, schedule: bursts, target-throughput: 5}]"
+    root = write_track(tmp_path, text, track__py="import esbench_has_none\n")
+    findings = check_track(root / "track.yml", context(), OPERATIONS, tmp_path)
+    assert findings.problems == ()
+    assert "the track needs the Python package esbench_has_none" in str(findings.warnings[0])
