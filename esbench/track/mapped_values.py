@@ -47,7 +47,7 @@ def _place(random: Random, box: Box) -> tuple[float, float]:
 
 def _shape(x: float, y: float) -> dict[str, Any]:
     """A point, or a small square, as GeoJSON (RFC 7946): the ring is closed, against the clock."""
-    side = round(abs(x) % 1 - 0.5, 3)
+    side = round(abs(x) % 1 - 0.5, 3)  # as random as the place
     if side < 0.01:
         return {"type": "point", "coordinates": [x, y]}
     corners = [(x, y), (x + side, y), (x + side, y + side), (x, y + side), (x, y)]
