@@ -21,7 +21,7 @@ from esbench.load.recorder import Recorder
 from esbench.load.transport import clock_ns
 from esbench.model import Task
 from esbench.operations.base import Exhausted, TrackCode, Verdict
-from esbench.track.plugins import own_code
+from esbench.track.plugins import own_code, place_of
 from esbench.track.plugins_view import task_view
 
 
@@ -52,7 +52,7 @@ class ClientSchedule:
         if isinstance(due_s, bool) or not isinstance(due_s, int | float) or not math.isfinite(due_s):
             raise TrackError(
                 f'next() of scheduler "{self.name}" returned {due_s!r}',
-                where=self.where,
+                where=f"{place_of(self.scheduler.next)}: {self.where}",
                 hint="it returns seconds since the start of the task",
             )
         self.due_s = due_s if due_s > 0 else now_s  # 0: at once, which is not late since the beginning
@@ -67,7 +67,7 @@ class ClientSchedule:
             self._ask(self.scheduler.after_request, now_s, weight, unit, dict(result))
 
     def _ask(self, question: Callable[..., Any], *arguments: Any) -> Any:
-        with own_code(self.code.plugins.folder, f'scheduler "{self.name}"', self.where):
+        with own_code(self.code.plugins.folder, f'scheduler "{self.name}"', self.where, question):
             return question(*arguments)
 
 
@@ -83,7 +83,7 @@ def make_schedulers(
     made_by = code.plugins.schedulers.get(name, where)
     made = {}
     for client, source in sources.items():
-        with own_code(code.plugins.folder, f'scheduler "{name}"', where):
+        with own_code(code.plugins.folder, f'scheduler "{name}"', where, made_by):
             if "target_throughput" not in inspect.signature(made_by).parameters:
                 scheduler = made_by(task_view(task))
             elif rate is None:

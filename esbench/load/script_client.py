@@ -7,7 +7,6 @@ connection of its own. When requests are due is the loop's business, as with eve
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from esbench.load.client import NS, Client, Route
 from esbench.load.transport import clock_ns
 from esbench.operations.base import Concurrent, Reply, RequestBytes, RequestFailed, Script, Session, Verdict
 from esbench.track.compression import GZIP_HEADER, compressed, is_encoded
-from esbench.track.templates import without_headers
+from esbench.track.templates import json_text, without_headers
 
 _Evidence = tuple[bytes, int | None, bytes]  # a request; status and body of its reply
 
@@ -170,7 +169,7 @@ class Lane(Client):
         lines += [f"{name}: {value}\r\n".encode("latin-1") for name, value in headers.items()]
         data = b""
         if body is not None:
-            data = body if isinstance(body, bytes) else json.dumps(body).encode()
+            data = body if isinstance(body, bytes) else json_text(body).encode()
             if "content-type" not in {name.lower() for name in headers}:
                 lines.append(b"Content-Type: application/json\r\n")
         if data and self._route.compress and not is_encoded(headers):

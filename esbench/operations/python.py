@@ -6,10 +6,16 @@ request when it is drawn, before it is due, with the code of that type. Both are
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import math
 import random
+import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import replace
+from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -36,7 +42,7 @@ from esbench.operations.programs import common_headers
 from esbench.operations.python_runners import bulk_body, bulk_path, bulk_query, of_task
 from esbench.operations.replies import judge_bulk
 from esbench.registry import Registry
-from esbench.track.plugins import ParamSource, code_error
+from esbench.track.plugins import ParamSource, code_error, place_of
 from esbench.track.plugins_esrally import RallyError, RallyTaskAssertionError
 from esbench.track.plugins_sources import BulkIndexParamSource
 from esbench.units import Rate
@@ -149,6 +155,7 @@ class RunnerProgram:
         source = _source(context)
         self._parts = _parts(source, context) if source else {}
         self.unit: str | None = None
+        _hear_of_unawaited()
 
     @property
     def finite(self) -> bool:
@@ -207,6 +214,8 @@ class RunnerTurns:
         from esbench.runner_client import failure
 
         of_task(self._context)
+        unawaited: list[str] = []
+        _UNAWAITED.set(unawaited)
         given = {"default": es} if getattr(self._runner, "multi_cluster", False) else es
         try:
             if hasattr(self._runner, "__aenter__"):
@@ -218,21 +227,55 @@ class RunnerTurns:
             return Verdict(0, ASSERTION_FAILED, str(error))
         except (EsbenchError, RequestFailed) as error:
             if isinstance(error, EsbenchError) and not error.where:
-                raise type(error)(error.what, where=self._context.where, hint=error.hint) from error
+                raise type(error)(error.what, where=self._where, hint=error.hint) from error
             raise
-        except Exception as error:
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise  # the race's end, not the runner's own doing
+            raise self._code_error(error) from error
+        except (Exception, SystemExit) as error:
             if (verdict := failure(error)) is not None:
                 return verdict
-            folder = _code(self._context).plugins.folder
             if isinstance(error, RallyError):
-                raise TrackError(f'runner "{self._name}": {error}', where=self._context.where) from error
-            raise code_error(error, folder, f'runner "{self._name}"', self._context.where) from error
-        verdict, unit, self.result = judge_result(returned, f'runner "{self._name}"', self._context.where)
+                raise TrackError(f'runner "{self._name}": {error}', where=self._where) from error
+            raise self._code_error(error) from error
+        if unawaited:
+            what = f'runner "{self._name}" calls {unawaited[0]}() and does not await it'
+            raise TrackError(what, where=self._where, hint="say: await ...")
+        verdict, unit, self.result = judge_result(returned, f'runner "{self._name}"', self._where)
         self.counted = (self.result.get("weight", verdict.units), unit)
         self._count_in(unit)
         if verdict.error is None and (numbers := returned_numbers(self.result)):
             return replace(verdict, details=Details(returned=numbers))
         return verdict
+
+    @property
+    def _where(self) -> str:
+        place = place_of(self._runner)
+        return f"{place}: {self._context.where}" if place else self._context.where
+
+    def _code_error(self, error: BaseException) -> TrackError:
+        folder = _code(self._context).plugins.folder
+        return code_error(error, folder, f'runner "{self._name}"', self._context.where, place_of(self._runner))
+
+
+_UNAWAITED: ContextVar[list[str]] = ContextVar("esbench_unawaited")
+
+
+def _hear_of_unawaited() -> None:
+    """Let a turn know which coroutines its runner made and nobody awaited: Python says so in a warning only."""
+    if getattr(warnings.showwarning, "func", None) is not _hear:
+        warnings.showwarning = partial(_hear, warnings.showwarning)
+
+
+def _hear(show: Callable[..., None], message: Warning | str, *arguments: Any, **keywords: Any) -> None:
+    match = re.match("coroutine '(.+)' was never awaited", str(message))
+    made = _UNAWAITED.get(None)
+    if match is not None and made is not None:
+        made.append(match[1])
+    else:
+        show(message, *arguments, **keywords)
 
 
 def judge_result(returned: Any, what: str, where: str) -> tuple[Verdict, str, Mapping[str, Any]]:
@@ -252,6 +295,11 @@ def judge_result(returned: Any, what: str, where: str) -> tuple[Verdict, str, Ma
         return Verdict(_weight(weight, what, where)), _unit(unit, what, where), {}
     if isinstance(returned, Real):  # numpy's numbers are no int
         return Verdict(_weight(returned, what, where)), "ops", {}
+    if inspect.iscoroutine(returned):
+        returned.close()
+        raise TrackError(
+            f"{what} returned {returned.__qualname__}() unawaited", where=where, hint="say: return await ..."
+        )
     if not isinstance(returned, Mapping):
         raise _nonsense(returned, what, where)
     weight, unit = _weight(returned.get("weight", 1), what, where), _unit(returned.get("unit", "ops"), what, where)

@@ -18,6 +18,7 @@ from esbench.errors import EsbenchError, TrackError, did_you_mean
 from esbench.model import Operation
 from esbench.operations.base import Reply, RequestBytes, RequestFailed, Script, Session, TaskContext, Verdict
 from esbench.operations.replies import judge_bulk
+from esbench.track.templates import json_text
 from esbench.units import parse_duration
 
 _CONTEXT: ContextVar[TaskContext] = ContextVar("esbench_task")
@@ -217,7 +218,7 @@ def bulk_body(body: Any) -> bytes:
 def _line(line: Any) -> bytes:
     if isinstance(line, bytes):
         return line.rstrip(b"\n")
-    return (line.rstrip("\n") if isinstance(line, str) else json.dumps(line)).encode()
+    return (line.rstrip("\n") if isinstance(line, str) else json_text(line)).encode()
 
 
 def outcome(verdict: Verdict, unit: str) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,7 +14,7 @@ from esbench.operations.drawn import DrawnProgram, QuestionTemplate, VariableScr
 from esbench.operations.needs import needing
 from esbench.operations.programs import Judge, Request, TemplateProgram, common_headers
 from esbench.operations.replies import judge_plain
-from esbench.track.templates import RequestTemplate, plain
+from esbench.track.templates import RequestTemplate, json_text, plain
 
 _QUERY = Parameter("query string parameters, with variables", (dict,))
 ESQL = Feature("ES|QL", (8, 11))
@@ -67,7 +66,7 @@ def _statuses(params: Mapping[str, Any]) -> list[Any]:
 def _lines(body: Any) -> Any:
     """A list is a body of JSON lines, as _bulk and _msearch want it."""
     if isinstance(body, list):
-        return "".join(f"{line if isinstance(line, str) else json.dumps(line)}\n" for line in body)
+        return "".join(f"{line if isinstance(line, str) else json_text(line)}\n" for line in body)
     return body
 
 

@@ -45,7 +45,7 @@ class Plugins:
 
     def make_source(self, name: str, registered: Any, track: Any, params: Mapping[str, Any], where: str) -> ParamSource:
         """A parameter source of a class or function."""
-        with importable(self.folder), own_code(self.folder, f'param-source "{name}"', where):
+        with importable(self.folder), own_code(self.folder, f'param-source "{name}"', where, registered):
             make: Any = registered if inspect.isclass(registered) else partial(_FunctionSource, registered)
             return ParamSource(self, name, make(track, dict(params)), where)
 
@@ -69,12 +69,12 @@ class ParamSource:
         split = getattr(self.source, "partition", None)
         if split is None:
             return self
-        with importable(self._plugins.folder), self._own_code():
+        with importable(self._plugins.folder), self._own_code(split):
             part = split(number, total)
         if part is None:
             raise TrackError(
                 f'partition() of param-source "{self._name}" returned nothing',
-                where=self._where,
+                where=self._place("partition"),
                 hint="it returns a parameter source, self where one serves all clients",
             )
         return ParamSource(self._plugins, self._name, part, self._where)
@@ -88,17 +88,27 @@ class ParamSource:
         except Exception as error:
             if isinstance(error, EsbenchError):
                 raise
-            raise code_error(error, self._plugins.folder, f'param-source "{self._name}"', self._where) from error
+            what, place = f'param-source "{self._name}"', place_of(self._drawn_by("params"))
+            raise code_error(error, self._plugins.folder, what, self._where, place) from error
         if not isinstance(params, Mapping):
             raise TrackError(
                 f'params() of param-source "{self._name}" returned {_shown(params)}',
-                where=self._where,
+                where=self._place("params"),
                 hint="it returns a dict of the operation's parameters",
             )
         return dict(params)
 
-    def _own_code(self) -> Any:
-        return own_code(self._plugins.folder, f'param-source "{self._name}"', self._where)
+    def _own_code(self, code: Any) -> Any:
+        return own_code(self._plugins.folder, f'param-source "{self._name}"', self._where, code)
+
+    def _drawn_by(self, method: str) -> Any:
+        if isinstance(self.source, _FunctionSource):
+            return self.source.function
+        return getattr(self.source, method, None)
+
+    def _place(self, method: str) -> str:
+        place = place_of(self._drawn_by(method))
+        return f"{place}: {self._where}" if place else self._where
 
 
 class _FunctionSource:
@@ -107,10 +117,10 @@ class _FunctionSource:
     infinite = True
 
     def __init__(self, function: Callable[..., Any], track: Any, params: Mapping[str, Any]) -> None:
-        self._function, self._track, self._params = function, track, params
+        self.function, self._track, self._params = function, track, params
 
     def params(self) -> Any:
-        return self._function(self._track, self._params)
+        return self.function(self._track, self._params)
 
 
 class TrackRegistry:
@@ -121,7 +131,14 @@ class TrackRegistry:
         self.meta_data = {"rally_version": "2.13.0", "async_runner": True}
 
     def register_param_source(self, name: str, param_source: Any) -> None:
-        _callable(param_source, f'param-source "{name}"', "a class, or a function (track, params, **kwargs)")
+        what = f'param-source "{name}"'
+        _callable(param_source, what, "a class, or a function (track, params, **kwargs)")
+        draw = getattr(param_source, "params", None) if inspect.isclass(param_source) else param_source
+        if draw is None and not hasattr(param_source, "partition"):  # whose parts may have it
+            raise TrackError(f"{what} has no params()", hint="it returns the parameters of the next request")
+        if inspect.iscoroutinefunction(draw) or inspect.isgeneratorfunction(draw):
+            kind = "asynchronous" if inspect.iscoroutinefunction(draw) else "a generator"
+            raise TrackError(f"{what} is {kind}", hint="it returns a dict each time that it is called")
         _add(self._plugins.param_sources, name, param_source)
 
     def register_runner(self, operation_type: Any, runner: Any, **kwargs: Any) -> None:
@@ -178,9 +195,13 @@ def load_plugins(folder: Path) -> Plugins:
     with importable(plugins.folder), own_code(plugins.folder, "its Python part", str(entry)):
         module = importlib.import_module(f"{_package_name(plugins.folder)}.track")
         register = getattr(module, "register", None)
-        if register is None:
+        if not callable(register):
             raise TrackError("there is no function register(registry)", where=str(entry))
-        register(TrackRegistry(plugins))
+        if inspect.iscoroutinefunction(register):
+            hint = "write it as: def register(registry)"
+            raise TrackError("register() is asynchronous, and nobody awaits it", where=place_of(register), hint=hint)
+        with own_code(plugins.folder, "register(registry)", str(entry), register):
+            register(TrackRegistry(plugins))
     return plugins
 
 
@@ -220,14 +241,18 @@ def importable(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def own_code(folder: Path, what: str, where: str) -> Iterator[None]:
-    """Turn whatever the track's code raises into one line with the track's own frames."""
+def own_code(folder: Path, what: str, where: str, code: Any = None) -> Iterator[None]:
+    """Turn whatever the track's code raises into one line with the track's own frames; `code` is what is called."""
     try:
         yield
     except EsbenchError as error:
-        raise error if error.where else type(error)(error.what, where=where, hint=error.hint) from None
+        if error.where:
+            raise
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_in(frame, folder)]
+        place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else where
+        raise type(error)(error.what, where=place, hint=error.hint) from None
     except (Exception, SystemExit) as error:
-        raise code_error(error, folder, what, where) from error
+        raise code_error(error, folder, what, where, place_of(code)) from error
 
 
 def keep_names() -> None:
@@ -235,16 +260,33 @@ def keep_names() -> None:
     sys.modules.update(plugins_esrally.modules())
 
 
-def code_error(error: BaseException, folder: Path, what: str, where: str) -> TrackCodeError:
-    """One line, what was raised and where in the track, and the frames of the track's own files."""
+def place_of(code: Any) -> str:
+    """file:line of a function, or of an object that can be called; empty where that cannot be told."""
+    while isinstance(code, partial):
+        code = code.func
+    if not callable(code):
+        return ""
+    code = inspect.unwrap(code.__init__ if inspect.isclass(code) else code)
+    made = getattr(code, "__code__", None) or getattr(type(code).__call__, "__code__", None)
+    return "" if made is None else f"{made.co_filename}:{made.co_firstlineno}"
+
+
+def _is_in(frame: traceback.FrameSummary, folder: Path) -> bool:
+    return Path(frame.filename).is_relative_to(folder)
+
+
+def code_error(error: BaseException, folder: Path, what: str, where: str, called: str = "") -> TrackCodeError:
+    """One line, what was raised and where in the track, and the frames of the track's own files.
+
+    `called` is the place of what was called, for what it raised before its first line.
+    """
     if isinstance(error, SyntaxError):
-        place, running = f"{error.filename}:{error.lineno}", f"{sys.version_info.major}.{sys.version_info.minor}"
+        place = f"{error.filename}:{error.lineno}" if error.filename else where
+        running, line = f"{sys.version_info.major}.{sys.version_info.minor}", (error.text or "").strip()
         is_newer = sys.version_info < _NESTED_QUOTES and error.msg.startswith("f-string")
         hint = f"Python 3.12 may read it; this is {running}: install esbench on a newer one" if is_newer else ""
-        return TrackCodeError(f"{error.msg}: {(error.text or '').strip()}", where=place, hint=hint)
-    frames = [
-        frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).is_relative_to(folder)
-    ]
+        return TrackCodeError(f"{error.msg}: {line}" if line else error.msg, where=place, hint=hint)
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_in(frame, folder)]
     if not frames:  # modules that stand beside the track's folder
         frames = [
             frame
@@ -252,12 +294,10 @@ def code_error(error: BaseException, folder: Path, what: str, where: str) -> Tra
             if Path(frame.filename).is_relative_to(folder.parent) and "site-packages" not in frame.filename
         ]
     said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else where
-    context = f"{where}: " if frames and where and Path(frames[-1].filename) != Path(where) else ""
-    own = "\n".join(
-        f'  File "{frame.filename}", line {frame.lineno}, in {frame.name}\n    {frame.line}'
-        for frame in frames[-_MOST_FRAMES:]
-    )
+    place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else called or where
+    context = f"{where}: " if where and place != where and place.rpartition(":")[0] != where else ""
+    shown = [f'  File "{frame.filename}", line {frame.lineno}, in {frame.name}\n    {frame.line}' for frame in frames]
+    own = "\n".join(list(dict.fromkeys(shown))[-_MOST_FRAMES:])  # a recursion once
     hint = ""
     if isinstance(error, ModuleNotFoundError):
         hint = _missing(error)

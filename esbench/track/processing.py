@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import random
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -19,7 +18,7 @@ from esbench.registry import Registry
 from esbench.track import plugins_view
 from esbench.track.corpus import corpus_folder
 from esbench.track.document_sets import DocumentSets
-from esbench.track.plugins import ParamSource, Plugins, importable, own_code
+from esbench.track.plugins import ParamSource, Plugins, importable, own_code, place_of
 from esbench.track.plugins_changes import Names, with_changes
 from esbench.track.prepared import PreparedDocuments
 
@@ -229,5 +228,4 @@ def _place(plugins: Plugins, processor: Any, method: str) -> str:
 
 def _line_of(plugins: Plugins, function: Any) -> str:
     """file:line of a function of the track's own; its folder where that cannot be told."""
-    code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
-    return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else str(plugins.folder)
+    return place_of(function) or str(plugins.folder)

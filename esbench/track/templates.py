@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import Enum
 from typing import Any
 from urllib.parse import quote
@@ -131,6 +132,29 @@ def parse(text: str, encoding: Encoding) -> list[Part]:
     return [part for part in parts if part != b""]
 
 
+def json_text(value: Any) -> str:
+    """A value as JSON, with what a track's own code may put into it: numpy's arrays and numbers, dates, decimals.
+
+    Raises a TrackError without a place for anything else.
+    """
+    try:
+        return json.dumps(value, default=_as_json)
+    except (TypeError, ValueError) as error:
+        raise TrackError(
+            f"a body cannot be written as JSON: {error}", hint="it has text, numbers, lists, dicts"
+        ) from None
+
+
+def _as_json(value: Any) -> Any:
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return float(value)
+    raise TypeError(f"{type(value).__name__} {value!r}"[:80])
+
+
 def parse_body(body: Any) -> list[Part]:
     """Split a request body (text, or what becomes JSON) into constants and slots.
 
@@ -140,7 +164,7 @@ def parse_body(body: Any) -> list[Part]:
         return []
     if isinstance(body, Slot):
         return [body]
-    text = body if isinstance(body, str) else json.dumps(body)
+    text = body if isinstance(body, str) else json_text(body)
     if "$[[" not in text:
         return [text.encode()] if text else []
     parts: list[Part] = []
@@ -216,7 +240,11 @@ class RequestTemplate:
             if not _HEADER_NAME.fullmatch(name) or re.search(r"[\r\n\0]", value):
                 raise TrackError(f"HTTP cannot carry the header {name!r}: {value!r}", where=where)
             lines += [f"{name}: ".encode(), *parse(value, Encoding.HEADER), b"\r\n"]
-        return cls(method.upper(), tuple(target), tuple(lines), None if body is None else tuple(parse_body(body)))
+        try:
+            parts = None if body is None else tuple(parse_body(body))
+        except TrackError as error:
+            raise TrackError(error.what, where=error.where or where, hint=error.hint) from None
+        return cls(method.upper(), tuple(target), tuple(lines), parts)
 
     @property
     def _header_names(self) -> list[str]:

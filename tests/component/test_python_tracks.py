@@ -347,7 +347,7 @@ WRONG: dict[str, tuple[str, str, str]] = {
     "nonsense": (
         ONE,
         "async def own(es, params):\n    return 'done'",
-        'task "own": runner "own" returned str \'done\'',
+        'track.py:1: task "own": runner "own" returned str \'done\'',
     ),
     "raises": (
         ONE,
@@ -358,6 +358,26 @@ WRONG: dict[str, tuple[str, str, str]] = {
         ONE,
         "from esrally import exceptions\nasync def own(es, params):\n    raise exceptions.RallyError('too old')",
         'task "own": runner "own": too old',
+    ),
+    "not awaited": (
+        ONE,
+        "async def own(es, params):\n    es.search(index='docs')",
+        'track.py:1: task "own": runner "own" calls AsyncElasticsearch.search() and does not await it (say: await ...)',
+    ),
+    "returns what is not awaited": (
+        ONE,
+        "async def own(es, params):\n    return es.search(index='docs')",
+        'runner "own" returned AsyncElasticsearch.search() unawaited (say: return await ...)',
+    ),
+    "cancels itself": (
+        ONE,
+        "import asyncio\nasync def own(es, params):\n    raise asyncio.CancelledError()",
+        'track.py:3: task "own": runner "own" failed with CancelledError',
+    ),
+    "source of no JSON": (
+        FED,
+        "def own(track, params):\n    return {'body': {'a': {1, 2}}}",
+        'task "search": a body cannot be written as JSON: set {1, 2} (it has text',
     ),
     "late import": (
         ONE,

@@ -74,6 +74,8 @@ def drawn(track, params, **kwargs):
 class Reader:
     def __init__(self, track, params, **kwargs):
         self.first = track.corpora[0].documents[0]
+    def params(self):
+        return {}
 
 class Once:
     infinite = False
@@ -185,7 +187,23 @@ WRONG = {
         "",
         'runner "f" is registered twice',
     ),
-    "def register(r): r.register_param_source('p', {})": ("", 'param-source "p" is dict {}'),
+    "def register(r): r.register_param_source('p', {})": ("track.py:1: ", 'param-source "p" is dict {}'),
+    "def register(r):\n  r.register_runner('f', 5)\n": ("track.py:2: ", 'runner "f" is int 5 (it must be an async'),
+    "import sys\nsys.exit(3)\n": ("track.py:2: ", "failed with SystemExit: 3"),
+    "register = 5\n": ("track.py: ", "there is no function register(registry)"),
+    "async def register(registry): ...\n": ("track.py:1: ", "register() is asynchronous, and nobody awaits it"),
+    "x = 1\ndef register(): ...\n": ("track.py:2: ", "register(registry) failed with TypeError: register() takes 0"),
+    "def register(r):\n  r.register_runer('f', 1)\n": ("track.py:2: ", '(did you mean "register_runner"?)'),
+    "class S: ...\ndef register(r): r.register_param_source('p', S)\n": ("track.py:2: ", '"p" has no params()'),
+    "def p(t, q):\n  yield {}\ndef register(r): r.register_param_source('p', p)\n": (
+        "track.py:3: ",
+        '"p" is a generator',
+    ),
+    "async def p(t, q): ...\ndef register(r): r.register_param_source('p', p)\n": (
+        "track.py:2: ",
+        '"p" is asynchronous',
+    ),
+    "def f(n): return f(n)\nf(1)\n": ("track.py:1: ", "failed with RecursionError"),
 }
 
 
@@ -218,6 +236,19 @@ def test_of_a_traceback_only_the_tracks_own_frames_are_shown(tmp_path: Path) -> 
     assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
 
 
+def test_frames_of_a_recursion_are_shown_once(tmp_path: Path) -> None:
+    with pytest.raises(TrackCodeError) as raised:
+        plugins_in(tmp_path, "def f(n): return f(n)\nf(1)\n")
+    assert len(str(raised.value).splitlines()) == 1 + 2 * 2
+
+
+def test_a_file_that_is_no_text_is_one_line(tmp_path: Path) -> None:
+    root = write_track(tmp_path, TRACK)
+    (root / "track.py").write_bytes(b"a\0b")
+    with pytest.raises(TrackCodeError, match=r"shop/track.py: source code string cannot contain null bytes$"):
+        load_plugins(root)
+
+
 def test_a_source_that_is_not_registered_is_a_did_you_mean(tmp_path: Path) -> None:
     with pytest.raises(TrackError, match=r'track.yml:5: unknown param-source "mime" \(did you mean "mine"\?'):
         track_of(tmp_path, text=TRACK.replace("param-source: mine", "param-source: mime"))
@@ -226,6 +257,11 @@ def test_a_source_that_is_not_registered_is_a_did_you_mean(tmp_path: Path) -> No
 def test_a_source_in_a_track_without_code_says_where_it_should_be(tmp_path: Path) -> None:
     with pytest.raises(TrackError, match=r"registered by a track\.py, and the track has none"):
         load(write_track(tmp_path, TRACK))
+
+
+def test_an_unknown_operation_type_says_which_runners_there_are(tmp_path: Path) -> None:
+    with pytest.raises(TrackError, match=r'unknown operation type "own" \(the runners of its track.py: ping; known: '):
+        track_of(tmp_path, text=TRACK.replace("operation-type: ping", "operation-type: own"))
 
 
 def test_an_unknown_operation_type_names_the_tracks_runners(tmp_path: Path) -> None:
@@ -286,11 +322,19 @@ def test_a_finite_source_ends_with_stop_iteration(tmp_path: Path) -> None:
     assert [part.params() for _ in range(3)] == [{"n": 1}, {"n": 3}, None]
 
 
+def test_a_source_that_cannot_be_made_gets_its_line(tmp_path: Path) -> None:
+    made = "\nclass S:\n    def __init__(self): ...\n    def params(self): ...\n"
+    code = f"{made}def register(r): r.register_param_source('mine', S)"
+    root = write_track(tmp_path, "schedule: [operation: refresh]\n", track__py=code)
+    with pytest.raises(TrackError, match=r'track.py:3: task "find": param-source "mine" failed with TypeError: S.__in'):
+        source(load_plugins(root), load(root))
+
+
 @pytest.mark.parametrize(
     ("body", "what"),
     [
         ("return None", r"params\(\) of param-source \"mine\" returned NoneType None \(it returns a dict"),
-        ("raise KeyError('x')", "param-source \"mine\" failed with KeyError: 'x'"),
+        ("raise KeyError('x')", "track.py:2: .*param-source \"mine\" failed with KeyError: 'x'"),
     ],
 )
 def test_a_source_that_draws_nonsense_gets_one_line(tmp_path: Path, body: str, what: str) -> None:
