@@ -24,6 +24,13 @@ _SECRET_HEADER = re.compile(
 _UNKNOWN = re.compile(
     r'no handler found for uri|Incorrect HTTP method|"type": ?"invalid_(index|type)_name_exception"|"_type":"_(?!doc")'
 )
+# how a node says that it has not the module of a mapping, an analyzer, a script or a processor
+_LACKS = re.compile(
+    r"[Mm]apper type \[\w+\].* does not exist|No handler for type \[\w+\]|script_lang not supported \[\w+\]"
+    r"|analyzer \[\w+\] (?:has not been configured|not found)|[Uu]nknown (?:tokenizer|filter|analyzer) type"
+    r"|failed to find (?:global )?(?:tokenizer|filter|analyzer)|No processor type exists with name"
+    r"|the server does not know |^this .* has no "
+)
 _API = re.compile(r"/_(?!(?:doc|create|update|bulk)\b)\w+")
 
 
@@ -70,6 +77,13 @@ def sentence(failure: Verdict) -> str:
         if evidence.status is not None and not text.startswith("HTTP "):
             text += f" (HTTP {evidence.status})"
     return f"{text}: {' '.join(failure.example.split())}" if failure.example else text
+
+
+def remedy(failure: Verdict) -> str:
+    """What to do about a failure that ends a race."""
+    if _LACKS.search(failure.example):
+        return "the cluster lacks it: esbench list distributions shows what has it; --exclude-tasks leaves a task out"
+    return "--on-error=continue races on and counts errors"
 
 
 def _credentials(head: bytes) -> Iterator[str]:

@@ -21,7 +21,7 @@ from typing import Any
 
 from esbench.alarm import Alarm
 from esbench.errors import EsbenchError, RaceError
-from esbench.load.failures import sentence
+from esbench.load.failures import remedy, sentence
 from esbench.load.health import Usage
 from esbench.load.hosts import Hosts
 from esbench.load.messages import (
@@ -218,7 +218,7 @@ class Worker:
         if tolerated and not asserted:
             return
         if self._failure is None and verdict.error != "cancelled":
-            hint = "" if asserted else "--on-error=continue races on and counts errors"
+            hint = "" if asserted else remedy(verdict)
             self._abort(RaceError(sentence(verdict), where=f'task "{task.name}"', hint=hint))
 
     def _abort(self, failure: EsbenchError) -> None:

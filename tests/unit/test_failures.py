@@ -6,7 +6,7 @@ import base64
 
 import pytest
 
-from esbench.load.failures import MOST_KINDS, OTHER, Failures, sentence
+from esbench.load.failures import MOST_KINDS, OTHER, Failures, remedy, sentence
 from esbench.operations.base import Evidence, Verdict
 
 REQUEST = b"GET /orders/_doc/7?routing=u1 HTTP/1.1\r\nHost: h:9200\r\n\r\n"
@@ -83,6 +83,28 @@ def test_the_credentials_of_a_request_are_known(header: str, secrets: list[str])
 def test_a_path_that_the_server_does_not_know_is_called_so(line: str, kind: str, body: str, is_told: bool) -> None:
     told = Failures().explain(Verdict(0, kind, "refused"), f"{line} HTTP/1.1".encode, 400, body.encode())
     assert told.example == (f"the server does not know {line}: refused" if is_told else "refused")
+
+
+@pytest.mark.parametrize(
+    ("example", "lacks"),
+    [
+        ("Failed to parse mapping: The mapper type [percolator] declared on field [q] does not exist. It might", True),
+        ("Failed to parse mapping [_doc]: No handler for type [percolator] declared on field [q]", True),
+        ("Failed to parse mapping: analyzer [english] has not been configured in mappings", True),
+        ("analyzer [english] not found for field [body]", True),
+        ("all shards failed: failed to create query: script_lang not supported [painless]", True),
+        ("No processor type exists with name [set]", True),
+        ("this Elasticsearch 7.10 has no SQL: its distribution or license leaves them out", True),
+        ("the server does not know POST /_reindex: Incorrect HTTP method", True),
+        ("unknown query [mtach_all] did you mean [match_all]?", False),
+        ("no such index [nope]", False),
+        ("index [docs/null] already exists", False),
+    ],
+)
+def test_the_remedy_tells_what_a_cluster_lacks_from_what_a_request_does_wrong(example: str, lacks: bool) -> None:
+    told = remedy(Verdict(0, "HTTP 400", example))
+    assert ("the cluster lacks it" in told) == lacks
+    assert ("--on-error=continue" in told) != lacks
 
 
 def test_a_failure_in_a_sentence() -> None:
