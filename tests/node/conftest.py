@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from esbench.cluster import Cluster
 from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
 
 
@@ -30,7 +31,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="session")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedEngine]:
-    """The default node: one for all tests, so each module has indices of its own or makes them anew."""
+    """The default node, one for all tests."""
     home = home_in(tmp_path_factory.mktemp("node"))
     engine = EmbeddedEngine(EmbeddedOptions(home=home, race_id=f"test-node-{os.getpid()}", logs=home / "logs"))
     try:
@@ -46,7 +47,9 @@ def node_url(node: EmbeddedEngine) -> str:
 
 @pytest.fixture(scope="module")
 def url(request: pytest.FixtureRequest, node: EmbeddedEngine) -> str:
-    """Where the default node is, which has what the module's FEATURES say that it must have."""
+    """Where the default node is: it has what the module's FEATURES say that it must have, and no index yet."""
     node.require(getattr(request.module, "FEATURES", ()))
     started: str = request.getfixturevalue("node_url")
+    with Cluster([started]) as cluster:
+        cluster.request("DELETE", "/*")
     return started
