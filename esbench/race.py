@@ -20,6 +20,7 @@ from esbench.calibration import Calibration, CalibrationFile
 from esbench.client_options import ClientOptions, Host, parse_hosts
 from esbench.cluster import Cluster, ClusterInfo
 from esbench.dialect import Dialect
+from esbench.documents import DocumentFiles, OwnCode
 from esbench.engine.base import Endpoint
 from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
 from esbench.engine.external import ExternalEngine
@@ -31,8 +32,8 @@ from esbench.load.coordinator import Cancelled, Coordinator, StepFailed
 from esbench.load.dealing import highest_rate_per_s, per_request
 from esbench.load.messages import Stock, Target
 from esbench.locks import RaceLock, end_other_races, other_races
-from esbench.model import Challenge, Corpus, Track
-from esbench.news import CorpusNews, announcement, host_news, news
+from esbench.model import Challenge, Track
+from esbench.news import announcement, host_news, news
 from esbench.operations.assertions import without_assertions
 from esbench.operations.base import OperationType
 from esbench.operations.python import operation_type
@@ -50,7 +51,7 @@ from esbench.registry import Registry
 from esbench.store import RaceFolder, RaceStore
 from esbench.telemetry import statistics
 from esbench.track import plugins_view, processing
-from esbench.track.corpus import CorpusCache, Streaming, prepare
+from esbench.track.corpus import CorpusCache
 from esbench.track.dependencies import Libraries, libraries_folder
 from esbench.track.features import features_needed, nodes_needed
 from esbench.track.loader import load_track, plugins_of, track_file
@@ -60,13 +61,9 @@ from esbench.track.rendering import RenderContext
 from esbench.track.selection import (
     check_indices,
     choose_challenge,
-    corpora_needed,
-    measured_before,
-    read_out_of_order,
     select_tasks,
 )
 from esbench.track.supply import Origin
-from esbench.track.synthetic import synthetic_corpora
 
 
 @dataclass(frozen=True)
@@ -266,65 +263,18 @@ class _SetUp:
 
     def prepare_corpora(self, track: Track, challenge: Challenge) -> tuple[PreparedDocuments, ...]:
         """Every document file that the challenge needs, before any clock starts."""
-        made: tuple[Corpus, ...] = ()
-        root = self._options.home / "cache" / "made" / self._kind_of_documents()
-        if self._plugins is not None and self._view is not None:
-            track, made = processing.prepare(
-                track,
-                self._view,
-                self._plugins,
-                root,
-                self._operations,
-                lambda corpus: self._prepare(self._or_synthetic((corpus,), track, challenge, raw=True), track),
-                self._progress.say,
-            )
-        corpora, unordered = corpora_needed(track, challenge), read_out_of_order(track, challenge)
-        if self._plugins is not None and self._view is not None and track.corpora:
-            read = processing.corpora_of_sources(challenge, self._view, self._plugins)
-            corpora = tuple(corpus for corpus in track.corpora if corpus in corpora or corpus.name in read)
-            unordered |= dict.fromkeys(read, "the track's own code")
-        names = {corpus.name for corpus in made}
-        listed = tuple(corpus for corpus in corpora if corpus.name not in names)
-        streaming = Streaming(self._options.corpus_cache, unordered, measured_before(track, challenge))
-        prepared = self._prepare(self._or_synthetic(listed, track, challenge), track, streaming)
-        return (*prepared, *(self._prepare(made, track, cache=processing.fresh_cache(made, root)) if made else ()))
-
-    def _or_synthetic(
-        self, corpora: tuple[Corpus, ...], track: Track, challenge: Challenge, raw: bool = False
-    ) -> tuple[Corpus, ...]:
-        """The corpora, or generated documents in their place."""
-        documents = self._options.synthetic_documents
-        if documents is None or not corpora:
-            return corpora
-        requests: list[Mapping[str, Any]] = []
-        if self._plugins is not None and self._view is not None:
-            requests = processing.requests_of_sources(challenge, self._view, self._plugins)
-        return synthetic_corpora(track, challenge, corpora, documents, requests, raw=raw)
-
-    def _prepare(
-        self,
-        corpora: tuple[Corpus, ...],
-        track: Track,
-        streaming: Streaming | None = None,
-        cache: Path | None = None,
-    ) -> tuple[PreparedDocuments, ...]:
-        news_of_corpora = CorpusNews(self._progress)
-        return prepare(
-            corpora,
-            cache=cache or self._options.home / "cache" / "corpora",
-            track_dir=track.path.parent,
-            origin=self._options.origin,
-            streaming=streaming or Streaming("unpack"),
-            progress=news_of_corpora,
-            downloading=news_of_corpora.download,
+        options = self._options
+        code = None if self._plugins is None or self._view is None else OwnCode(self._plugins, self._view)
+        files = DocumentFiles(
+            home=options.home,
+            origin=options.origin,
+            corpus_cache=options.corpus_cache,
+            synthetic_documents=options.synthetic_documents,
+            test_mode=options.test_mode,
+            operations=self._operations,
+            progress=self._progress,
         )
-
-    def _kind_of_documents(self) -> str:
-        """What processors make of other documents is other data: each kind has a folder of its own."""
-        kinds = ["test-mode"] if self._options.test_mode else []
-        if (count := self._options.synthetic_documents) is not None:
-            kinds.append(f"synthetic-{count}")
-        return "-".join(kinds) or "full"
+        return files.prepare(track, challenge, code)
 
     def view(self, documents: tuple[PreparedDocuments, ...], challenge: Challenge) -> plugins_view.PackedView | None:
         """The track for its own code in the workers; None where it has none."""

@@ -73,7 +73,9 @@ def _reason(said: str) -> str:
     ends = [number for number, line in enumerate(lines) if line.startswith("[end of output]")]
     if ends and ends[0]:
         return lines[ends[0] - 1]
-    return next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "no reason")
+    errors = [line for line in lines if "error" in line.lower()]  # a warning of a retry may name one, too
+    told = next((line for line in errors if line.startswith("ERROR")), errors[0] if errors else None)
+    return told or (lines[-1] if lines else "no reason")
 
 
 def libraries_folder(home: Path) -> Path:

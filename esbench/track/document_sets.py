@@ -29,9 +29,10 @@ class DocumentSets:
     read: list[PreparedDocuments]
 
     def place(self, documents: Documents, folder: Path) -> None:
-        """Put a document file below `folder`; `documents` then says how many it holds.
+        """Link to a document file below `folder`; `documents` then says how many it holds.
 
-        Its name is that of `document_file`, relative. Raises CorpusError where the file cannot be had or placed.
+        Its name is that of `document_file`, relative; a file that is there already stays. Raises CorpusError where the
+        file cannot be had or placed.
         """
         corpus = self._corpus_of(documents)
         (prepared,) = self.prepare(corpus)
@@ -40,9 +41,10 @@ class DocumentSets:
             documents.document_file = f"{corpus.name}.json"
         target = folder / documents.document_file
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.unlink(missing_ok=True)
-            target.symlink_to(plain_file(prepared))
+            if target.is_symlink() or not target.exists():  # a file that is no link was not put there by a race
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.unlink(missing_ok=True)
+                target.symlink_to(plain_file(prepared))
         except OSError as error:
             raise CorpusError(
                 f"cannot write {target}: {error.strerror or error}",

@@ -200,6 +200,16 @@ def test_a_corpus_that_is_made_anew_is_prepared_anew(track_folder: Path) -> None
     assert b"gate" in part.prepared.path.read_bytes()
 
 
+def test_a_file_that_somebody_else_has_put_there_stays(track_folder: Path) -> None:
+    there = track_folder.parent / "made" / "raw" / "lamps" / "lamps.json"
+    there.parent.mkdir(parents=True)
+    there.write_text("".join(f'{{"lamp": {n}0}}\n' for n in range(4)))
+    prepared(track_folder)
+    prepared(track_folder)
+    assert not there.is_symlink()
+    assert there.read_text().startswith('{"lamp": 00}')
+
+
 def test_documents_that_are_not_the_tracks_cannot_be_placed(track_folder: Path) -> None:
     code = (track_folder / "track.py").read_text()
     (track_folder / "track.py").write_text(

@@ -56,7 +56,7 @@ LAYERS: list[set[str]] = [
     },
     {"load.preparation", "load.worker"},
     {"compare", "engine", "load.coordinator", "summary", "telemetry"},
-    {"calibrate", "create_track", "interrupts", "keeper", "news", "race", "report"},
+    {"calibrate", "documents", "create_track", "interrupts", "keeper", "news", "race", "report"},
     {"cli"},
 ]
 PURE = {

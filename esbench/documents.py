@@ -1,0 +1,103 @@
+"""Every document file that a challenge needs: listed by the track, generated in its place, or made by its own code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from esbench.engine.progress import Progress
+from esbench.model import Challenge, Corpus, Track
+from esbench.news import CorpusNews
+from esbench.operations.base import OperationType
+from esbench.registry import Registry
+from esbench.track import plugins_view, processing
+from esbench.track.corpus import CorpusCache, Streaming, prepare
+from esbench.track.plugins import Plugins
+from esbench.track.prepared import PreparedDocuments
+from esbench.track.selection import corpora_needed, measured_before, read_out_of_order
+from esbench.track.supply import Origin
+from esbench.track.synthetic import synthetic_corpora
+
+
+@dataclass(frozen=True)
+class OwnCode:
+    """The Python part of a track, and the track as it sees it."""
+
+    plugins: Plugins
+    view: plugins_view.Track
+
+
+@dataclass(frozen=True)
+class DocumentFiles:
+    """Where document files come from and go to; `synthetic_documents` of each corpus take the place of its files."""
+
+    home: Path
+    origin: Origin
+    corpus_cache: CorpusCache
+    synthetic_documents: int | None
+    test_mode: bool
+    operations: Registry[OperationType]
+    progress: Progress
+
+    def prepare(self, track: Track, challenge: Challenge, code: OwnCode | None) -> tuple[PreparedDocuments, ...]:
+        """Make every document file ready that the challenge needs, those that processors make last."""
+        made, root = tuple[Corpus, ...](), self.home / "cache" / "made" / self._kind()
+        if code is not None:
+            track, made = processing.prepare(
+                track,
+                code.view,
+                code.plugins,
+                root,
+                self.operations,
+                lambda corpus: self._ready(self._or_synthetic((corpus,), track, challenge, code, raw=True), track),
+                self.progress.say,
+            )
+        wanted = {corpus.name for corpus in corpora_needed(track, challenge)}
+        unordered = read_out_of_order(track, challenge)
+        if code is not None and track.corpora:
+            read = processing.corpora_of_sources(challenge, code.view, code.plugins)
+            wanted |= read
+            unordered |= dict.fromkeys(read, "the track's own code")
+        wanted -= {corpus.name for corpus in made}
+        corpora = tuple(corpus for corpus in track.corpora if corpus.name in wanted)
+        streaming = Streaming(self.corpus_cache, unordered, measured_before(track, challenge))
+        listed = self._ready(self._or_synthetic(corpora, track, challenge, code), track, streaming)
+        return (*listed, *(self._ready(made, track, cache=processing.fresh_cache(made, root)) if made else ()))
+
+    def _or_synthetic(
+        self, corpora: tuple[Corpus, ...], track: Track, challenge: Challenge, code: OwnCode | None, raw: bool = False
+    ) -> tuple[Corpus, ...]:
+        """The corpora, or generated documents in their place."""
+        if self.synthetic_documents is None or not corpora:
+            return corpora
+        requests: list[Mapping[str, Any]] = []
+        if code is not None:
+            requests = processing.requests_of_sources(challenge, code.view, code.plugins)
+        return synthetic_corpora(track, challenge, corpora, self.synthetic_documents, requests, raw=raw)
+
+    def _ready(
+        self,
+        corpora: tuple[Corpus, ...],
+        track: Track,
+        streaming: Streaming | None = None,
+        cache: Path | None = None,
+    ) -> tuple[PreparedDocuments, ...]:
+        news = CorpusNews(self.progress)
+        return prepare(
+            corpora,
+            cache=cache or self.home / "cache" / "corpora",
+            track_dir=track.path.parent,
+            origin=self.origin,
+            streaming=streaming or Streaming("unpack"),
+            progress=news,
+            downloading=news.download,
+        )
+
+    def _kind(self) -> str:
+        """What processors make of other documents is other data: each kind has a folder of its own."""
+        kinds = ["test-mode"] if self.test_mode else []
+        if self.synthetic_documents is not None:
+            kinds.append(f"synthetic-{self.synthetic_documents}")
+        return "-".join(kinds) or "full"
