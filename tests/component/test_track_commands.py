@@ -204,7 +204,7 @@ def test_everything_that_is_wrong_is_told_at_once_at_its_line(shop: Path) -> Non
         'operations/all.json:2: "bulk-size" must be a whole number',
         'operations/all.json:4: operation "lost" uses the undeclared variable $[[order]]',
         'track.json:11: unknown key "client" in challenges[0].schedule[0] (did you mean "clients"?)',
-        'track.json:11: "5 parsecs" has no known unit of time',
+        'track.json:11: "time-period": "5 parsecs" has no known unit of time',
         'operations/all.json:3: unknown operation type "serach" (did you mean "search"?',
         'track.json:16: unknown operation or operation type "refesh" (did you mean "refresh"?',
     ]
