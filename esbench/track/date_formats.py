@@ -58,7 +58,7 @@ def read_time(value: object, formats: str) -> datetime | None:
         if text.isdigit() and ("epoch_second" in formats or 11 < len(text) < 14):
             seconds = int(text) if "epoch_second" in formats else int(text) // 1000
             return datetime.fromtimestamp(seconds, UTC)
-        time = datetime.fromisoformat(text)
+        time: datetime | None = datetime.fromisoformat(text)
     except (ValueError, OverflowError, OSError):
         time = next((read for name in formats.split("||") if (read := _read(text, name.strip())) is not None), None)
     if time is None or not 1970 < time.year < 9999:
