@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from esbench.errors import TrackError
 from esbench.operations.base import (
     Body,
     Details,
@@ -23,14 +22,12 @@ from esbench.operations.base import (
 from esbench.operations.bulk import counts_to_send, index_of, query_of, retries_of, select
 from esbench.operations.programs import common_headers
 from esbench.operations.replies import bulk_details, created_by_index, judge_bulk, judge_unrefused
-from esbench.track.bulk_source import Bulks, BulkSource, ConflictingBulks, Conflicts, in_turn, partition
+from esbench.track.bulk_source import Bulks, BulkSource, ConflictingBulks, conflicts_of, in_turn, partition
 from esbench.track.compression import GZIP_HEADER, compressed, is_encoded
 from esbench.track.variables import loaded_key
 from esbench.units import parse_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from esbench.track.prepared import PreparedDocuments
     from esbench.track.stream import BulkStream
 
@@ -82,7 +79,7 @@ class BulkProgram:
         self._streamed: tuple[Target, ...] = ()
         self._stream: BulkStream | None = None
         self._counts = counts_to_send(self._documents, params)
-        self._conflicts = _conflicts(context, self._documents)
+        self._conflicts = conflicts_of(params, self._documents, context.where)
         self._looped = flag(params.get("looped"))
         self._acknowledged: dict[str, int] = {}
         self._begun = False
@@ -180,38 +177,6 @@ class BulkProgram:
         if self._begun:
             for part, count in zip(self._documents, self._counts, strict=True):
                 self._context.ledger.next_values[loaded_key(part)] = count
-
-
-def _conflicts(context: TaskContext, documents: Sequence[PreparedDocuments]) -> Conflicts | None:
-    """How ids of the documents repeat; a TrackError for documents whose ids are not esbench's to make."""
-    params = context.params
-    order = params.get("conflicts")
-    if order is None:
-        return None
-    for part in documents:
-        if part.has_own_actions or part.id_field is not None or part.routing_field is not None:
-            raise TrackError(
-                f'"conflicts" needs documents without ids, and those of corpus "{part.corpus}" have their own',
-                where=context.where,
-                hint='choose others with "corpora", or leave "conflicts" out',
-            )
-        if part.target_data_stream:
-            raise TrackError(
-                f'the documents of the data stream "{part.target_data_stream}" cannot have conflicts',
-                where=context.where,
-                hint="they are created, never indexed again",
-            )
-    return Conflicts(
-        shuffled=str(order) == "random",
-        again_ratio=_number(params, "conflict-probability", 25) / 100,
-        recency=_number(params, "recency", 0),
-        update=params.get("on-conflict") == "update",
-    )
-
-
-def _number(params: Mapping[str, Any], name: str, default: float) -> float:
-    value = params.get(name)
-    return default if value is None else float(value)
 
 
 class BulkClientProgram:

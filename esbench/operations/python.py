@@ -36,6 +36,7 @@ from esbench.operations.base import (
     TaskContext,
     TrackCode,
     Verdict,
+    flag,
 )
 from esbench.operations.indices import ASSERTION_FAILED
 from esbench.operations.programs import common_headers
@@ -506,11 +507,13 @@ class _GivenBulk:
             + b"Content-Type: application/x-ndjson\r\nContent-Length: %d\r\n\r\n" % len(body)
         )
         index = params.get("index")
+        comes_again = params.get("conflicts") is not None or flag(params.get("looped"))
 
         def judge(status: int, reply: bytes, drawn: object) -> Verdict:
             verdict = judge_bulk(status, reply, size)
             if index:
-                context.ledger.acknowledge(str(index), int(verdict.units))
+                made = reply.count(b'"result":"created"') if comes_again else int(verdict.units)
+                context.ledger.acknowledge(str(index), made)
             return verdict
 
         self.exchanges = (Exchange("", lambda drawn: (head, body), judge),)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import mmap
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from random import Random
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from esbench.errors import TrackError
 from esbench.track.prepared import DocumentFile, PreparedDocuments
 
 T = TypeVar("T")
@@ -100,6 +101,40 @@ class Conflicts:
     again_ratio: float
     recency: float = 0.0
     update: bool = False
+
+
+def conflicts_of(params: Mapping[str, Any], documents: Iterable[PreparedDocuments], where: str) -> Conflicts | None:
+    """How a bulk's parameters let ids repeat, if they do.
+
+    Raises a TrackError for documents whose ids are not esbench's to make.
+    """
+    order = params.get("conflicts")
+    if order is None:
+        return None
+    for part in documents:
+        if part.has_own_actions or part.id_field is not None or part.routing_field is not None:
+            raise TrackError(
+                f'"conflicts" needs documents without ids, and those of corpus "{part.corpus}" have their own',
+                where=where,
+                hint='choose others with "corpora", or leave "conflicts" out',
+            )
+        if part.target_data_stream:
+            raise TrackError(
+                f'the documents of the data stream "{part.target_data_stream}" cannot have conflicts',
+                where=where,
+                hint="they are created, never indexed again",
+            )
+    return Conflicts(
+        shuffled=str(order) == "random",
+        again_ratio=_number(params, "conflict-probability", 25) / 100,
+        recency=_number(params, "recency", 0),
+        update=params.get("on-conflict") == "update",
+    )
+
+
+def _number(params: Mapping[str, Any], name: str, default: float) -> float:
+    value = params.get(name)
+    return default if value is None else float(value)
 
 
 class ConflictingBulks:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Any, Self
@@ -84,9 +85,9 @@ class BulkIndexParamSource(ParamSource):
 
     def __init__(self, track: Track, params: dict[str, Any], **kwargs: Any) -> None:
         super().__init__(track, params, **kwargs)
-        for name in ("conflicts", "looped"):
-            if params.get(name):
-                raise TrackError(f'BulkIndexParamSource cannot do "{name}"', hint="use the operation type bulk")
+        self.looped = str(params.get("looped", False)).lower() == "true"
+        if self.looped:
+            self.infinite = True
         if "bulk-size" not in params:
             raise TrackError('BulkIndexParamSource needs "bulk-size"')
         self.bulk_size = int(params["bulk-size"])
@@ -97,10 +98,12 @@ class BulkIndexParamSource(ParamSource):
         self._total = self._sent = 0
         self._bulks: Iterator[dict[str, Any]] | None = None
         self._part = (0, 1)
+        self._seed = random.getrandbits(64)  # repeatable, as all that sources draw
 
     def partition(self, partition_index: int, total_partitions: int) -> Self:
         made = type(self)(self.track, self._params, **self.kwargs)
         made._part = (partition_index, total_partitions)
+        made._seed = self._seed
         return made
 
     def params(self) -> Mapping[str, Any]:
@@ -112,10 +115,10 @@ class BulkIndexParamSource(ParamSource):
 
     @property
     def percent_completed(self) -> float:
-        return self._sent / self._total if self._total else 0.0
+        return self._sent / self._total if self._total and not self.looped else 0.0
 
     def _make(self) -> Iterator[dict[str, Any]]:
-        from esbench.track.bulk_source import BulkSource, partition
+        from esbench.track.bulk_source import BulkSource, ConflictingBulks, conflicts_of, partition
 
         number, total = self._part
         shares: list[tuple[Documents, PreparedDocuments, int, int]] = []
@@ -127,16 +130,25 @@ class BulkIndexParamSource(ParamSource):
             if last > first:
                 shares.append((part, part.prepared, first, last))
         self._total = sum(last - first for *_, first, last in shares)
-        for part, prepared, first, last in shares:
-            for body, documents in BulkSource(prepared, first, last, self.bulk_size):
-                yield {
-                    **self._params,
-                    "index": part.target_index or part.target_data_stream,
-                    "action-metadata-present": True,
-                    "body": bytes(body),
-                    "bulk-size": documents,
-                    "unit": "docs",
-                }
+        conflicts = conflicts_of(self._params, [prepared for _, prepared, *_ in shares], "BulkIndexParamSource")
+        while shares:
+            for part, prepared, first, last in shares:
+                source = BulkSource(prepared, first, last, self.bulk_size)
+                bulks: BulkSource | ConflictingBulks = source
+                if conflicts is not None:
+                    seed = f"{self._seed}/{number}/{prepared.path.name}"
+                    bulks = ConflictingBulks(source, first, last - first, conflicts, seed)
+                for body, documents in bulks:
+                    yield {
+                        **self._params,
+                        "index": part.target_index or part.target_data_stream,
+                        "action-metadata-present": True,
+                        "body": bytes(body),
+                        "bulk-size": documents,
+                        "unit": "docs",
+                    }
+            if not self.looped:
+                return
 
 
 def bounds(
