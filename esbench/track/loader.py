@@ -235,6 +235,12 @@ def _documents(node: Node, corpus: Node, targets: _Targets, faults: Faults) -> D
         node.fail(f'{node.label} needs "document-count"', "how many documents to generate")
     has_action_lines = bool(key("includes-action-and-meta-data"))
     target_index, target_data_stream = key("target-index"), key("target-data-stream")
+    for name, wrong in (("target-index", DataStream), ("target-data-stream", Index)):
+        if key(name) is not None and targets and isinstance(targets[0], wrong):
+            kind = "data streams" if wrong is DataStream else "indices"
+            other = "target-data-stream" if wrong is DataStream else "target-index"
+            place = node if node.find(name) is not None else corpus
+            place[name].fail(f'"{name}" does not fit a track of {kind}', f'say "{other}"')
     if target_index is None and target_data_stream is None and not has_action_lines:
         are_streams = any(isinstance(target, DataStream) for target in targets)
         if len(targets) != 1:

@@ -184,9 +184,11 @@ class TaskBuilder:
             what, known = "operation or operation type", known | set(self.operations)
         names = ", ".join(f'"{kind}"' for kind in kinds)
         place = node if isinstance(node.value, str) else node["operation-type"]
-        hint = node.rendered.collected_nothing or did_you_mean(kinds[0], known)
+        hint = did_you_mean(kinds[0], known)
         if self.plugins is not None and not hint.startswith("did"):
             hint = f"the runners of its track.py: {', '.join(sorted(runners)) or 'none'}; {hint}"
+        if in_vain := node.rendered.collected_nothing:
+            hint = f"{in_vain}; {hint}"
         place.fail(f"unknown {what}{'s' if len(kinds) > 1 else ''} {names}", hint)
 
     def _step(self, node: Node, scope: _Scope) -> Step:

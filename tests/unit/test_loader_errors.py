@@ -369,6 +369,18 @@ def test_what_is_wrong_within_valid_json_is_one_line_at_its_place(tmp_path: Path
             2,
             '(did you mean "detailed-results"?',
         ),
+        (
+            "indices: [{name: a}]\ncorpora:\n  - name: c\n    target-data-stream: b\n"
+            "    documents: [{source-file: a.json}]\nschedule: [{operation: refresh}]\n",
+            4,
+            '"target-data-stream" does not fit a track of indices (say "target-index")',
+        ),
+        (
+            "data-streams: [{name: a}]\ncorpora:\n  - name: c\n    documents:\n"
+            "      - {source-file: a.json, target-index: a}\nschedule: [{operation: refresh}]\n",
+            5,
+            '"target-index" does not fit a track of data streams (say "target-data-stream")',
+        ),
         ("version: 3\nschedule: [{operation: refresh}]\n", 1, "version cannot be 3 (allowed: 2)"),
     ],
 )

@@ -218,7 +218,7 @@ def test_a_byte_order_mark_is_none_of_the_text(tmp_path: Path) -> None:
             "operations/*.json",
             "operations/*.jsn",
             'challenges/one.json:4: unknown operation or operation types "refresh-all", "ask" '
-            '("operations/*.jsn" of track.json:7 matches no file)',
+            '("operations/*.jsn" of track.json:7 matches no file; ',
         ),
         (
             "index.json",
