@@ -78,7 +78,7 @@ def _describe(fault: ValidationError, node: Node) -> tuple[str, str]:
         case "type":
             kinds = [wanted] if isinstance(wanted, str) else [kind for kind in wanted if kind != "null"]
             what = f"{label} must be {' or '.join(_TYPES[kind] for kind in kinds)}, not {_short(value)}"
-            hint = _of_the_type(value, kinds)
+            hint = _of_the_type(value, kinds) or _of_an_element(node)
         case "enum":
             what = f"{label} cannot be {_short(value)}"
             hint = f"allowed: {', '.join(json.dumps(choice) for choice in wanted if choice is not None)}"
@@ -104,8 +104,18 @@ def _of_the_type(value: Any, kinds: list[str]) -> str:
             return f"write {value} without quotes"
     if kinds == ["array"] and (isinstance(value, str) or is_number):
         return f"write [{_short(value)}]"
+    if kinds == ["array"] and isinstance(value, dict):
+        return "write [...] around it"
     if kinds == ["string"] and (is_number or isinstance(value, bool)):
         return f'write "{_short(value)}"'
+    return ""
+
+
+def _of_an_element(node: Node) -> str:
+    """A hint where the name of an element stands for the whole of it."""
+    lists = {"schedule": "operation", "tasks": "operation", "indices": "name", "data-streams": "name"}
+    if isinstance(node.value, str) and len(node.path) > 1 and (key := lists.get(str(node.path[-2]))):
+        return f'write {{"{key}": {_short(node.value)}}}'
     return ""
 
 

@@ -220,6 +220,22 @@ def test_what_is_wrong_within_valid_json_is_one_line_at_its_place(tmp_path: Path
         ("hello", 1, 'the track must be a mapping, not "hello"'),
         ("description: x", 1, "the track has no challenge"),
         ("schedule: []", 1, "schedule must not be empty"),
+        (
+            "schedule:\n  - refresh\n",
+            2,
+            'schedule[0] must be a mapping, not "refresh" (write {"operation": "refresh"})',
+        ),
+        (
+            "indices: [orders]\nschedule: [{operation: refresh}]\n",
+            1,
+            'indices[0] must be a mapping, not "orders" (write {"name": "orders"})',
+        ),
+        (
+            "indices: {name: a}\nschedule: [{operation: refresh}]\n",
+            1,
+            'indices must be a list, not {"name": "a"} (write [...] around it)',
+        ),
+        ("dependencies: numpy\nschedule: [{operation: refresh}]\n", 1, 'a list, not "numpy" (write ["numpy"])'),
         ("schedule:\n  - name: x\n", 2, '"operation" is missing in schedule[0]'),
         (
             "schedule:\n  - operaton: refresh\n",
