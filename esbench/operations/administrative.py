@@ -13,7 +13,6 @@ from esbench.operations.base import (
     GOOD,
     Ledger,
     OperationType,
-    Parameter,
     Program,
     RequestFailed,
     Script,
@@ -22,6 +21,7 @@ from esbench.operations.base import (
     Verdict,
 )
 from esbench.operations.needs import not_supported
+from esbench.operations.parameters import Parameter
 from esbench.operations.programs import ScriptProgram
 from esbench.operations.replies import reason_of
 from esbench.operations.scripts import Retrying, ask

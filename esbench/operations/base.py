@@ -7,16 +7,16 @@ slice of a corpus), renders bytes, and judges the reply by looking only at what 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from esbench.dialect import Dialect, Feature
-from esbench.errors import TrackError, UsageError, closest, did_you_mean
+from esbench.errors import TrackError, closest
 from esbench.model import Corpus, DataStream, Index, Task, Templates, Variable
-from esbench.units import Rate, parse_duration
+from esbench.operations.parameters import COMMON, Parameter
+from esbench.units import Rate
 
 if TYPE_CHECKING:
     from esbench.registry import Registry
@@ -319,106 +319,6 @@ def default_index(params: Mapping[str, Any], indices: Sequence[Index | DataStrea
     )
 
 
-KIND_NAMES = {
-    str: "text",
-    int: "a whole number",
-    float: "a number",
-    bool: "true or false",
-    dict: "an object",
-    list: "a list",
-}
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """A parameter of an operation type.
-
-    `kinds` are the Python types that its value may have; a boolean may also be the text "true" or "false". A
-    `duration` is seconds, or text with a unit. A number is not below `least`, an object has all `keys`; a list that
-    may also be text is one of text.
-    """
-
-    doc: str
-    kinds: tuple[type, ...] = (str,)
-    default: Any = None
-    required: bool = False
-    choices: tuple[str, ...] = ()
-    duration: bool = False
-    least: int | None = None
-    keys: tuple[str, ...] = ()
-
-    def check(self, name: str, value: Any, where: str) -> None:
-        """Refuse a value that it cannot have (TrackError)."""
-        kinds = (*self.kinds, int) if float in self.kinds else self.kinds
-        # a body may be long, and of no choice: its text costs more than its request
-        text = "" if isinstance(value, dict | list) else str(value)
-        text = text.lower() if isinstance(value, bool | str) else text
-        is_flag = bool in kinds and text in ("true", "false")
-        if not is_flag and (isinstance(value, bool) or not isinstance(value, kinds)):
-            words = [KIND_NAMES[kind] for kind in self.kinds]
-            expected = "a duration" if self.duration else " or ".join(words)
-            raise TrackError(f'"{name}" must be {expected}, not {value!r}', where=where, hint=self._remedy(value))
-        if self.required and value == "" and self.kinds == (str,):
-            raise TrackError(f'"{name}" must not be empty', where=where)
-        if self.least is not None and isinstance(value, int | float) and value < self.least:
-            raise TrackError(f'"{name}" must be at least {self.least}, not {value!r}', where=where)
-        if isinstance(value, dict) and (missing := [key for key in self.keys if key not in value]):
-            needed = " and ".join(f'"{key}"' for key in self.keys)
-            typo = closest(missing[0], [key for key in value if key not in self.keys])
-            raise TrackError(f'"{name}" needs {needed}', where=where, hint=f'is it the "{typo}" there?' if typo else "")
-        if isinstance(value, list) and set(self.kinds) == {str, list}:
-            for element in value:
-                if not isinstance(element, str):
-                    raise TrackError(f'"{name}" must be text or a list of text, not of {element!r}', where=where)
-        if self.choices and text not in self.choices:
-            raise TrackError(f'"{name}" cannot be {value!r}', where=where, hint=did_you_mean(text, self.choices))
-        if self.duration:
-            try:
-                parse_duration(value)
-            except UsageError as error:
-                raise TrackError(f'"{name}": {error.what}', where=where, hint=error.hint) from None
-
-    def _remedy(self, value: Any) -> str:
-        """How a value of another type is written as one that it can have."""
-        if self.duration:
-            return 'say 30, "500ms" or "5m"'
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if self.kinds == (str,) and is_number:
-            return f'write "{value}"'
-        if self.kinds == (str,) and isinstance(value, list) and all(isinstance(each, str) for each in value):
-            return f'write "{",".join(value)}"'
-        if {int, float} & set(self.kinds) and isinstance(value, str) and _NUMBER.fullmatch(value):
-            return f"write {value} without quotes"
-        if self.kinds == (list,) and isinstance(value, str | int | float | dict):
-            return f"write [{json.dumps(value)}]"
-        return ""
-
-
-_NUMBER = re.compile(r"-?\d+(\.\d+)?")
-SECONDS = (int, float, str)  # the kinds of a duration
-
-
-# Parameters that every operation takes, whatever its type.
-COMMON = {
-    "request-timeout": Parameter("seconds until a request counts as timed out (60)", SECONDS, duration=True),
-    "headers": Parameter("further HTTP headers", (dict,)),
-    "opaque-id": Parameter("the X-Opaque-Id header", (str,)),
-    "assertions": Parameter(
-        "`property`, `condition` (< <= == >= >) and `value` of each; with --enable-assertions, one that does not hold "
-        "for the last reply fails the race",
-        (list,),
-    ),
-    "retries": Parameter("how often a failure is tried again", (int,), 0, least=0),
-    "retry-until-success": Parameter("try again until it succeeds", (bool,), False),
-    "retry-wait-period": Parameter("seconds between tries", SECONDS, 0.5, duration=True),
-    "retry-on-timeout": Parameter("timeouts, lost connections and statuses 408, 429, 502 to 504 too", (bool,), True),
-    "retry-on-error": Parameter("refused requests too", (bool,), False),
-}
-
-
-REFRESH = Parameter("whether the reply comes after a refresh", (str, bool), choices=("true", "false", "wait_for"))
-
-
 class OperationType:
     """A kind of operation by its name in tracks; subclasses say how it compiles."""
 
@@ -491,10 +391,3 @@ class OperationType:
 
     def compile(self, context: TaskContext) -> Program:
         raise NotImplementedError
-
-
-def flag(value: object, default: bool = False) -> bool:
-    """A boolean parameter, which tracks also spell "true" and "false"."""
-    if value is None:
-        return default
-    return value if isinstance(value, bool) else str(value).lower() == "true"

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from esbench.errors import TrackError, did_you_mean
 from esbench.model import DataStream, Index
-from esbench.operations.base import REFRESH, OperationType, Parameter, Program, TaskContext, default_index
+from esbench.operations.base import OperationType, Program, TaskContext, default_index
+from esbench.operations.parameters import REFRESH, Parameter
 from esbench.track.templates import plain
 
 if TYPE_CHECKING:

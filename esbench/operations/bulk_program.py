@@ -8,18 +8,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from esbench.operations.base import (
-    Body,
-    Details,
-    Exchange,
-    Exhausted,
-    NotReady,
-    RequestBytes,
-    TaskContext,
-    Verdict,
-    flag,
-)
+from esbench.operations.base import Body, Details, Exchange, Exhausted, NotReady, RequestBytes, TaskContext, Verdict
 from esbench.operations.bulk import counts_to_send, index_of, query_of, retries_of, select
+from esbench.operations.parameters import flag
 from esbench.operations.programs import common_headers
 from esbench.operations.replies import bulk_details, created_by_index, judge_bulk, judge_unrefused
 from esbench.track.bulk_source import Bulks, BulkSource, ConflictingBulks, conflicts_of, in_turn, partition

@@ -16,17 +16,8 @@ from esbench.operations.administrative import (
     seconds,
     segment,
 )
-from esbench.operations.base import (
-    GOOD,
-    SECONDS,
-    Parameter,
-    RequestFailed,
-    Script,
-    Session,
-    TaskContext,
-    Verdict,
-    flag,
-)
+from esbench.operations.base import GOOD, RequestFailed, Script, Session, TaskContext, Verdict
+from esbench.operations.parameters import SECONDS, Parameter, flag
 from esbench.operations.scripts import ask
 
 _STATUSES = ("red", "yellow", "green")

@@ -15,18 +15,9 @@ from typing import Any
 from esbench.errors import EsbenchError, TrackError, did_you_mean
 from esbench.model import Operation
 from esbench.operations.assertions import asserted
-from esbench.operations.base import (
-    GOOD,
-    OperationType,
-    Parameter,
-    Program,
-    RequestFailed,
-    Script,
-    Session,
-    TaskContext,
-    Verdict,
-)
+from esbench.operations.base import GOOD, OperationType, Program, RequestFailed, Script, Session, TaskContext, Verdict
 from esbench.operations.drawn import VariableScript, as_drawn, insist
+from esbench.operations.parameters import Parameter
 from esbench.units import parse_duration
 
 ALLOWED = (

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from esbench.dialect import Feature
 from esbench.errors import TrackError
 from esbench.operations.administrative import ONLY_IF_EXISTS, QUERY, Call, RequestType, query_of, segment
-from esbench.operations.base import Parameter, TaskContext, flag
+from esbench.operations.base import TaskContext
+from esbench.operations.parameters import Parameter, flag
 
 DATA_STREAMS = Feature("data streams", (7, 9), (1, 0))
 _NAMES = Parameter("the data stream or data streams; those of the track by default", (str, list))

@@ -8,16 +8,8 @@ from typing import Any
 
 from esbench.errors import TrackError
 from esbench.model import Index as IndexOfATrack
-from esbench.operations.base import (
-    REFRESH,
-    Ledger,
-    OperationType,
-    Parameter,
-    Program,
-    TaskContext,
-    Verdict,
-    flag,
-)
+from esbench.operations.base import Ledger, OperationType, Program, TaskContext, Verdict
+from esbench.operations.parameters import REFRESH, Parameter, flag
 from esbench.operations.programs import Judge, Request, TemplateProgram, common_headers
 from esbench.operations.replies import judge_deleted, judge_found, judge_get, judge_indexed
 from esbench.track.prepared import PreparedDocuments, documents_of, mean_document_bytes

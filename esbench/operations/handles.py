@@ -11,19 +11,11 @@ from urllib.parse import quote
 
 from esbench.dialect import Feature
 from esbench.errors import TrackError
-from esbench.operations.base import (
-    ClientProgram,
-    OperationType,
-    Parameter,
-    Program,
-    Script,
-    Session,
-    TaskContext,
-    Verdict,
-)
+from esbench.operations.base import ClientProgram, OperationType, Program, Script, Session, TaskContext, Verdict
 from esbench.operations.drawn import Exchanges, ProgramOfScripts
 from esbench.operations.needs import needing
 from esbench.operations.pagination import noted
+from esbench.operations.parameters import Parameter
 from esbench.operations.programs import ScriptProgram, common_headers
 from esbench.operations.replies import judge_plain
 from esbench.operations.scripts import ask

@@ -23,18 +23,8 @@ from esbench.operations.administrative import (
     seconds,
     segment,
 )
-from esbench.operations.base import (
-    GOOD,
-    SECONDS,
-    Ledger,
-    Parameter,
-    RequestFailed,
-    Script,
-    Session,
-    TaskContext,
-    Verdict,
-    flag,
-)
+from esbench.operations.base import GOOD, Ledger, RequestFailed, Script, Session, TaskContext, Verdict
+from esbench.operations.parameters import SECONDS, Parameter, flag
 from esbench.operations.replies import judge_shards
 from esbench.operations.scripts import ask
 from esbench.operations.settings import with_settings

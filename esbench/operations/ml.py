@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from esbench.dialect import Dialect, Feature
 from esbench.operations.administrative import BODY, ONLY_IF_EXISTS, QUERY, Call, RequestType, query_of, segment
-from esbench.operations.base import Parameter, TaskContext, flag
+from esbench.operations.base import TaskContext
+from esbench.operations.parameters import Parameter, flag
 
 ML = Feature("machine learning", (5, 4))
 _JOB = Parameter("the job's id", required=True)

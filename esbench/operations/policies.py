@@ -8,7 +8,8 @@ from typing import Any
 from esbench.dialect import Feature
 from esbench.errors import TrackError
 from esbench.operations.administrative import BODY, ONLY_IF_EXISTS, QUERY, Call, RequestType, query_of, segment
-from esbench.operations.base import Parameter, TaskContext, flag
+from esbench.operations.base import TaskContext
+from esbench.operations.parameters import Parameter, flag
 
 ILM = Feature("lifecycle policies", (6, 6))
 ENRICH = Feature("enrich policies", (7, 5))

@@ -36,9 +36,9 @@ from esbench.operations.base import (
     TaskContext,
     TrackCode,
     Verdict,
-    flag,
 )
 from esbench.operations.indices import ASSERTION_FAILED
+from esbench.operations.parameters import flag
 from esbench.operations.programs import common_headers
 from esbench.operations.python_runners import bulk_body, bulk_path, bulk_query, of_task
 from esbench.operations.replies import judge_bulk

@@ -9,9 +9,10 @@ from typing import Any
 
 from esbench.dialect import Feature
 from esbench.errors import TrackError
-from esbench.operations.base import Details, OperationType, Parameter, Program, Session, TaskContext, Verdict, flag
+from esbench.operations.base import Details, OperationType, Program, Session, TaskContext, Verdict
 from esbench.operations.drawn import DrawnProgram, QuestionTemplate, VariableScript, insist
 from esbench.operations.needs import needing
+from esbench.operations.parameters import Parameter, flag
 from esbench.operations.programs import Judge, Request, TemplateProgram, common_headers
 from esbench.operations.replies import judge_plain
 from esbench.track.templates import RequestTemplate, json_text, plain

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from esbench.operations import builtin_operations
-from esbench.operations.base import COMMON, KIND_NAMES, OperationType, Parameter
+from esbench.operations.base import OperationType
+from esbench.operations.parameters import COMMON, KIND_NAMES, Parameter
 from esbench.registry import Registry
 
 _HEAD = """# Operation types

@@ -22,15 +22,8 @@ from esbench.operations.administrative import (
     seconds,
     segment,
 )
-from esbench.operations.base import (
-    SECONDS,
-    Parameter,
-    RequestFailed,
-    Script,
-    Session,
-    TaskContext,
-    Verdict,
-)
+from esbench.operations.base import RequestFailed, Script, Session, TaskContext, Verdict
+from esbench.operations.parameters import SECONDS, Parameter
 from esbench.operations.scripts import ask
 
 DOWNSAMPLING = Feature("downsampling", (8, 5))

@@ -11,7 +11,8 @@ from typing import Any
 
 from esbench.errors import TrackError, did_you_mean
 from esbench.operations.administrative import QUERY, AdministrativeType, at, query_of, seconds
-from esbench.operations.base import GOOD, SECONDS, Parameter, RequestFailed, Script, Session, TaskContext, Verdict
+from esbench.operations.base import GOOD, RequestFailed, Script, Session, TaskContext, Verdict
+from esbench.operations.parameters import SECONDS, Parameter
 from esbench.operations.scripts import ask
 
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")

@@ -7,7 +7,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from esbench.operations.base import CONNECTION_ERRORS, Reply, RequestFailed, Script, Session, Verdict, flag
+from esbench.operations.base import CONNECTION_ERRORS, Reply, RequestFailed, Script, Session, Verdict
+from esbench.operations.parameters import flag
 from esbench.operations.replies import http_failure
 from esbench.units import parse_duration
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from esbench.dialect import Feature
 from esbench.errors import TrackError
-from esbench.operations.base import Details, OperationType, Parameter, Program, TaskContext, Verdict, flag
+from esbench.operations.base import Details, OperationType, Program, TaskContext, Verdict
 from esbench.operations.drawn import DrawnProgram
 from esbench.operations.pagination import (
     SCROLL_KEEP_ALIVE,
@@ -21,6 +21,7 @@ from esbench.operations.pagination import (
     page_count,
     with_composite,
 )
+from esbench.operations.parameters import Parameter, flag
 from esbench.operations.programs import Request, TemplateProgram, common_headers
 from esbench.operations.replies import judge_search
 from esbench.track.templates import RequestTemplate

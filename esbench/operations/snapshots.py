@@ -20,17 +20,8 @@ from esbench.operations.administrative import (
     seconds,
     segment,
 )
-from esbench.operations.base import (
-    GOOD,
-    SECONDS,
-    Parameter,
-    RequestFailed,
-    Script,
-    Session,
-    TaskContext,
-    Verdict,
-    flag,
-)
+from esbench.operations.base import GOOD, RequestFailed, Script, Session, TaskContext, Verdict
+from esbench.operations.parameters import SECONDS, Parameter, flag
 from esbench.operations.replies import judge_shards
 from esbench.operations.scripts import ask
 

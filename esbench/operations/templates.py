@@ -20,7 +20,8 @@ from esbench.operations.administrative import (
     query_of,
     segment,
 )
-from esbench.operations.base import Ledger, Parameter, Script, Session, TaskContext, Verdict, flag
+from esbench.operations.base import Ledger, Script, Session, TaskContext, Verdict
+from esbench.operations.parameters import Parameter, flag
 from esbench.operations.settings import with_settings
 
 COMPOSABLE = Feature("composable templates", (7, 8), (1, 0))

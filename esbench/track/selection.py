@@ -9,7 +9,8 @@ from dataclasses import replace
 from esbench.errors import UsageError, did_you_mean
 from esbench.load.schedule import rates
 from esbench.model import Challenge, Corpus, Step, Task, Track
-from esbench.operations.base import OperationType, flag
+from esbench.operations.base import OperationType
+from esbench.operations.parameters import flag
 from esbench.registry import Registry
 
 _TYPE, _TAG = "type:", "tag:"

@@ -98,7 +98,7 @@ class TaskBuilder:
         return operation
 
     def _check(self, node: Node, operation: Operation) -> None:
-        from esbench.operations.base import COMMON
+        from esbench.operations.parameters import COMMON
 
         label = f'operation "{operation.name}"'
         known = {variable.name for variable in (*self.variables, *operation.variables)}

@@ -8,7 +8,8 @@ import pytest
 
 from esbench.errors import TrackError, UsageError
 from esbench.operations import builtin_operations
-from esbench.operations.base import Ledger, flag
+from esbench.operations.base import Ledger
+from esbench.operations.parameters import flag
 
 OPERATIONS = builtin_operations()
 
