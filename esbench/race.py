@@ -61,6 +61,7 @@ from esbench.track.rendering import RenderContext
 from esbench.track.selection import (
     check_indices,
     choose_challenge,
+    idle_tasks,
     select_tasks,
 )
 from esbench.track.supply import Origin
@@ -258,7 +259,7 @@ class _SetUp:
             host_class=environment.host_class(host),
             environment=host,
             clusters={"default": self._cluster_facts()},
-            warnings=options.client_options.warnings,
+            warnings=(*options.client_options.warnings, *idle_tasks(track, challenge, self._operations)),
         )
 
     def prepare_corpora(self, track: Track, challenge: Challenge) -> tuple[PreparedDocuments, ...]:

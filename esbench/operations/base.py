@@ -335,6 +335,10 @@ class OperationType:
         if self.asks_index and not params.get("data-stream"):
             default_index(params, indices, where)
 
+    def idleness(self, params: Mapping[str, Any], templates: Templates) -> str:
+        """Why it does nothing, whatever the server; "" when it does something."""
+        return ""
+
     def check(self, params: Mapping[str, Any], where: str) -> None:
         """Refuse a missing or mistyped parameter (TrackError); unknown ones are tolerated, as Rally does."""
         for name, parameter in {**COMMON, **self.parameters}.items():

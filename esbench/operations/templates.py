@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from esbench.dialect import Feature
 from esbench.errors import TrackError, closest, did_you_mean
-from esbench.model import Template
+from esbench.model import Template, Templates
 from esbench.operations.administrative import (
     ONLY_IF_EXISTS,
     QUERY,
@@ -46,8 +46,8 @@ _DELETE = {
 class _Legacy:
     path = "/_template"
 
-    def of(self, context: TaskContext) -> tuple[Template, ...]:
-        return context.templates.legacy
+    def of(self, templates: Templates) -> tuple[Template, ...]:
+        return templates.legacy
 
     def body(self, context: TaskContext, body: Mapping[str, Any]) -> dict[str, Any]:
         return context.dialect.template_body(with_settings(body, context.params.get("settings")))
@@ -57,8 +57,8 @@ class _Composable:
     path = "/_index_template"
     feature: ClassVar[Feature | None] = COMPOSABLE
 
-    def of(self, context: TaskContext) -> tuple[Template, ...]:
-        return context.templates.composable
+    def of(self, templates: Templates) -> tuple[Template, ...]:
+        return templates.composable
 
     def body(self, context: TaskContext, body: Mapping[str, Any]) -> dict[str, Any]:
         settings = context.params.get("settings")
@@ -68,16 +68,21 @@ class _Composable:
 class _Component(_Composable):
     path = "/_component_template"
 
-    def of(self, context: TaskContext) -> tuple[Template, ...]:
-        return context.templates.component
+    def of(self, templates: Templates) -> tuple[Template, ...]:
+        return templates.component
 
 
 class _Create(RequestType):
     parameters = _CREATE
     path: str
 
-    def of(self, context: TaskContext) -> tuple[Template, ...]:
+    def of(self, templates: Templates) -> tuple[Template, ...]:
         raise NotImplementedError
+
+    def idleness(self, params: Mapping[str, Any], templates: Templates) -> str:
+        if params.get("body") is None and _is_foreign(wanted := params.get("template"), self.of(templates)):
+            return f'the track has no template "{wanted}" of the kind, and the operation no body: it creates nothing'
+        return ""
 
     def body(self, context: TaskContext, body: Mapping[str, Any]) -> dict[str, Any]:
         raise NotImplementedError
@@ -88,8 +93,10 @@ class _Create(RequestType):
             if not isinstance(params.get("template"), str):
                 raise TrackError(f'{self.name} with a "body" needs a "template"', where=context.where)
             templates: tuple[Template, ...] = (Template(params["template"], params["body"]),)
+        elif self.idleness(params, context.templates):
+            templates = ()
         else:
-            templates = _chosen(self.of(context), context, 'give the operation "template" and "body"')
+            templates = _chosen(self.of(context.templates), context, 'give the operation "template" and "body"')
         for template in templates:
             try:
                 body = self.body(context, template.body)
@@ -102,17 +109,16 @@ class _Delete(AdministrativeType):
     parameters = _DELETE
     path: str
 
-    def of(self, context: TaskContext) -> tuple[Template, ...]:
+    def of(self, templates: Templates) -> tuple[Template, ...]:
         raise NotImplementedError
 
     def script(self, context: TaskContext) -> Script:
         params = context.params
         accept = (404,) if flag(params.get("only-if-exists"), True) else ()
         query = query_of(params)
-        templates, wanted = self.of(context), params.get("template")
-        known = {template.name for template in templates}
-        if isinstance(wanted, str) and wanted not in known and not closest(wanted, known):
-            templates = (_own(context),)  # no slip: a template that the track does not declare
+        templates = self.of(context.templates)
+        if _is_foreign(params.get("template"), templates):
+            templates = (_own(context),)
         else:
             templates = _chosen(templates, context, 'give the operation a "template"')
         calls = tuple(
@@ -139,6 +145,12 @@ class _DeleteBoth:
         for pattern in self.patterns:
             await delete_matching(session, pattern, self.ledger, {})
         return verdict
+
+
+def _is_foreign(wanted: Any, templates: tuple[Template, ...]) -> bool:
+    """Whether that is a template that the track does not declare, and no slip in the name of one that it does."""
+    known = {template.name for template in templates}
+    return isinstance(wanted, str) and wanted not in known and not closest(wanted, known)
 
 
 def _own(context: TaskContext) -> Template:

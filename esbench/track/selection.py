@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from esbench.errors import UsageError, did_you_mean
@@ -155,6 +155,17 @@ def _sent(track: Track, task: Task) -> set[str]:
     named = params.get("corpora") or params.get("corpus")
     names = [named] if isinstance(named, str) else named
     return set(names) if names else {corpus.name for corpus in track.corpora}
+
+
+def idle_tasks(track: Track, challenge: Challenge, operations: Registry[OperationType]) -> Iterator[str]:
+    """A sentence for each task that does nothing, whatever the server."""
+    from esbench.operations.python import operation_type
+
+    for task in challenge.tasks:
+        if not task.operation.python:
+            kind = operation_type(task.operation, operations)
+            if why := kind.idleness(task.operation.params, track.templates):
+                yield f'task "{task.name}": {why}'
 
 
 def check_indices(track: Track, challenge: Challenge, operations: Registry[OperationType]) -> None:

@@ -19,7 +19,7 @@ from esbench.track.faults import Faults
 from esbench.track.loader import load_track
 from esbench.track.plugins import has_plugins, load_plugins
 from esbench.track.rendering import RenderContext, TrackRenderer
-from esbench.track.selection import check_indices, choose_challenge
+from esbench.track.selection import check_indices, choose_challenge, idle_tasks
 from esbench.track.supply import Origin, Supply
 
 if TYPE_CHECKING:
@@ -54,6 +54,8 @@ def check_track(track: Path, context: RenderContext, operation_types: Registry[O
         for challenge in loaded.challenges if not faults.found else ():
             with faults.apart():
                 _check_challenge(loaded, challenge.name, operation_types)
+            idle = idle_tasks(loaded, challenge, operation_types)
+            warnings.extend(TrackError(why, where=f'challenge "{challenge.name}"') for why in idle)
     not_installed = [fault for fault in faults.found if isinstance(fault, DependencyError)]
     problems = tuple(fault for fault in faults.found if fault not in not_installed)
     return Findings(problems, (*not_installed, *warnings), loaded)

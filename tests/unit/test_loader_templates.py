@@ -16,7 +16,7 @@ from esbench.track.features import features_needed
 from esbench.track.loader import load_track
 from esbench.track.selection import choose_challenge
 
-RALLY_TRACKS = os.environ.get("ESBENCH_RALLY_TRACKS")
+RALLY_TRACKS = os.environ.get("ESBENCH_TEST_RALLY_TRACKS")
 
 
 def extras(tmp_path: Path, text: str, suffix: str = ".json", version: str = "7.10.2", **files: str) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def test_index_body_is_rendered_with_the_parameters_alone(tmp_path: Path) -> Non
     assert load(root, shards=3).indices[0].body == {"settings": {"number_of_shards": 3}}
 
 
-@pytest.mark.skipif(RALLY_TRACKS is None, reason="ESBENCH_RALLY_TRACKS names no folder of Rally's tracks")
+@pytest.mark.skipif(RALLY_TRACKS is None, reason="ESBENCH_TEST_RALLY_TRACKS names no folder of Rally's tracks")
 def test_rallys_percolator_track_loads_unchanged() -> None:
     track = load(Path(str(RALLY_TRACKS)) / "percolator", number_of_replicas=1)
     challenge = choose_challenge(track, None)
@@ -122,7 +122,7 @@ def test_rallys_percolator_track_loads_unchanged() -> None:
     assert ignore_me.schedule.rate.value == pytest.approx(1 / 12)
 
 
-@pytest.mark.skipif(RALLY_TRACKS is None, reason="ESBENCH_RALLY_TRACKS names no folder of Rally's tracks")
+@pytest.mark.skipif(RALLY_TRACKS is None, reason="ESBENCH_TEST_RALLY_TRACKS names no folder of Rally's tracks")
 @pytest.mark.parametrize(("name", "tasks"), [("noaa", 16), ("metricbeat", 12)])
 def test_rallys_search_tracks_load_unchanged(name: str, tasks: int) -> None:
     track = load(Path(str(RALLY_TRACKS)) / name, test_mode=True)

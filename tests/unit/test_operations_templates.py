@@ -172,6 +172,12 @@ def test_a_template_that_is_not_there_is_told(
     assert expected in message
 
 
+async def test_a_template_of_another_kind_creates_nothing() -> None:
+    told = session()
+    assert (await script("create-component-template", {"template": "metrics"}).run(told)).error is None
+    assert told.asked == []
+
+
 # Legacy templates
 
 

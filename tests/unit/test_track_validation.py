@@ -16,7 +16,7 @@ from esbench.operations import builtin_operations
 from esbench.track.library import find_track, list_tracks
 from esbench.track.validation import Findings, check_track
 
-RALLY_TRACKS = os.environ.get("ESBENCH_RALLY_TRACKS")
+RALLY_TRACKS = os.environ.get("ESBENCH_TEST_RALLY_TRACKS")
 OPERATIONS = builtin_operations()
 TRACK: dict[str, Any] = {
     "version": 2,
@@ -140,7 +140,7 @@ def test_bundled_tracks_are_valid(tmp_path: Path, version: str) -> None:
         assert (track.name, found.problems) == (track.name, ())
 
 
-@pytest.mark.skipif(RALLY_TRACKS is None, reason="ESBENCH_RALLY_TRACKS names no folder of Rally's tracks")
+@pytest.mark.skipif(RALLY_TRACKS is None, reason="ESBENCH_TEST_RALLY_TRACKS names no folder of Rally's tracks")
 def test_rallys_tracks_are_valid(tmp_path: Path) -> None:
     found = list_tracks(Path(str(RALLY_TRACKS)))
     assert len(found.tracks) >= 5
@@ -180,3 +180,17 @@ def test_schedules_are_not_judged_while_the_code_that_has_them_cannot_be_loaded(
     findings = check_track(root / "track.yml", context(), OPERATIONS, tmp_path)
     assert findings.problems == ()
     assert "the track needs the Python package esbench_has_none" in str(findings.warnings[0])
+
+
+def test_an_operation_that_does_nothing_is_a_warning(tmp_path: Path) -> None:
+    text = """
+component-templates: [{name: settings, template: t.json}]
+composable-templates: [{name: pods, index-pattern: "p*", template: t.json}]
+schedule: [{operation: {operation-type: create-component-template, template: pods}}]
+"""
+    root = write_track(tmp_path, text)
+    (root / "t.json").write_text("{}")
+    findings = check_track(root / "track.yml", context(), OPERATIONS, tmp_path)
+    assert findings.problems == ()
+    (warning,) = findings.warnings
+    assert 'the track has no template "pods" of the kind, and the operation no body: it creates nothing' in str(warning)
