@@ -10,7 +10,8 @@ race: $(READY)  ## race the orders track on an embedded Elasticsearch and print 
 	$(BIN)/esbench race --track=orders
 
 test: $(READY)  ## run all tests, the races on a real node included
-	$(BIN)/pytest
+	$(BIN)/pytest -n logical --dist loadfile -m "not node and not alone"
+	$(BIN)/pytest -m "node or alone"
 
 lint: $(READY)  ## style and types
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[lint]'

@@ -20,6 +20,8 @@ from esbench import environment
 from esbench.calibration import Calibration, CalibrationFile
 from esbench.load.coordinator import default_workers
 
+pytestmark = pytest.mark.alone
+
 SHORT = ("--seconds", "0.4")
 
 

@@ -13,6 +13,8 @@ from esbench.model import Task
 from esbench.record import TaskResult
 from esbench.track.prepared import PreparedDocuments
 
+pytestmark = pytest.mark.alone
+
 DOCUMENTS = 6_050
 FAULTS = {
     "rules": [

@@ -8,9 +8,12 @@ from collections.abc import Iterator
 import pytest
 from driver import ANY_ID, Driver, NullServerFactory, all_requests, bulk, documents, get, task
 
+from esbench.client_options import ClientOptions
 from esbench.engine.null import NullServer
 from esbench.errors import ClusterError, TrackError
 from esbench.track.prepared import PreparedDocuments
+
+pytestmark = pytest.mark.alone
 
 
 def delayed(ms: float, **rule: object) -> dict[str, object]:
@@ -222,7 +225,7 @@ def test_an_administrative_operation_counts_in_the_seconds_of_its_own(server: Nu
 
 def test_a_host_that_refuses_is_named_with_the_task(driver: Driver, unused_url: str) -> None:
     with pytest.raises(ClusterError, match=r'task "get", 127\.0\.0\.1:\d+: cannot connect'):
-        driver.run(unused_url, get())
+        driver.run(unused_url, get(), options=ClientOptions(timeout_s=1.0))
 
 
 def test_an_operation_that_cannot_compile_is_one_line(server: NullServer, driver: Driver) -> None:

@@ -12,6 +12,8 @@ from driver import Driver, NullServerFactory, get
 from esbench.load.histogram import decode, lowest_equivalent_ns
 from esbench.record import TaskResult
 
+pytestmark = pytest.mark.alone
+
 STALL_S = 0.5
 # A timer on a busy machine may be so late; far less than what the stall does to those that it hits.
 SLACK_MS = 60

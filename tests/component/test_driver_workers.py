@@ -20,6 +20,8 @@ from esbench.errors import RaceError
 from esbench.load.coordinator import Cancelled, StepFailed
 from esbench.record import TaskResult
 
+pytestmark = pytest.mark.alone
+
 ENDLESS = 60.0
 SOON_S = 5.0  # well below any timeout, and enough for a busy machine
 

@@ -18,6 +18,8 @@ from esbench.errors import ClusterError
 from esbench.load.coordinator import StepFailed
 from esbench.record import HostEvent, TaskResult
 
+pytestmark = pytest.mark.alone
+
 GETS = "GET /*/_doc/*"
 GONE = {"for_s": 60, "cut": True}
 

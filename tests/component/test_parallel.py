@@ -15,6 +15,8 @@ from esbench.load.coordinator import Cancelled, StepFailed
 from esbench.model import Task
 from esbench.record import TaskResult
 
+pytestmark = pytest.mark.alone
+
 
 @pytest.fixture(scope="module")
 def servers(null_servers: NullServerFactory) -> NullServer:

@@ -15,6 +15,8 @@ from esbench.model import Task
 from esbench.operations import builtin_operations
 from esbench.track.prepared import PreparedDocuments
 
+pytestmark = pytest.mark.alone
+
 SEED = 1  # of the driver
 
 

@@ -8,6 +8,8 @@ from matching import DISTRIBUTIONS, Crowded, Matched, match, nearest_rank
 
 from esbench.engine.null import NullServer
 
+pytestmark = pytest.mark.alone
+
 # Of six attempts one has to agree. Where none does and the driver waited for a CPU all the while, with whatever else
 # runs on this machine, nothing was proved: that is what races are warned of by their check "run-delay", too.
 ATTEMPTS = 6

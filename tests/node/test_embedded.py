@@ -164,6 +164,18 @@ class Probe:
         answer = self.ok("POST", "/books/_search", {"script_fields": {"n": {"script": script}}})
         assert answer["hits"]["hits"][0]["fields"]["n"] == [42]
 
+    def expressions(self) -> None:
+        script = {"lang": "expression", "inline" if self.major < 6 else "source": "doc['pages'].value * 2"}
+        answer = self.ok("POST", "/books/_search", {"script_fields": {"n": {"script": script}}})
+        assert answer["hits"]["hits"][0]["fields"]["n"] == [1270]
+
+    def geo_shapes(self) -> None:
+        self.create("places", area={"type": "geo_shape"})
+        corners = [[0, 0], [2, 0], [2, 2], [0, 2], [0, 0]]
+        self.ok("PUT", f"/places/{self.typed}/1?refresh=true", {"area": {"type": "polygon", "coordinates": [corners]}})
+        point = {"area": {"shape": {"type": "point", "coordinates": [1, 1]}}}
+        assert len(self.ok("POST", "/places/_search", {"query": {"geo_shape": point}})["hits"]["hits"]) == 1
+
     def language_analyzers(self) -> None:
         self.create("stems", text={"type": "text", "analyzer": "english"})
         answer = self.ok("POST", "/stems/_analyze", {"field": "text", "text": "the running foxes"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,12 @@ PLAIN = [
     *("byte", "short", "integer", "long", "half_float", "float", "double"),
     *("integer_range", "float_range", "long_range", "double_range", "date_range", "ip_range"),
 ]
+FURTHER = {  # types that not every version has
+    "elasticsearch-5.6.16": ["geo_shape"],
+    "elasticsearch-7.10.2": ["date_nanos"],
+    "elasticsearch-8.19.4": ["date_nanos", "dense_vector"],
+}
+DEFAULT = "elasticsearch-7.10.2"
 TRACK = """
 indices: [{name: things, body: index.json}]
 corpora: [{name: things, documents: [{source-file: things.json, document-count: 3000}]}]
@@ -28,24 +35,21 @@ schedule:
 """
 
 
-@pytest.mark.parametrize(
-    ("version", "further"),
-    [("5.6.16", ["geo_shape"]), ("7.10.2", ["date_nanos"]), ("8.19.4", ["date_nanos", "dense_vector"])],
-)
+@pytest.mark.parametrize("name", os.environ.get("ESBENCH_TEST_DISTRIBUTIONS", DEFAULT).split(","))
 def test_a_node_takes_documents_of_every_type(
-    request: pytest.FixtureRequest, home: Path, tmp_path: Path, version: str, further: list[str]
+    request: pytest.FixtureRequest, home: Path, tmp_path: Path, name: str
 ) -> None:
-    fields: dict[str, object] = {f"a_{kind}": {"type": kind} for kind in [*PLAIN, *further]}
+    fields: dict[str, object] = {f"a_{kind}": {"type": kind} for kind in [*PLAIN, *FURTHER.get(name, ())]}
     if "a_dense_vector" in fields:
         fields["a_dense_vector"] = {"type": "dense_vector", "dims": 32, "index": True, "similarity": "dot_product"}
     inner = {"n": {"type": "long"}, "a_date": {"type": "date", "format": "dd/MM/yyyy HH:mm:ss"}}
     fields |= {"an_object": {"properties": inner}, "nested": {"type": "nested", "properties": inner}}
     (tmp_path / "track.yml").write_text(TRACK)
     (tmp_path / "index.json").write_text(json.dumps({"mappings": {"dynamic": "strict", "properties": fields}}))
-    if version == "7.10.2":  # the shared node
+    if name == DEFAULT:  # the shared node
         node = f"--target-hosts={request.getfixturevalue('url').removeprefix('http://')}"
     else:
-        node = f"--distribution={version}"
+        node = f"--distribution={name}"
     done = subprocess.run(
         [
             *(sys.executable, "-m", "esbench.cli.main", "race", f"--track-path={tmp_path}"),

@@ -278,12 +278,21 @@ def wait_for_reader(fifo: Path) -> int:
     pytest.fail("nobody read the fifo")
 
 
+# A shell that runs these tests in the background has interrupts ignored.
+HEARING_INTERRUPTS = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from esbench.cli.main import main
+main()
+"""
+
+
 def test_an_interrupt_is_exit_130_and_one_line(esbench_home: Path) -> None:
     folder = esbench_home / "races" / "slow"
     folder.mkdir(parents=True)
     os.mkfifo(folder / "race.json")  # whoever reads it waits for a writer that does not come
     process = subprocess.Popen(
-        [sys.executable, "-m", "esbench.cli.main", "show", "slow"], stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", HEARING_INTERRUPTS, "show", "slow"], stderr=subprocess.PIPE, text=True
     )
     writer = wait_for_reader(folder / "race.json")
     for _ in range(20):  # a signal between a bytecode and the read is heard only with the next one
