@@ -17,7 +17,9 @@ from esbench.load.share import TaskShare
 from esbench.load.transport import header_lines
 from esbench.operations.assertions import asserting
 from esbench.operations.base import Ledger, OperationType, RequestFailed, Script, TaskContext, TrackCode
-from esbench.operations.python import DrawnScript, RunnerTurns, operation_type
+from esbench.operations.python import operation_type
+from esbench.operations.python_draws import DrawnScript
+from esbench.operations.python_turns import RunnerTurns
 from esbench.redaction import Redactor
 from esbench.registry import Registry
 from esbench.track.plugins import Plugins, keep_names, load_plugins, unpacked

@@ -1,0 +1,37 @@
+"""The parameter sources of a task: made before its clock starts, a part for each client slot."""
+
+from __future__ import annotations
+
+import random
+
+from esbench.errors import TrackError
+from esbench.operations.base import TaskContext, TrackCode
+from esbench.track.plugins import ParamSource
+from esbench.track.plugins_sources import BulkIndexParamSource
+
+
+def code_of(context: TaskContext) -> TrackCode:
+    if context.code is None:
+        raise TrackError("the Python part of the track is not loaded", where=context.where)
+    return context.code
+
+
+def source_of(context: TaskContext) -> ParamSource | None:
+    """The task's parameter source; None where the operation's own parameters are used."""
+    params, code = context.params, code_of(context)
+    name, kind = params.get("param-source"), context.task.operation.type
+    if name is None and kind == "bulk":
+        return code.plugins.make_source(kind, BulkIndexParamSource, code.view, params, context.where)
+    if name is None:
+        return None
+    random.seed(f"{context.seed}/{context.task.name}/{context.stripe}")  # what sources draw is repeatable
+    given = {"name": context.task.operation.name, "operation-type": kind, **params}
+    return code.plugins.new_source(str(name), code.view, given, context.where)
+
+
+def parts_of(source: ParamSource, context: TaskContext) -> dict[int, ParamSource]:
+    """The parts of this worker's client slots, all of them made before the first draw.
+
+    A source may give them one object, which by then knows whose data it has to draw.
+    """
+    return {slot: source.partition(slot, context.task.clients) for slot in context.slots}

@@ -1,0 +1,227 @@
+"""A runner of a track's own: a coroutine once per iteration, and what it returned as a verdict."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import math
+import re
+import warnings
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import replace
+from functools import partial
+from numbers import Real
+from typing import Any
+
+from esbench.errors import EsbenchError, TrackError
+from esbench.operations.base import Details, Exhausted, RequestFailed, TaskContext, Verdict
+from esbench.operations.indices import ASSERTION_FAILED
+from esbench.operations.python_runners import of_task
+from esbench.operations.python_sources import code_of, parts_of, source_of
+from esbench.track.plugins import ParamSource, code_error, place_of
+from esbench.track.plugins_esrally import RallyError, RallyTaskAssertionError
+
+_MEANT = ("weight", "unit", "success", "success-count", "error-type", "error-description", "http-status")
+
+
+class RunnerProgram:
+    """A runner of the track's own, for the client slots of one worker, which share the runner as they do in Rally."""
+
+    feed_waits = 0
+
+    def __init__(self, context: TaskContext, runner: Any) -> None:
+        self._context = context
+        self._runner = runner
+        source = source_of(context)
+        self._parts = parts_of(source, context) if source else {}
+        self.unit: str | None = None
+        _hear_of_unawaited()
+
+    @property
+    def finite(self) -> bool:
+        ends = getattr(self._runner, "completed", None) is not None
+        return ends or any(not part.infinite for part in self._parts.values())
+
+    @property
+    def sources(self) -> dict[int, Any]:
+        """The track's own, by client slot."""
+        return {slot: part.source for slot, part in self._parts.items()}
+
+    def client(self, slot: int, headers: bytes) -> RunnerTurns:
+        return RunnerTurns(self._context, self._runner, self._parts.get(slot), self._count_in)
+
+    def _count_in(self, unit: str) -> None:
+        if self.unit is None:
+            self.unit = unit
+        elif unit != self.unit:
+            raise TrackError(
+                f'runner "{self._context.task.operation.type}" counts {self.unit}, and now {unit}',
+                where=self._context.where,
+                hint="a runner has one unit for a task",
+            )
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class RunnerTurns:
+    """What one client does with a runner: draw parameters, run it, judge what it returned."""
+
+    def __init__(
+        self, context: TaskContext, runner: Any, source: ParamSource | None, count_in: Callable[[str], None]
+    ) -> None:
+        self._context = context
+        self._runner = runner
+        self._source = source
+        self._count_in = count_in
+        self._name = context.task.operation.type
+        self.result: Mapping[str, Any] = {}  # further keys of what it returned last
+        self.counted: tuple[float, str] = (0, "ops")  # weight and unit of it
+
+    def draw(self) -> dict[str, Any]:
+        """The parameters of the next turn; Exhausted when the source or the runner is done."""
+        if getattr(self._runner, "completed", None):
+            raise Exhausted
+        if self._source is None:
+            return dict(self._context.params)
+        params = self._source.params()
+        if params is None:
+            raise Exhausted
+        return params
+
+    async def run(self, es: Any, params: dict[str, Any]) -> Verdict:
+        """Run it once. Requests that failed are a verdict; any other error of its code is a TrackCodeError."""
+        from esbench.runner_client import failure
+
+        of_task(self._context)
+        unawaited: list[str] = []
+        _UNAWAITED.set(unawaited)
+        given = {"default": es} if getattr(self._runner, "multi_cluster", False) else es
+        try:
+            if hasattr(self._runner, "__aenter__"):
+                async with self._runner:
+                    returned = await self._runner(given, params)
+            else:
+                returned = await self._runner(given, params)
+        except RallyTaskAssertionError as error:
+            return Verdict(0, ASSERTION_FAILED, str(error))
+        except (EsbenchError, RequestFailed) as error:
+            if isinstance(error, EsbenchError) and not error.where:
+                raise type(error)(error.what, where=self._where, hint=error.hint) from error
+            raise
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise  # the race's end, not the runner's own doing
+            raise self._code_error(error) from error
+        except (Exception, SystemExit) as error:
+            if (verdict := failure(error)) is not None:
+                return verdict
+            if isinstance(error, RallyError):
+                raise TrackError(f'runner "{self._name}": {error}', where=self._where) from error
+            raise self._code_error(error) from error
+        if unawaited:
+            what = f'runner "{self._name}" calls {unawaited[0]}() and does not await it'
+            raise TrackError(what, where=self._where, hint="say: await ...")
+        verdict, unit, self.result = judge_result(returned, f'runner "{self._name}"', self._where)
+        self.counted = (self.result.get("weight", verdict.units), unit)
+        self._count_in(unit)
+        if verdict.error is None and (numbers := returned_numbers(self.result)):
+            return replace(verdict, details=Details(returned=numbers))
+        return verdict
+
+    @property
+    def _where(self) -> str:
+        place = place_of(self._runner)
+        return f"{place}: {self._context.where}" if place else self._context.where
+
+    def _code_error(self, error: BaseException) -> TrackError:
+        folder = code_of(self._context).plugins.folder
+        return code_error(error, folder, f'runner "{self._name}"', self._context.where, place_of(self._runner))
+
+
+_UNAWAITED: ContextVar[list[str]] = ContextVar("esbench_unawaited")
+
+
+def _hear_of_unawaited() -> None:
+    """Let a turn know which coroutines its runner made and nobody awaited: Python says so in a warning only."""
+    if getattr(warnings.showwarning, "func", None) is not _hear:
+        warnings.showwarning = partial(_hear, warnings.showwarning)
+
+
+def _hear(show: Callable[..., None], message: Warning | str, *arguments: Any, **keywords: Any) -> None:
+    match = re.match("coroutine '(.+)' was never awaited", str(message))
+    made = _UNAWAITED.get(None)
+    if match is not None and made is not None:
+        made.append(match[1])
+    else:
+        show(message, *arguments, **keywords)
+
+
+def judge_result(returned: Any, what: str, where: str) -> tuple[Verdict, str, Mapping[str, Any]]:
+    """What a runner returned as a verdict, its unit and its further keys; TrackError for what means nothing.
+
+    None and true are one operation, false one that failed, a number so many, (weight, unit) so many of these; a dict
+    has weight (1), unit (ops), success (true), error-type, error-description, http-status. A reply of
+    elasticsearch-py is one operation.
+    """
+    body = getattr(returned, "body", None)
+    if returned is False:
+        return Verdict(0, "failed", "it returned False"), "ops", {}
+    if returned is None or returned is True or (body is not None and hasattr(returned, "meta")):
+        return Verdict(1), "ops", {}
+    if isinstance(returned, tuple) and len(returned) == 2:
+        weight, unit = returned
+        return Verdict(_weight(weight, what, where)), _unit(unit, what, where), {}
+    if isinstance(returned, Real):  # numpy's numbers are no int
+        return Verdict(_weight(returned, what, where)), "ops", {}
+    if inspect.iscoroutine(returned):
+        returned.close()
+        raise TrackError(
+            f"{what} returned {returned.__qualname__}() unawaited", where=where, hint="say: return await ..."
+        )
+    if not isinstance(returned, Mapping):
+        raise _nonsense(returned, what, where)
+    weight, unit = _weight(returned.get("weight", 1), what, where), _unit(returned.get("unit", "ops"), what, where)
+    success = returned.get("success", True)
+    if success not in (True, False):
+        raise _nonsense(returned, what, where, '"success" must be true or false')
+    if success:
+        return Verdict(weight), unit, returned
+    done = returned.get("success-count", 0)
+    kind = str(returned.get("error-type") or "failed")
+    if (status := returned.get("http-status")) is not None:
+        kind = f"HTTP {status} {kind}"
+    return Verdict(_weight(done, what, where), kind, str(returned.get("error-description", ""))), unit, returned
+
+
+def returned_numbers(result: Mapping[str, Any]) -> dict[str, float]:
+    """What a runner returned under names of its own, as far as it is finite numbers: a recall, a relevance."""
+    return {
+        str(name): float(value)
+        for name, value in result.items()
+        if name not in _MEANT and isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    }
+
+
+def _weight(value: Any, what: str, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value) or value < 0:
+        raise _nonsense(value, what, where, "the weight must be a number, not below zero")
+    return value if isinstance(value, int) else float(value)
+
+
+def _unit(value: Any, what: str, where: str) -> str:
+    if not isinstance(value, str) or not value:
+        raise _nonsense(value, what, where, "the unit must be text")
+    return value
+
+
+def _nonsense(value: object, what: str, where: str, why: str = "") -> TrackError:
+    text = repr(value)
+    shown = text if len(text) <= 80 else f"{text[:77]}..."
+    return TrackError(
+        f"{what} returned {type(value).__name__} {shown}" + (f": {why}" if why else ""),
+        where=where,
+        hint="it returns nothing, true, a number, (weight, unit), or a dict with weight, unit and success",
+    )
