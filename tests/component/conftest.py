@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
+from driver import Driver, NullServerFactory, documents
 
 from esbench.engine.null import NullServer, Script
-
-NullServerFactory = Callable[..., NullServer]
+from esbench.track.prepared import PreparedDocuments
 
 
 @pytest.fixture(scope="module", params=["uvloop", "asyncio"])
@@ -61,6 +61,19 @@ def server(servers: NullServer) -> NullServer:
     """The module's null server, without a script and with nothing counted."""
     servers.use({})
     return servers
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
+    """Two workers, which all tests of the module share."""
+    with Driver(tmp_path_factory.mktemp("driver"), workers=2) as driver:
+        yield driver
+
+
+@pytest.fixture(scope="module")
+def docs(tmp_path_factory: pytest.TempPathFactory) -> PreparedDocuments:
+    """2,000 prepared documents."""
+    return documents(tmp_path_factory.mktemp("corpus"), 2_000)
 
 
 @pytest.fixture

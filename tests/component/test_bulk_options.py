@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,12 +30,6 @@ def server(servers: NullServer, driver: Driver) -> NullServer:
         driver.run(servers.url, administrative)
     servers.reset()
     return servers
-
-
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    with Driver(tmp_path_factory.mktemp("driver"), workers=2) as driver:
-        yield driver
 
 
 @pytest.fixture(scope="module")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import pytest
-from driver import ANY_ID, Driver, NullServerFactory, all_requests, bulk, documents, get, task
+from driver import ANY_ID, Driver, NullServerFactory, all_requests, bulk, get, task
 
 from esbench.client_options import ClientOptions
 from esbench.engine.null import NullServer
@@ -23,17 +22,6 @@ def delayed(ms: float, **rule: object) -> dict[str, object]:
 @pytest.fixture(scope="module")
 def servers(null_servers: NullServerFactory) -> NullServer:
     return null_servers(log=True)
-
-
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    with Driver(tmp_path_factory.mktemp("driver"), workers=2) as driver:
-        yield driver
-
-
-@pytest.fixture(scope="module")
-def docs(tmp_path_factory: pytest.TempPathFactory) -> PreparedDocuments:
-    return documents(tmp_path_factory.mktemp("corpus"), 2_000)
 
 
 # the beginning

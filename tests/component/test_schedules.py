@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
 from itertools import islice, pairwise
 
 import pytest
-from driver import Driver, NullServerFactory, all_requests, bulk, documents, get, task
+from driver import Driver, NullServerFactory, all_requests, bulk, get, task
 
 from esbench.engine.null import NullServer
 from esbench.load.schedule import arrival_seed, arrivals
@@ -23,17 +22,6 @@ SEED = 1  # of the driver
 @pytest.fixture(scope="module")
 def servers(null_servers: NullServerFactory) -> NullServer:
     return null_servers(log=True)
-
-
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    with Driver(tmp_path_factory.mktemp("driver"), workers=2) as driver:
-        yield driver
-
-
-@pytest.fixture(scope="module")
-def docs(tmp_path_factory: pytest.TempPathFactory) -> PreparedDocuments:
-    return documents(tmp_path_factory.mktemp("corpus"), 2_000)
 
 
 def delayed(ms: float) -> dict[str, object]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from driver import Driver, NullServerFactory, task
+from driver import Driver, task
 
 from esbench.engine.null import NullServer
 from esbench.load.coordinator import StepFailed
@@ -15,17 +15,6 @@ from esbench.record import NamedRequest, TaskResult
 
 SHARDS = {"total": 1, "successful": 1, "skipped": 0, "failed": 0}
 SORTED = {"query": {"match_all": {}}, "sort": ["n"], "size": 2}
-
-
-@pytest.fixture(scope="module")
-def servers(null_servers: NullServerFactory) -> NullServer:
-    return null_servers()
-
-
-@pytest.fixture
-def server(servers: NullServer) -> NullServer:
-    servers.use({})
-    return servers
 
 
 @pytest.fixture
