@@ -160,7 +160,7 @@ def run(options: RaceOptions, operations: Registry[OperationType], progress: Pro
                 interrupts.raise_again()
                 earlier, counters = counters, statistics.take(setup.cluster, track.targets)
                 keeper.tell(number, {"cluster": statistics.work(earlier, counters)})
-            setup.finish_cluster(keeper, track, before)
+            setup.finish_cluster(keeper, track, before, counters)
             keeper.finish("complete")
         except Cancelled as cancelled:
             keeper.add(cancelled.results, coordinator.drivers)
@@ -322,10 +322,11 @@ class _SetUp:
             self._progress.say(f"warning: {warning}")
         keeper.record = replace(keeper.record, warnings=(*keeper.record.warnings, *warnings))
 
-    def finish_cluster(self, keeper: RecordKeeper, track: Track, before: statistics.Snapshot) -> None:
+    def finish_cluster(
+        self, keeper: RecordKeeper, track: Track, before: statistics.Snapshot, after: statistics.Snapshot
+    ) -> None:
         """Put what the race did to the cluster into the record."""
         names = track.targets
-        after = statistics.take(self._cluster, names)
         facts = self._cluster_facts()
         warnings = (*before.warnings, *after.warnings)
         try:

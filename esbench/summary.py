@@ -54,7 +54,7 @@ def figures(record: RaceRecord) -> tuple[Figure, ...]:
         found.extend(_statistics(cluster.statistics, name if len(record.clusters) > 1 else ""))
     reported = reported_tasks(record)
     for task in record.tasks:
-        usable, label = all(check.level != "unusable" for check in task.checks), task_label(record, task)
+        usable, label = is_usable(task), task_label(record, task)
         if task in reported:
             found.extend(replace(figure, usable=usable) for figure in _task_figures(task, label))
         found.extend(replace(figure, usable=usable) for figure in _returned(task, label))
@@ -64,6 +64,11 @@ def figures(record: RaceRecord) -> tuple[Figure, ...]:
 def reported_tasks(record: RaceRecord) -> tuple[TaskResult, ...]:
     """The tasks that tables show: administrative ones only when something went wrong in them."""
     return tuple(task for task in record.tasks if task.include_in_reporting or task.errors)
+
+
+def is_usable(task: TaskResult) -> bool:
+    """Whether no check of a task says that its figures must not be used."""
+    return all(check.level != "unusable" for check in task.checks)
 
 
 def task_label(record: RaceRecord, task: TaskResult) -> str:

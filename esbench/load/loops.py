@@ -114,7 +114,46 @@ class TaskLoop:
             self._ended()
 
 
-class ClosedLoop(TaskLoop):
+class TimedLoop(TaskLoop):
+    """A loop whose clients wait by timers of the event loop, each by its own."""
+
+    def __init__(
+        self,
+        clients: Sequence[Client],
+        recorder: Recorder,
+        length: Length,
+        *,
+        ended: Callable[[], None],
+        failed: Callable[[Verdict], None],
+    ) -> None:
+        super().__init__(clients, recorder, length, ended=ended, failed=failed)
+        self._waiting: dict[Client, asyncio.TimerHandle] = {}
+        self._end_timer: asyncio.TimerHandle | None = None
+
+    def start(self, start_ns: int) -> None:
+        super().start(start_ns)
+        if self._length.end_ns is not None:
+            # the loop's timers may be a millisecond early, and no window ends before its time
+            delay_s = max(0, self._length.end_ns - clock_ns()) / NS + 0.001
+            self._end_timer = asyncio.get_running_loop().call_later(delay_s, self.stop)
+
+    def stop(self) -> None:
+        self._forget_who_waits()
+        super().stop()
+
+    def close(self) -> None:
+        if self._end_timer is not None:
+            self._end_timer.cancel()
+        self._forget_who_waits()
+        super().close()
+
+    def _forget_who_waits(self) -> None:
+        for handle in self._waiting.values():
+            handle.cancel()
+        self._waiting.clear()
+
+
+class ClosedLoop(TimedLoop):
     """Every client sends again as soon as it is answered, after its think time.
 
     Numbers are one shared total: no client waits for a slower one. The client of slot i begins i times
@@ -135,16 +174,10 @@ class ClosedLoop(TaskLoop):
         super().__init__(clients, recorder, length, ended=ended, failed=failed)
         self._think_time_s = think_time_s
         self._stagger_s = stagger_s
-        self._waiting: dict[Client, asyncio.TimerHandle] = {}
         self._exhausted = 0
-        self._end_timer: asyncio.TimerHandle | None = None
 
     def start(self, start_ns: int) -> None:
         super().start(start_ns)
-        if self._length.end_ns is not None:
-            # the loop's timers may be a millisecond early, and no window ends before its time
-            delay_s = max(0, self._length.end_ns - clock_ns()) / NS + 0.001
-            self._end_timer = asyncio.get_running_loop().call_later(delay_s, self.stop)
         for client in self.clients:
             if self._stagger_s and client.slot:
                 self._later(client, self._stagger_s * client.slot)
@@ -157,17 +190,6 @@ class ClosedLoop(TaskLoop):
             self._later(client, self._think_time_s)
         else:
             self._next(client, client.free_ns)
-
-    def stop(self) -> None:
-        for handle in self._waiting.values():
-            handle.cancel()
-        self._waiting.clear()
-        super().stop()
-
-    def close(self) -> None:
-        if self._end_timer is not None:
-            self._end_timer.cancel()
-        super().close()
 
     def _later(self, client: Client, delay_s: float) -> None:
         def turn() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from esbench.errors import TrackError
 from esbench.load.client import Client
-from esbench.load.loops import NS, Length, TaskLoop
+from esbench.load.loops import NS, Length, TimedLoop
 from esbench.load.python_client import PythonClient
 from esbench.load.recorder import Recorder
 from esbench.load.transport import clock_ns
@@ -98,7 +98,7 @@ def make_schedulers(
     return made
 
 
-class ScheduledLoop(TaskLoop):
+class ScheduledLoop(TimedLoop):
     """An open loop in which each client has its own due times."""
 
     def __init__(
@@ -113,18 +113,12 @@ class ScheduledLoop(TaskLoop):
     ) -> None:
         super().__init__(clients, recorder, length, ended=ended, failed=failed)
         self._schedulers = schedulers
-        self._waiting: dict[Client, asyncio.TimerHandle] = {}
         self._left = len(clients)  # clients that will send more
         self._start_ns = 0
-        self._end_timer: asyncio.TimerHandle | None = None
 
     def start(self, start_ns: int) -> None:
         super().start(start_ns)
         self._start_ns = start_ns
-        if self._length.end_ns is not None:
-            # the loop's timers may be a millisecond early, and no window ends before its time
-            delay_s = max(0, self._length.end_ns - clock_ns()) / NS + 0.001
-            self._end_timer = asyncio.get_running_loop().call_later(delay_s, self.stop)
         for client in self.clients:
             self._next(client)
 
@@ -137,19 +131,6 @@ class ScheduledLoop(TaskLoop):
             weight, unit = client.turns.counted
         self._schedulers[client].after_request(self._now_s(), weight, unit, result)
         self._next(client)
-
-    def stop(self) -> None:
-        for handle in self._waiting.values():
-            handle.cancel()
-        self._waiting.clear()
-        super().stop()
-
-    def close(self) -> None:
-        if self._end_timer is not None:
-            self._end_timer.cancel()
-        for handle in self._waiting.values():
-            handle.cancel()
-        super().close()
 
     def _next(self, client: Client) -> None:
         """Ask when a client's next request is due, draw it, and wait."""

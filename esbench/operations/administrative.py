@@ -21,7 +21,7 @@ from esbench.operations.base import (
     Verdict,
 )
 from esbench.operations.needs import not_supported
-from esbench.operations.parameters import Parameter
+from esbench.operations.parameters import Parameter, flag
 from esbench.operations.programs import ScriptProgram
 from esbench.operations.replies import reason_of
 from esbench.operations.scripts import Retrying, ask
@@ -60,6 +60,11 @@ class Call:
     body: Any = None
     accept: tuple[int, ...] = ()
     empties: str = ""
+
+
+def if_exists(params: Mapping[str, Any]) -> tuple[int, ...]:
+    """The statuses that are no failure by ONLY_IF_EXISTS."""
+    return (404,) if flag(params.get("only-if-exists"), True) else ()
 
 
 class RequestType(AdministrativeType):

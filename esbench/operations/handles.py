@@ -6,7 +6,8 @@ They are requests of a composite: one opens or submits, and notes the id under i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 from urllib.parse import quote
 
 from esbench.dialect import Feature
@@ -135,8 +136,19 @@ class SubmitAsyncSearch(_PartOfComposite):
         return _NotingProgram(context, template, "id", ASYNC_SEARCHES)
 
 
-def _names(value: Any) -> list[str]:
-    return [value] if isinstance(value, str) else [str(name) for name in value]
+@dataclass(frozen=True)
+class _OnSearches:
+    """What is asked of the async searches that were submitted under these names."""
+
+    names: tuple[str, ...]
+    query: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, params: Mapping[str, Any], key: str) -> Self:
+        """`key` is the parameter that has the names."""
+        named = params[key]
+        names = (named,) if isinstance(named, str) else tuple(map(str, named))
+        return cls(names, dict(params.get("request-params") or {}))
 
 
 class GetAsyncSearch(_PartOfComposite):
@@ -149,21 +161,15 @@ class GetAsyncSearch(_PartOfComposite):
     }
 
     def compile(self, context: TaskContext) -> Program:
-        params = context.params
-        names = _names(params["retrieve-results-for"])
-        return ScriptProgram(_GetResults(names, dict(params.get("request-params") or {})), params)
+        return ScriptProgram(_GetResults.of(context.params, "retrieve-results-for"), context.params)
 
 
-class _GetResults:
-    def __init__(self, names: list[str], query: Mapping[str, Any]) -> None:
-        self._names = names
-        self._query = query
-
+class _GetResults(_OnSearches):
     async def run(self, session: Session) -> Verdict:
-        for name in self._names:
+        for name in self.names:
             if not (search := session.notes.get(name)):
                 continue
-            reply = (await ask(session, "GET", _path(search), params=self._query)).json()
+            reply = (await ask(session, "GET", _path(search), params=self.query)).json()
             if reply["is_running"]:
                 return Verdict(0, "search still running", f'the async search "{name}" has not ended yet')
         return Verdict()
@@ -179,20 +185,14 @@ class DeleteAsyncSearch(_PartOfComposite):
     }
 
     def compile(self, context: TaskContext) -> Program:
-        params = context.params
-        names = _names(params["delete-results-for"])
-        return ScriptProgram(_DeleteResults(names, dict(params.get("request-params") or {})), params)
+        return ScriptProgram(_DeleteResults.of(context.params, "delete-results-for"), context.params)
 
 
-class _DeleteResults:
-    def __init__(self, names: list[str], query: Mapping[str, Any]) -> None:
-        self._names = names
-        self._query = query
-
+class _DeleteResults(_OnSearches):
     async def run(self, session: Session) -> Verdict:
-        for name in self._names:
+        for name in self.names:
             if search := session.notes.pop(name, ""):
-                await ask(session, "DELETE", _path(search), params=self._query)
+                await ask(session, "DELETE", _path(search), params=self.query)
         return Verdict()
 
 

@@ -19,12 +19,13 @@ from esbench.operations.administrative import (
     RequestType,
     delete_matching,
     finished_task,
+    if_exists,
     query_of,
     seconds,
     segment,
 )
 from esbench.operations.base import GOOD, Ledger, RequestFailed, Script, Session, TaskContext, Verdict
-from esbench.operations.parameters import SECONDS, Parameter, flag
+from esbench.operations.parameters import SECONDS, Parameter
 from esbench.operations.replies import judge_shards
 from esbench.operations.scripts import ask
 from esbench.operations.settings import with_settings
@@ -91,8 +92,7 @@ class DeleteIndex(AdministrativeType):
             raise TrackError(
                 "the track has no index to delete", where=context.where, hint='give the operation an "index"'
             )
-        missing_is_fine = flag(context.params.get("only-if-exists"), True)
-        return _Delete(names, query_of(context.params), (404,) if missing_is_fine else (), context.ledger)
+        return _Delete(names, query_of(context.params), if_exists(context.params), context.ledger)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from esbench.dialect import Dialect, Feature
-from esbench.operations.administrative import BODY, ONLY_IF_EXISTS, QUERY, Call, RequestType, query_of, segment
+from esbench.operations.administrative import (
+    BODY,
+    ONLY_IF_EXISTS,
+    QUERY,
+    Call,
+    RequestType,
+    if_exists,
+    query_of,
+    segment,
+)
 from esbench.operations.base import TaskContext
 from esbench.operations.parameters import Parameter, flag
 
@@ -40,7 +49,7 @@ class _DeleteType(_MlType):
 
     def calls(self, context: TaskContext) -> Iterable[Call]:
         params = context.params
-        accept = (404,) if flag(params.get("only-if-exists"), True) else ()
+        accept = if_exists(params)
         yield Call("DELETE", self.path(context), query_of(params, force=flag(params.get("force"))), accept=accept)
 
 

@@ -7,7 +7,16 @@ from typing import Any
 
 from esbench.dialect import Feature
 from esbench.errors import TrackError
-from esbench.operations.administrative import BODY, ONLY_IF_EXISTS, QUERY, Call, RequestType, query_of, segment
+from esbench.operations.administrative import (
+    BODY,
+    ONLY_IF_EXISTS,
+    QUERY,
+    Call,
+    RequestType,
+    if_exists,
+    query_of,
+    segment,
+)
 from esbench.operations.base import TaskContext
 from esbench.operations.parameters import Parameter, flag
 
@@ -43,7 +52,7 @@ class DeletePipeline(RequestType):
 
     def calls(self, context: TaskContext) -> Iterable[Call]:
         params = context.params
-        yield Call("DELETE", f"/_ingest/pipeline/{segment(params['id'])}", query_of(params), accept=_if_exists(params))
+        yield Call("DELETE", f"/_ingest/pipeline/{segment(params['id'])}", query_of(params), accept=if_exists(params))
 
 
 class CreateIlmPolicy(RequestType):
@@ -66,7 +75,7 @@ class DeleteIlmPolicy(RequestType):
     def calls(self, context: TaskContext) -> Iterable[Call]:
         params = context.params
         path = f"/_ilm/policy/{segment(params['policy-name'])}"
-        yield Call("DELETE", path, query_of(params), accept=_if_exists(params))
+        yield Call("DELETE", path, query_of(params), accept=if_exists(params))
 
 
 class EnrichPolicy(RequestType):
@@ -102,7 +111,3 @@ def _policies(params: Mapping[str, Any], where: str) -> dict[str, Any]:
     if not all(isinstance(body, dict) for body in given.values()):
         raise TrackError('the body of each of "policies" must be an object', where=where)
     return dict(given)
-
-
-def _if_exists(params: Mapping[str, Any]) -> tuple[int, ...]:
-    return (404,) if flag(params.get("only-if-exists"), True) else ()

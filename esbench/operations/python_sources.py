@@ -18,15 +18,13 @@ def code_of(context: TaskContext) -> TrackCode:
 
 def source_of(context: TaskContext) -> ParamSource | None:
     """The task's parameter source; None where the operation's own parameters are used."""
-    params, code = context.params, code_of(context)
-    name, kind = params.get("param-source"), context.task.operation.type
-    if name is None and kind == "bulk":
+    params, code, kind = context.params, code_of(context), context.task.operation.type
+    if params.get("param-source") is None:
+        if kind != "bulk":
+            return None
         return code.plugins.make_source(kind, BulkIndexParamSource, code.view, params, context.where)
-    if name is None:
-        return None
     random.seed(f"{context.seed}/{context.task.name}/{context.stripe}")  # what sources draw is repeatable
-    given = {"name": context.task.operation.name, "operation-type": kind, **params}
-    return code.plugins.new_source(str(name), code.view, given, context.where)
+    return code.plugins.source_of(context.task, code.view)
 
 
 def parts_of(source: ParamSource, context: TaskContext) -> dict[int, ParamSource]:

@@ -16,6 +16,7 @@ from esbench.operations.administrative import (
     RequestType,
     at,
     count_at,
+    if_exists,
     query_of,
     seconds,
     segment,
@@ -51,7 +52,7 @@ class DeleteSnapshotRepository(RequestType):
 
     def calls(self, context: TaskContext) -> Iterable[Call]:
         params = context.params
-        accept = (404,) if flag(params.get("only-if-exists"), True) else ()
+        accept = if_exists(params)
         yield Call("DELETE", f"/_snapshot/{segment(params['repository'])}", query_of(params), accept=accept)
 
 

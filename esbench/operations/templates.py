@@ -17,6 +17,7 @@ from esbench.operations.administrative import (
     Calls,
     RequestType,
     delete_matching,
+    if_exists,
     query_of,
     segment,
 )
@@ -114,7 +115,7 @@ class _Delete(AdministrativeType):
 
     def script(self, context: TaskContext) -> Script:
         params = context.params
-        accept = (404,) if flag(params.get("only-if-exists"), True) else ()
+        accept = if_exists(params)
         query = query_of(params)
         templates = self.of(context.templates)
         if _is_foreign(params.get("template"), templates):

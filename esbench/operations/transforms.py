@@ -20,6 +20,7 @@ from esbench.operations.administrative import (
     RequestType,
     at,
     count_at,
+    if_exists,
     query_of,
     seconds,
     segment,
@@ -113,7 +114,7 @@ class DeleteTransform(_TransformType):
 
     def calls(self, context: TaskContext) -> Iterable[Call]:
         params = context.params
-        accept = (404,) if flag(params.get("only-if-exists"), True) else ()
+        accept = if_exists(params)
         force = True if flag(params.get("force")) else None  # which comes with 7.4
         yield Call("DELETE", _path(context), query_of(params, force=force), accept=accept)
 

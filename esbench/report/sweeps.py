@@ -11,7 +11,7 @@ from math import isinf
 
 from esbench.record import RaceRecord, TaskResult
 from esbench.report.document import UNUSABLE, Above, Cell, Column, Section, Table
-from esbench.summary import reported_tasks
+from esbench.summary import is_usable, reported_tasks
 
 
 def sweeps(record: RaceRecord) -> tuple[Section, ...]:
@@ -69,7 +69,7 @@ def _over_clients(tasks: Sequence[TaskResult]) -> Table:
                 _time(task.service_time_ms, "mean"),
                 _time(task.service_time_ms, "p99"),
                 task.errors,
-                _is_unusable(task),
+                not is_usable(task),
             )
             for task in tasks
         ),
@@ -100,7 +100,7 @@ def _over_rates(tasks: Sequence[TaskResult]) -> Table:
                 _time(task.latency_ms, "p99"),
                 *(task.within_ms.get(name) for name in thresholds),
                 task.errors,
-                _is_unusable(task),
+                not is_usable(task),
             )
             for task in tasks
         ),
@@ -119,7 +119,3 @@ def _time(values: Mapping[str, float] | None, name: str) -> Cell:
     if not values or name not in values:
         return None
     return Above(values.get("max", 0.0)) if isinf(values[name]) else values[name]
-
-
-def _is_unusable(task: TaskResult) -> bool:
-    return any(check.level == "unusable" for check in task.checks)

@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import Any
 
 from esbench.errors import EsbenchError, TrackCodeError, TrackError, nearest
+from esbench.model import Task
 from esbench.registry import Registry
 from esbench.track import plugins_esrally
 from esbench.track.plugins_view import PackedView, Track
@@ -42,6 +43,14 @@ class Plugins:
     def new_source(self, name: str, track: Any, params: Mapping[str, Any], where: str) -> ParamSource:
         """The parameter source of that name for a task; TrackError for a name that is not registered."""
         return self.make_source(name, self.param_sources.get(name, where), track, params, where)
+
+    def source_of(self, task: Task, track: Any) -> ParamSource | None:
+        """The parameter source that a task's operation names; None where its parameters are the operation's own."""
+        operation = task.operation
+        if (name := operation.params.get("param-source")) is None:
+            return None
+        params = {"name": operation.name, "operation-type": operation.type, **operation.params}
+        return self.new_source(str(name), track, params, f'task "{task.name}"')
 
     def make_source(self, name: str, registered: Any, track: Any, params: Mapping[str, Any], where: str) -> ParamSource:
         """A parameter source of a class or function."""

@@ -18,7 +18,7 @@ from esbench.registry import Registry
 from esbench.track import plugins_view
 from esbench.track.corpus import corpus_folder
 from esbench.track.document_sets import DocumentSets
-from esbench.track.plugins import ParamSource, Plugins, importable, own_code, place_of
+from esbench.track.plugins import Plugins, importable, own_code, place_of
 from esbench.track.plugins_changes import Names, with_changes
 from esbench.track.prepared import PreparedDocuments
 
@@ -124,7 +124,7 @@ def corpora_of_sources(challenge: Challenge, view: plugins_view.Track, plugins: 
     """The names of the corpora that parameter sources of a challenge read: those in their attribute `corpora`."""
     found: set[str] = set()
     for task in challenge.tasks:
-        if task.operation.python and (made := _source_of(task, view, plugins)) is not None:
+        if task.operation.python and (made := plugins.source_of(task, view)) is not None:
             found |= {corpus.name for corpus in getattr(made.source, "corpora", ()) if hasattr(corpus, "name")}
     return found
 
@@ -141,19 +141,10 @@ def requests_of_sources(challenge: Challenge, view: plugins_view.Track, plugins:
         if task.operation.python and task.operation.type != "bulk":
             random.seed(task.name)
             with suppress(EsbenchError):
-                if (source := _source_of(task, view, plugins)) is not None:
+                if (source := plugins.source_of(task, view)) is not None:
                     found += islice(iter(source.partition(0, 1).params, None), _SAMPLES)
     random.setstate(state)
     return found
-
-
-def _source_of(task: Task, view: plugins_view.Track, plugins: Plugins) -> ParamSource | None:
-    """The parameter source of a task; None where its parameters are those of its operation."""
-    operation = task.operation
-    if (name := operation.params.get("param-source")) is None:
-        return None
-    params = {"name": operation.name, "operation-type": operation.type, **operation.params}
-    return plugins.new_source(str(name), view, params, f'task "{task.name}"')
 
 
 def validate(view: plugins_view.Track, plugins: Plugins, challenge: str) -> None:

@@ -21,7 +21,7 @@ from esbench.model import Documents
 from esbench.track.cached import Metadata, write_metadata
 from esbench.track.child import serve
 from esbench.track.prepared import GROUP
-from esbench.track.source_file import pieces_with_actions
+from esbench.track.source_file import check_count, pieces_with_actions
 from esbench.track.supply import SourceFile
 
 HEADER = struct.Struct("=III")  # number of the file, documents, bytes
@@ -58,11 +58,7 @@ def bulks(file: Mapping[str, Any], bulk_size: int) -> Iterator[tuple[bytes, int]
             yield b"".join(pieces), done - begun
             pieces, begun = [], done
     if done < count:
-        raise CorpusError(
-            f"{path} holds {done:,} documents, not {expected:,}",
-            where=file["where"],
-            hint='correct "document-count", or get the file anew',
-        )
+        check_count(SourceFile(path), part, done, file["where"])
     if is_whole and file["index"] is not None:
         metadata = Metadata(count, size_bytes, file["digest"], file["size_bytes"], file["mtime_ns"])
         with suppress(CorpusError):  # where there is no room even for that, a later race finds out again
