@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2] / "esbench"
 # A module belongs to the longest prefix that names it. It imports only from its own layer and from those above it.
 LAYERS: list[set[str]] = [
     {"esbench", "errors", "units", "model", "registry"},
-    {"load.drift", "load.health", "load.histogram", "load.schedule", "stats"},
+    {"load.drift", "load.health", "load.histogram", "load.schedule", "stats", "telemetry.series"},
     {
         "addresses",
         "alarm",
@@ -55,7 +55,7 @@ LAYERS: list[set[str]] = [
         "load.share",
     },
     {"load.preparation", "load.worker"},
-    {"compare", "engine", "load.coordinator", "summary", "telemetry"},
+    {"compare", "engine", "listeners", "load.coordinator", "summary", "telemetry"},
     {"calibrate", "documents", "create_track", "interrupts", "keeper", "news", "race", "report"},
     {"cli"},
 ]

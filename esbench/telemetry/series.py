@@ -1,0 +1,106 @@
+"""Samples of a few figures over time, and what they say about a span of it. Pure: no clock, no I/O."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+_LEAST_COVERED_RATIO = 0.5
+
+
+@dataclass
+class SeriesOf:
+    """Readings of one thing and group: `times_s` of the race's clock, a list of values for each gauge and counter.
+
+    Counters are continued where they began anew, so that they never fall. A value is None where it was not read.
+    """
+
+    times_s: list[float] = field(default_factory=list)
+    gauges: dict[str, list[float | None]] = field(default_factory=dict)
+    counters: dict[str, list[float | None]] = field(default_factory=dict)
+
+    def add(self, time_s: float, gauges: Mapping[str, float | None], counters: Mapping[str, float | None]) -> None:
+        """Append a reading; names that it lacks or that are new are filled with None."""
+        before = len(self.times_s)
+        self.times_s.append(time_s)
+        for kept, given in ((self.gauges, gauges), (self.counters, counters)):
+            for name in given:
+                kept.setdefault(name, [None] * before)
+            for name, values in kept.items():
+                values.append(given.get(name))
+
+    def mean(self, gauge: str, start_s: float, end_s: float) -> float | None:
+        """The mean of the values read in a span; None when there are none."""
+        values = self._between(self.gauges.get(gauge, []), start_s, end_s)
+        return sum(values) / len(values) if values else None
+
+    def peak(self, gauge: str, start_s: float, end_s: float) -> float | None:
+        """The largest of the values read in a span; None when there are none."""
+        return max(self._between(self.gauges.get(gauge, []), start_s, end_s), default=None)
+
+    def last(self, gauge: str, end_s: float) -> float | None:
+        """The last value read until then, or the first one after it."""
+        known = [
+            (time_s, value)
+            for time_s, value in zip(self.times_s, self.gauges.get(gauge, []), strict=False)
+            if value is not None
+        ]
+        until = [value for time_s, value in known if time_s <= end_s]
+        return until[-1] if until else known[0][1] if known else None
+
+    def rate(self, counter: str, start_s: float, end_s: float) -> float | None:
+        """What a counter gained per second of a span, linear between its readings.
+
+        Of the part of the span that readings cover; None when that is less than half of it.
+        """
+        points = self._points(counter)
+        if len(points) < 2 or end_s <= start_s:
+            return None
+        first, last = max(start_s, points[0][0]), min(end_s, points[-1][0])
+        if last - first < _LEAST_COVERED_RATIO * (end_s - start_s) or last <= first:
+            return None
+        return (_at(points, last) - _at(points, first)) / (last - first)
+
+    def gained(self, counter: str, start_s: float, end_s: float) -> float | None:
+        """What a counter gained in a span, `rate` times its length."""
+        rate = self.rate(counter, start_s, end_s)
+        return None if rate is None else rate * (end_s - start_s)
+
+    def peak_rate(self, counter: str, start_s: float, end_s: float) -> float | None:
+        """The largest gain per second between two readings next to each other, of those that end in the span."""
+        points = self._points(counter)
+        rates = [
+            (value - earlier) / (time_s - earlier_s)
+            for (earlier_s, earlier), (time_s, value) in pairwise(points)
+            if time_s - earlier_s > 0.2 and start_s < time_s and earlier_s < end_s
+        ]
+        return max(rates, default=None)
+
+    def forget_before(self, time_s: float) -> None:
+        """Drop what was read before the last reading that is not after `time_s`."""
+        keep = max(0, bisect_left(self.times_s, time_s) - 1)
+        del self.times_s[:keep]
+        for kept in (self.gauges, self.counters):
+            for values in kept.values():
+                del values[:keep]
+
+    def _points(self, counter: str) -> list[tuple[float, float]]:
+        values = self.counters.get(counter, [])
+        return [(time_s, value) for time_s, value in zip(self.times_s, values, strict=False) if value is not None]
+
+    def _between(self, values: list[float | None], start_s: float, end_s: float) -> list[float]:
+        return [
+            value
+            for time_s, value in zip(self.times_s, values, strict=False)
+            if value is not None and start_s <= time_s <= end_s
+        ]
+
+
+def _at(points: list[tuple[float, float]], time_s: float) -> float:
+    position = bisect_left(points, (time_s,))
+    if position < len(points) and points[position][0] == time_s:
+        return points[position][1]
+    (earlier_s, earlier), (later_s, later) = points[position - 1], points[position]
+    return earlier + (later - earlier) * (time_s - earlier_s) / (later_s - earlier_s)
