@@ -9,13 +9,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from esbench.listeners import Listener
 from esbench.load.measurements import seconds_line
 from esbench.load.recorder import Second
 from esbench.record import DriverFacts, HostEvent, RaceRecord, TaskResult
 from esbench.store import RaceFolder
 
 
-class RecordKeeper:
+class RecordKeeper(Listener):
     """The record as it grows: saved after every step, in a thread, while the next step runs."""
 
     def __init__(self, folder: RaceFolder, record: RaceRecord) -> None:
@@ -33,7 +34,7 @@ class RecordKeeper:
             self.finish("failed", str(exc[1]) if exc[1] else None)
         self._saver.shutdown()
 
-    def observe(self, task: str, second: Second) -> None:
+    def second(self, task: str, second: Second) -> None:
         """Keep a closed second of a task."""
         self._folder.append_seconds(json.dumps(seconds_line(task, second)).encode() + b"\n")
 
@@ -42,12 +43,21 @@ class RecordKeeper:
         self.record = replace(self.record, tasks=(*self.record.tasks, *results), drivers=drivers)
         self.save()
 
-    def tell(self, step: int, telemetry: Mapping[str, Any]) -> None:
-        """Keep what was seen beside a step, with each of its tasks; it is saved with the next one."""
-        tasks = (replace(task, telemetry=telemetry) if task.step == step else task for task in self.record.tasks)
+    def tell(self, said: Mapping[tuple[int, str], Mapping[str, Any]]) -> None:
+        """Keep what was seen beside tasks, (step, task) -> device -> figures; it is saved with the next step."""
+        tasks = (
+            replace(task, telemetry={**task.telemetry, **said[task.step, task.name]})
+            if (task.step, task.name) in said
+            else task
+            for task in self.record.tasks
+        )
         self.record = replace(self.record, tasks=tuple(tasks))
 
-    def hear(self, event: HostEvent) -> None:
+    def warn(self, *warnings: str) -> None:
+        """Keep sentences about the race as a whole, each once; they are saved with the next step."""
+        self.record = replace(self.record, warnings=tuple(dict.fromkeys((*self.record.warnings, *warnings))))
+
+    def host_changed(self, event: HostEvent) -> None:
         """Keep that a host was lost, or back."""
         self.record = replace(self.record, events=(*self.record.events, event))
         self.save()

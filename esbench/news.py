@@ -3,20 +3,42 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from math import isinf
 
 from esbench.engine.progress import Progress
-from esbench.model import Challenge, Step
-from esbench.record import HostEvent, TaskResult
+from esbench.listeners import Listener
+from esbench.model import Step
+from esbench.record import HostEvent, RaceRecord, TaskResult
 from esbench.units import format_bytes, format_duration, format_number
 
 
-def announcement(number: int, challenge: Challenge, step: Step) -> str:
+class NewsLines(Listener):
+    """Says a line for each step and for each task that has ended."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._steps = 0
+
+    def race_begins(self, record: RaceRecord, steps: Sequence[Step]) -> None:
+        self._steps = len(steps)
+        self._progress.say(f"race {record.race_id}")
+
+    def step_begins(self, number: int, step: Step) -> None:
+        self._progress.say(announcement(number, self._steps, step))
+
+    def task_ended(self, result: TaskResult) -> None:
+        self._progress.say(news(result))
+
+    def host_changed(self, event: HostEvent) -> None:
+        self._progress.say(host_news(event))
+
+
+def announcement(number: int, steps: int, step: Step) -> str:
     """The step that begins: `[7/13] get-by-id`."""
     names = ", ".join(task.name for task in step.tasks)
-    return f"[{number + 1}/{len(challenge.steps)}] {names}"
+    return f"[{number + 1}/{steps}] {names}"
 
 
 def news(result: TaskResult) -> str:

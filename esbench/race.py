@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,28 +28,32 @@ from esbench.engine.progress import Progress
 from esbench.errors import ClusterError, EsbenchError, RecordError, UsageError
 from esbench.interrupts import Interrupts
 from esbench.keeper import RecordKeeper, now
-from esbench.load.coordinator import Cancelled, Coordinator, StepFailed
+from esbench.listeners import Listener, Listeners
+from esbench.load.coordinator import Cancelled, Coordinator, CutShort, StepFailed
 from esbench.load.dealing import highest_rate_per_s, per_request
 from esbench.load.messages import Stock, Target
+from esbench.load.transport import clock_ns
 from esbench.locks import RaceLock, end_other_races, other_races
-from esbench.model import Challenge, Track
-from esbench.news import announcement, host_news, news
+from esbench.model import Challenge, Step, Track
 from esbench.operations.assertions import without_assertions
 from esbench.operations.base import OperationType
 from esbench.operations.python import operation_type
+from esbench.pulses import Pulses, spans
 from esbench.record import (
     ClusterFacts,
     CorpusFacts,
-    HostEvent,
     NodeFacts,
     RaceRecord,
+    TaskResult,
     TrackFacts,
     redact,
     secret_values,
 )
 from esbench.registry import Registry
 from esbench.store import RaceFolder, RaceStore
-from esbench.telemetry import statistics
+from esbench.telemetry import Chosen
+from esbench.telemetry.device import Reading, Scene
+from esbench.telemetry.watch import SeriesFile, Telemetry
 from esbench.track import plugins_view, processing
 from esbench.track.corpus import CorpusCache
 from esbench.track.dependencies import Libraries, libraries_folder
@@ -65,6 +69,8 @@ from esbench.track.selection import (
     select_tasks,
 )
 from esbench.track.supply import Origin
+
+TELEMETRY_TIMEOUT_S = 10.0  # of its requests
 
 
 @dataclass(frozen=True)
@@ -98,15 +104,22 @@ class RaceOptions:
     origin: Origin = field(default_factory=Origin)  # of document files
     synthetic_documents: int | None = None  # of each corpus, generated in place of its files
     corpus_cache: CorpusCache = "auto"
+    telemetry: tuple[Chosen, ...] = ()  # the devices that watch the race
 
 
-def run(options: RaceOptions, operations: Registry[OperationType], progress: Progress) -> RaceRecord:
-    """Run a race and return its record; its `status` says whether it is complete.
+def run(
+    options: RaceOptions,
+    operations: Registry[OperationType],
+    progress: Progress,
+    listeners: Sequence[Listener] = (),
+) -> RaceRecord:
+    """Run a race and return its record; its `status` says whether it is complete. `listeners` follow it.
 
     Raises an EsbenchError when it could not begin. What was measured before a failure or Ctrl-C is in the record.
     """
     secrets = tuple(secret_values(options.track_params))
     options = replace(options, client_options=replace(options.client_options, other_secrets=secrets))
+    epoch_ns = clock_ns()
     with ExitStack() as stack:
         interrupts = stack.enter_context(Interrupts())
         folder = stack.enter_context(_race_folder(options))
@@ -122,21 +135,18 @@ def run(options: RaceOptions, operations: Registry[OperationType], progress: Pro
                 max_error_ratio=options.max_error_ratio,
                 seed=options.seed,
                 race_id=options.race_id,
+                epoch_ns=epoch_ns,
             )
         )
         setup = _SetUp(options, operations, progress, folder, stack)
         track, challenge = setup.load_track()
         record = setup.first_record(track, challenge)
         keeper = stack.enter_context(RecordKeeper(folder, record))
-        progress.say(f"race {options.race_id}")
-
-        def hear(event: HostEvent) -> None:
-            keeper.hear(event)
-            progress.say(host_news(event))
-
+        audience = Listeners((keeper, *listeners))
+        audience.race_begins(record, challenge.steps)
         try:
             documents = setup.prepare_corpora(track, challenge)
-            target, before = setup.start_cluster(keeper, track, documents)
+            target = setup.start_cluster(keeper, documents)
             _refuse_missing_features(target.dialect, challenge, operations)
             _count_what_is_there(setup.cluster, track, challenge, coordinator)
             stock = Stock(
@@ -149,32 +159,56 @@ def run(options: RaceOptions, operations: Registry[OperationType], progress: Pro
                 setup.view(documents, challenge),
             )
             setup.look_up_calibration(keeper, challenge, stock)
-            counters = before
-            for number, step in enumerate(challenge.steps):
-                interrupts.call_instead(coordinator.cancel)
-                progress.say(announcement(number, challenge, step))
-                results = coordinator.run(number, step, target, stock, keeper.observe, hear)
-                keeper.add(results, coordinator.drivers)
-                for result in results:
-                    progress.say(news(result))
-                interrupts.raise_again()
-                earlier, counters = counters, statistics.take(setup.cluster, track.targets)
-                keeper.tell(number, {"cluster": statistics.work(earlier, counters)})
-            setup.finish_cluster(keeper, track, before, counters)
+            with setup.telemetry(keeper, track, audience, epoch_ns, coordinator.pids) as telemetry:
+                load = _Load(coordinator, target, stock, keeper, audience, telemetry)
+                for number, step in enumerate(challenge.steps):
+                    interrupts.call_instead(coordinator.cancel)
+                    load.run(number, step)
+                    interrupts.raise_again()
+            setup.finish_cluster(keeper, track, telemetry)
             keeper.finish("complete")
-        except Cancelled as cancelled:
-            keeper.add(cancelled.results, coordinator.drivers)
-            keeper.finish("cancelled")
-        except KeyboardInterrupt:
+        except (Cancelled, KeyboardInterrupt):
             keeper.finish("cancelled")
         except StepFailed as failed:
-            keeper.add(failed.results, coordinator.drivers)
             keeper.finish("failed", setup.explain(failed.error))
         except EsbenchError as error:
             keeper.finish("failed", setup.explain(error))
             if not keeper.record.tasks:
                 raise
+        finally:
+            audience.race_ended(keeper.record)
         return keeper.record
+
+
+@dataclass(frozen=True)
+class _Load:
+    """Runs steps, and tells those who watch and keep them."""
+
+    coordinator: Coordinator
+    target: Target
+    stock: Stock
+    keeper: RecordKeeper
+    audience: Listener
+    telemetry: Telemetry
+
+    def run(self, number: int, step: Step) -> None:
+        """Run a step; of one that is cut short, what it measured is kept before the error is raised again."""
+        self.audience.step_begins(number, step)
+        self.telemetry.begin_step(number, [task.name for task in step.tasks])
+        following = Listeners((self.audience, Pulses(self.telemetry.pulse, step.tasks)))
+        try:
+            results = self.coordinator.run(number, step, self.target, self.stock, following)
+        except CutShort as ended:
+            self._keep(number, ended.results, cut_short=True)
+            raise
+        self._keep(number, results)
+
+    def _keep(self, number: int, results: tuple[TaskResult, ...], *, cut_short: bool = False) -> None:
+        self.keeper.add(results, self.coordinator.drivers)
+        for result in results:
+            self.audience.task_ended(result)
+        self.telemetry.end_step(number, spans(results), cut_short=cut_short)
+        self.keeper.tell(self.telemetry.news())
 
 
 class _SetUp:
@@ -191,6 +225,7 @@ class _SetUp:
         self._options = options
         self._operations = operations
         self._progress = progress
+        self._folder = folder
         self._stack = stack
         self._engine: EmbeddedEngine | ExternalEngine
         self._endpoint: Endpoint | None = None
@@ -210,6 +245,12 @@ class _SetUp:
     @property
     def cluster(self) -> Cluster:
         return self._cluster
+
+    @property
+    def _pids(self) -> dict[str, int]:
+        """The processes of nodes of ours, by name."""
+        pids = self._endpoint.settings.get("pids", ()) if self._endpoint else ()
+        return {f"node-{number}": pid for number, pid in enumerate(pids)}
 
     def load_track(self) -> tuple[Track, Challenge]:
         """The track, rendered for the cluster's version, and what is left of its challenge after the filters."""
@@ -283,10 +324,8 @@ class _SetUp:
             return None
         return plugins_view.packed(plugins_view.with_documents(self._view, documents, challenge.name))
 
-    def start_cluster(
-        self, keeper: RecordKeeper, track: Track, documents: tuple[PreparedDocuments, ...]
-    ) -> tuple[Target, statistics.Snapshot]:
-        """Start the node where it is ours; the target of the load, and the cluster's counters before it."""
+    def start_cluster(self, keeper: RecordKeeper, documents: tuple[PreparedDocuments, ...]) -> Target:
+        """Start the node where it is ours; the target of the load."""
         if self._endpoint is None:
             self._progress.say(f"starting {self._info.distribution}-{self._info.version}")
             self._stack.callback(self._engine.stop)
@@ -306,8 +345,36 @@ class _SetUp:
         )
         keeper.save()
         major, minor = (*self._info.version_tuple, 0, 0)[:2]
-        target = Target(self._hosts, client_options, Dialect(self._info.distribution, (major, minor)))
-        return target, statistics.take(self._cluster, track.targets)
+        return Target(self._hosts, client_options, Dialect(self._info.distribution, (major, minor)))
+
+    @contextmanager
+    def telemetry(
+        self, keeper: RecordKeeper, track: Track, audience: Listener, epoch_ns: int, workers: tuple[int, ...]
+    ) -> Iterator[Telemetry]:
+        """What watches the steps, while they run; the record gets what it says at the end, however that comes."""
+        options = self._options.client_options
+        limited = replace(options, timeout_s=min(options.timeout_s, TELEMETRY_TIMEOUT_S))
+        file = SeriesFile(self._folder.append_telemetry)
+
+        def keep(device: str, reading: Reading, time_s: float) -> None:
+            file.add(device, reading, time_s)
+            audience.read(device, reading)
+
+        with Cluster(self._cluster.urls, limited) as cluster:
+            scene = Scene(cluster, self._info, track.targets, self._folder.logs, self._pids, workers)
+            devices = [chosen.kind(scene, chosen.params) for chosen in self._options.telemetry]
+            telemetry = Telemetry(cluster, track.targets, devices, lambda: (clock_ns() - epoch_ns) / 1e9, keep)
+            in_a_hurry = True
+            try:
+                with telemetry:
+                    yield telemetry
+                    in_a_hurry = False
+                    telemetry.close()
+            finally:
+                telemetry.close(in_a_hurry=in_a_hurry)
+                keeper.tell(telemetry.news())
+                keeper.record = replace(keeper.record, telemetry=telemetry.report())
+                keeper.warn(*telemetry.notes)
 
     def look_up_calibration(self, keeper: RecordKeeper, challenge: Challenge, stock: Stock) -> None:
         """Warn of target rates that this host's driver is not known to carry, if it was calibrated."""
@@ -320,25 +387,18 @@ class _SetUp:
             warnings = list(_objections(calibration, challenge, self._operations, stock)) if calibration else []
         for warning in warnings:
             self._progress.say(f"warning: {warning}")
-        keeper.record = replace(keeper.record, warnings=(*keeper.record.warnings, *warnings))
+        keeper.warn(*warnings)
 
-    def finish_cluster(
-        self, keeper: RecordKeeper, track: Track, before: statistics.Snapshot, after: statistics.Snapshot
-    ) -> None:
+    def finish_cluster(self, keeper: RecordKeeper, track: Track, telemetry: Telemetry) -> None:
         """Put what the race did to the cluster into the record."""
         names = track.targets
         facts = self._cluster_facts()
-        warnings = (*before.warnings, *after.warnings)
         try:
-            indices = self._cluster.indices_facts(names)
+            facts = replace(facts, indices=self._cluster.indices_facts(names))
         except ClusterError as error:
-            indices, warnings = {}, (*warnings, f"no facts about the indices: {error}")
-        facts = replace(facts, indices=indices, statistics=statistics.difference(before, after))
-        keeper.record = replace(
-            keeper.record,
-            clusters={"default": facts},
-            warnings=tuple(dict.fromkeys((*keeper.record.warnings, *warnings))),
-        )
+            keeper.warn(f"no facts about the indices: {error}")
+        facts = replace(facts, statistics=telemetry.statistics())
+        keeper.record = replace(keeper.record, clusters={"default": facts})
 
     def explain(self, error: EsbenchError) -> str:
         """An error, with the reason when it was that a node of ours has died."""

@@ -188,6 +188,7 @@ class TaskResult:
     checks: tuple[Check, ...] = ()
     telemetry: Mapping[str, Any] = field(default_factory=dict)
     start_s: float = 0.0  # since the step's start
+    begun_s: float | None = None  # on the race's clock, which telemetry.jsonl has, too; None when it never began
     stages: tuple[RateStage, ...] = ()
     ramp_up_s: float = 0.0
     think_time_s: float = 0.0
@@ -304,4 +305,5 @@ class RaceRecord:
     tasks: tuple[TaskResult, ...] = ()
     warnings: tuple[str, ...] = ()
     events: tuple[HostEvent, ...] = ()
+    telemetry: Mapping[str, Any] = field(default_factory=dict)  # device -> what is kept of it
     failure: str | None = None

@@ -3,6 +3,7 @@
     $ESBENCH_HOME/races/RACE-ID/race.json       everything but the series, below 1 MB
                                 race.KEY.json   one of its keys, where it would be longer
                                 seconds.jsonl   one line per task and second
+                                telemetry.jsonl what telemetry devices read
                                 logs/
 
 Nothing here measures or prints; what is wrong with a file is a RecordError or is returned beside the rest.
@@ -121,6 +122,14 @@ class RaceFolder:
                 replace_file(_file_of(key, self.record_file), value)
             replace_file(self.record_file, payload)
 
+    @property
+    def telemetry_file(self) -> Path:
+        return self.path / "telemetry.jsonl"
+
+    def append_telemetry(self, lines: bytes) -> None:
+        """Append whole lines to telemetry.jsonl."""
+        _append(self.telemetry_file, lines)
+
     def append_seconds(self, lines: bytes | Iterable[Mapping[str, Any]]) -> None:
         """Append to seconds.jsonl: mappings, one JSON line each, or lines that are encoded already.
 
@@ -128,8 +137,7 @@ class RaceFolder:
         """
         if not isinstance(lines, bytes):
             lines = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
-        with _writing(self.seconds_file), self.seconds_file.open("ab") as file:
-            file.write(lines)
+        _append(self.seconds_file, lines)
 
 
 class RaceStore:
@@ -221,6 +229,11 @@ class RaceStore:
         if len(ids) > 5:
             return f"{nearest(race, ids)} esbench list races shows all {len(ids)}".strip()
         return did_you_mean(race, ids)
+
+
+def _append(file: Path, lines: bytes) -> None:
+    with _writing(file), file.open("ab") as opened:
+        opened.write(lines)
 
 
 def replace_file(file: Path, payload: bytes) -> None:

@@ -41,8 +41,6 @@ RALLY_OPTIONS: Mapping[str, str] = {
     "--team-path": "the node is described by --distribution, --heap and --nodes",
     "--team-repository": "the node is described by --distribution, --heap and --nodes",
     "--team-revision": "the node is described by --distribution, --heap and --nodes",
-    "--telemetry": _LEAVE_OUT + "the cluster's own statistics are in every record",
-    "--telemetry-params": _LEAVE_OUT + "the cluster's own statistics are in every record",
     "--to-date": "use --limit=N: the newest races come first",
     "--track-revision": "check it out and use --track-repository=FOLDER",
 }
@@ -59,7 +57,6 @@ RALLY_COMMANDS: Mapping[str, str] = {
     "pipelines": "use esbench race --target-hosts of a cluster that runs, or --distribution",
     "start": "use esbench race --keep-node",
     "stop": "end the process whose pid esbench race --keep-node printed",
-    "telemetry": "the cluster's own statistics are in every record: esbench show",
 }
 
 

@@ -1,4 +1,4 @@
-"""`esbench list`: races, tracks, distributions."""
+"""`esbench list`: races, tracks, distributions, telemetry."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from esbench.cli.output import format_option, print_document
 
 @click.group("list", cls=EsbenchGroup)
 def list_() -> None:
-    """List races, tracks or distributions."""
+    """List races, tracks, distributions or telemetry devices."""
 
 
 @list_.command("races")
@@ -92,5 +92,32 @@ def distributions(form: str) -> None:
             is_assembled(entry, folders.servers) or is_downloaded(entry, folders.downloads),
         )
         for name, entry in catalog.items()
+    )
+    print_document(Document(Table(columns, rows)), form)
+
+
+@list_.command("telemetry")
+@format_option
+def telemetry(form: str) -> None:
+    """List what can watch a race (--telemetry), and the parameters of each."""
+    from esbench.report.document import Column, Document, Table
+    from esbench.telemetry import builtin_devices
+
+    columns = (
+        Column("Device", "device"),
+        Column("On", "on"),
+        Column("What it records", "description"),
+        Column("Parameters", "parameters"),
+    )
+    registry = builtin_devices()
+    kinds = [registry.get(name) for name in registry]
+    rows = tuple(
+        (
+            kind.name,
+            "always" if kind.always else "when chosen",
+            f"{kind.help} (embedded nodes)" if kind.embedded_only else kind.help,
+            [f"{param.name} ({param.default_text})" for param in kind.params],
+        )
+        for kind in kinds
     )
     print_document(Document(Table(columns, rows)), form)

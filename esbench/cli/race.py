@@ -76,12 +76,17 @@ _ON_ERROR = Choice(
 @click.option("--workers", type=click.IntRange(min=1), help="Load worker processes; half of the cores otherwise.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of arrivals and draws.")
 @click.option("--kill-running-processes", is_flag=True, help="End this user's other races first.")
+@click.option(
+    "--telemetry", default="", metavar="LIST", help="More to watch: names of esbench list telemetry, all, none."
+)
+@click.option("--telemetry-params", default="", metavar="PARAMS", help="k:v,k2:v2, inline JSON or a .json file.")
 @click.option("--quiet/--no-quiet", help="No progress, only the result.")
 @report_options
 def race(**flags: Any) -> int:
     """Race a track against a cluster and keep the record."""
     from esbench.engine.progress import NoProgress, Progress, TerminalProgress
     from esbench.errors import RaceError
+    from esbench.news import NewsLines
     from esbench.operations import builtin_operations
     from esbench.race import run
     from esbench.summary import failed_checks
@@ -90,7 +95,7 @@ def race(**flags: Any) -> int:
     check_report_file(report_file, report_format)
     options = _options(flags)
     progress: Progress = NoProgress() if flags["quiet"] else TerminalProgress()
-    record = run(options, builtin_operations(), progress)
+    record = run(options, builtin_operations(), progress, [NewsLines(progress)])
     if record.tasks:
         from esbench.report.tables import summary
 
@@ -117,6 +122,7 @@ def _options(flags: dict[str, Any]) -> Any:
     from esbench.load.coordinator import default_workers
     from esbench.race import RaceOptions
     from esbench.store import check_race_id, new_race_id
+    from esbench.telemetry import builtin_devices, choose
     from esbench.track.library import find_track
     from esbench.track.supply import Origin, check_mirror
     from esbench.units import parse_ratio, parse_size
@@ -164,6 +170,12 @@ def _options(flags: dict[str, Any]) -> Any:
         origin=Origin(check_mirror(os.environ.get(_MIRROR, ""), _MIRROR), flags["offline"]),
         synthetic_documents=_synthetic_documents(flags),
         corpus_cache=flags["corpus_cache"],
+        telemetry=choose(
+            parse_list(flags["telemetry"], "--telemetry"),
+            parse_mapping(flags["telemetry_params"], "--telemetry-params", [path.parent]),
+            builtin_devices(),
+            embedded=not flags["target_hosts"],
+        ),
     )
 
 

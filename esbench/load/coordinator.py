@@ -21,13 +21,14 @@ from pathlib import Path
 
 from esbench.environment import stolen_s
 from esbench.errors import EsbenchError, RaceError
+from esbench.listeners import Listener
 from esbench.load.checks import lost_hosts
 from esbench.load.dealing import deal
 from esbench.load.health import Usage, Watch
-from esbench.load.losses import Listener, Losses
+from esbench.load.losses import Losses
 from esbench.load.measurements import TaskMeasurements
 from esbench.load.messages import ABORT_DRAIN_S, Hello, Message, Prepare, RunStep, Stock, Stop, Target, Tick
-from esbench.load.running import Observer, RunningStep
+from esbench.load.running import RunningStep
 from esbench.load.transport import clock_ns
 from esbench.model import Step
 from esbench.operations.base import Ledger, OperationType
@@ -58,21 +59,27 @@ class _Worker:
         return time.monotonic() - self.last_heard_s
 
 
-class Cancelled(Exception):  # noqa: N818 - not an error: the user said so
-    """The race was cancelled; `results` are those of the step that was running."""
+class CutShort(Exception):  # noqa: N818 - its cause may be no error
+    """A step did not come to its end; `results` are what it measured until then."""
+
+    def __init__(self, why: str, results: tuple[TaskResult, ...]) -> None:
+        super().__init__(why)
+        self.results = results
+
+
+class Cancelled(CutShort):
+    """The race was cancelled: the user said so."""
 
     def __init__(self, results: tuple[TaskResult, ...]) -> None:
-        super().__init__("cancelled")
-        self.results = results
+        super().__init__("cancelled", results)
 
 
-class StepFailed(Exception):  # noqa: N818 - its cause is the error
-    """A step was aborted for `error`; `results` are what it measured until then."""
+class StepFailed(CutShort):
+    """A step was aborted for `error`."""
 
     def __init__(self, error: EsbenchError, results: tuple[TaskResult, ...]) -> None:
-        super().__init__(str(error))
+        super().__init__(str(error), results)
         self.error = error
-        self.results = results
 
 
 class Coordinator:
@@ -90,7 +97,9 @@ class Coordinator:
         seed: int,
         race_id: str,
         drain_s: float = _DRAIN_S,
+        epoch_ns: int | None = None,
     ) -> None:
+        """`epoch_ns` is the zero of the race's clock: now, unless it is given."""
         self._operations = operations
         self._count = count
         self._log = log
@@ -100,6 +109,7 @@ class Coordinator:
         self._seed = seed
         self._race_id = race_id
         self._drain_s = drain_s
+        self._epoch_ns = clock_ns() if epoch_ns is None else epoch_ns
         self._workers: list[_Worker] = []
         self._ledger = Ledger()
         self._losses = Losses()
@@ -149,6 +159,11 @@ class Coordinator:
             for w in self._workers
         )
 
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """Of the workers, in order."""
+        return tuple(worker.process.pid for worker in self._workers)
+
     def count_as_acknowledged(self, index: str, documents: int) -> None:
         """Tell how many documents an index holds before the race writes to it."""
         self._ledger.acknowledge(index, documents)
@@ -166,14 +181,15 @@ class Coordinator:
         step: Step,
         target: Target,
         stock: Stock,
-        observe: Observer = lambda task, second: None,
-        hear: Listener = lambda event: None,
+        listener: Listener | None = None,
     ) -> tuple[TaskResult, ...]:
-        """Run one step and return its tasks' results, in order; `hear` is told when a host is lost or back.
+        """Run one step and return its tasks' results, in order; `listener` is told of its start, its seconds, and of
+        hosts that are lost or back.
 
         Raises StepFailed when it was aborted and Cancelled after `cancel`, both with the results so far; an
         EsbenchError when it could not begin.
         """
+        listener = listener or Listener()
         dealt = deal(step, len(self._workers), self._operations, stock)
         measurements = {
             task.name: TaskMeasurements(
@@ -183,12 +199,13 @@ class Coordinator:
                 admin=kind.admin,
                 per_request=next(a.per_request for shares in dealt.values() for a in shares if a.task is task),
                 workers=frozenset(n for n, shares in dealt.items() if any(a.task is task for a in shares)),
+                epoch_ns=self._epoch_ns,
             )
             for task in step.tasks
         }
         taking_part = [worker for worker in self._workers if dealt.get(worker.number)]
         names = tuple(task.name for task in step.tasks)
-        self._losses.begin(number, names, [worker.number for worker in taking_part], hear)
+        self._losses.begin(number, names, [worker.number for worker in taking_part], listener.host_changed)
         for worker in taking_part:
             self._send(
                 worker,
@@ -208,12 +225,13 @@ class Coordinator:
             raise Cancelled(())
         start_ns = clock_ns() + _START_DELAY_NS
         watch = Watch(start_ns, {worker.number: worker.usage for worker in taking_part}, stolen_s())
-        running = RunningStep(step, measurements, observe, watch)
+        running = RunningStep(step, measurements, listener.second, watch)
         for task in measurements.values():
             task.step_start_ns = start_ns
         first = RunStep(number, start_ns, running.next_tasks())
         for worker in taking_part:
             self._send(worker, first)
+        listener.step_runs(number, {name: task.unit for name, task in measurements.items()})
         error = self._follow(taking_part, number, running)
         lost = [lost_hosts(list(self._losses.of_step), len(target.hosts))] if self._losses.of_step else []
         results = running.results(running.watch.health(clock_ns(), stolen_s()), lost)

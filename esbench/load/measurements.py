@@ -43,6 +43,7 @@ class TaskMeasurements:
     admin: bool
     per_request: Mapping[str, float]
     workers: frozenset[int]
+    epoch_ns: int = 0  # of the race's clock
     step_start_ns: int = 0
     warmup: Tally = field(default_factory=Tally)
     measured: Tally = field(default_factory=Tally)
@@ -196,6 +197,7 @@ class TaskMeasurements:
             histograms=_histograms(tally, is_open),
             requests_by_name=tuple(_named(name, part) for name, part in sorted(tally.parts.items())),
             checks=task_checks(figures, workers) if self._begun else (NEVER_BEGUN,),
+            begun_s=(self._start_ns() - self.epoch_ns) / NS if self._begun else None,
             start_s=max(0, self._start_ns() - self.step_start_ns) / NS if self._begun else 0.0,
             stages=tuple(
                 RateStage(stage.duration_s, stage.rate.value, stage.rate.unit) for stage in task.schedule.stages

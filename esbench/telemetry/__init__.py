@@ -1,0 +1,111 @@
+"""Telemetry devices by the name that `--telemetry` gives them, and the choice of some of them for a race."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from esbench.errors import UsageError, did_you_mean
+from esbench.registry import Registry
+from esbench.telemetry.device import Device, Param
+from esbench.units import parse_duration
+
+ALL, NONE = "all", "none"
+_TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+
+
+def builtin_devices() -> Registry[type[Device]]:
+    """Every device of esbench, and those that installed packages offer as `esbench.telemetry`."""
+    registry: Registry[type[Device]] = Registry("telemetry device")
+    kinds: tuple[type[Device], ...] = ()
+    for kind in kinds:
+        registry.add(kind.name, kind)
+    registry.add_entry_points("esbench.telemetry")
+    return registry
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A device for a race, with a value for each of its parameters."""
+
+    kind: type[Device]
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+
+def choose(
+    names: Sequence[str], params: Mapping[str, Any], registry: Registry[type[Device]], *, embedded: bool
+) -> tuple[Chosen, ...]:
+    """The devices that are always on and those of the `names` (or `all` that there are, or `none` at all), in order.
+
+    Raises UsageError for an unknown device or parameter, a value that does not fit, and a device that needs a node of
+    esbench's own where there is none.
+    """
+    if NONE in names:
+        if len(names) > 1 or params:
+            raise UsageError('"none" leaves no device to choose or describe', where="--telemetry")
+        return ()
+    kinds = {name: registry.get(name) for name in registry}
+    named = [_named(name, kinds, registry) for name in names if name != ALL]
+    if missing := [kind.name for kind in named if kind.embedded_only and not embedded]:
+        raise UsageError(
+            f"{', '.join(missing)} watch nodes that esbench starts: leave them out with --target-hosts",
+            where="--telemetry",
+        )
+    if ALL in names:
+        named = [kind for kind in kinds.values() if embedded or not kind.embedded_only]
+    wanted = [kind for kind in kinds.values() if kind.always or kind in named]
+    replaced = {kind.replaces for kind in wanted}
+    wanted = [kind for kind in wanted if kind.name not in replaced]
+    _refuse_unknown(params, wanted, list(kinds.values()))
+    return tuple(Chosen(kind, _values(kind, params)) for kind in wanted)
+
+
+def _named(name: str, kinds: Mapping[str, type[Device]], registry: Registry[type[Device]]) -> type[Device]:
+    for kind in kinds.values():
+        if name in kind.aliases:
+            return kind
+    return registry.get(name, "--telemetry")
+
+
+def _refuse_unknown(params: Mapping[str, Any], wanted: Sequence[type[Device]], kinds: Sequence[type[Device]]) -> None:
+    known = {param.name for kind in wanted for param in kind.params}
+    for name in params:
+        if name in known:
+            continue
+        owners = [kind.name for kind in kinds if name in {param.name for param in kind.params}]
+        hint = f"add --telemetry={owners[0]}" if owners else did_you_mean(name, sorted(known))
+        raise UsageError(f'"{name}" is no parameter of a chosen device', where="--telemetry-params", hint=hint)
+
+
+def _values(kind: type[Device], given: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        param.name: _value(param, given[param.name]) if param.name in given else param.default for param in kind.params
+    }
+
+
+def _value(param: Param, value: Any) -> Any:
+    where = f"--telemetry-params={param.name}"
+    text = str(value).strip().lower()
+    match param.kind:
+        case "duration":
+            seconds = parse_duration(value, where)
+            if seconds <= 0:
+                raise UsageError("must be more than 0", where=where)
+            return seconds
+        case "count":
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise UsageError(f"expected a whole number from 1, not {value}", where=where)
+            return value
+        case "flag":
+            if text in _TRUE or text in _FALSE:
+                return text in _TRUE
+            raise UsageError(f"expected true or false, not {value}", where=where)
+        case "names":
+            parts = value if isinstance(value, list | tuple) else str(value).split(",")
+            return tuple(str(part).strip() for part in parts if str(part).strip())
+        case "mapping":
+            if not isinstance(value, Mapping):
+                raise UsageError(f"expected a JSON object, not {value}", where=where)
+            return dict(value)
+    return str(value)

@@ -47,6 +47,17 @@ class Param:
     default: Any
     help: str
 
+    @property
+    def default_text(self) -> str:
+        """The default as it would be typed."""
+        if self.default in (None, "", ()):
+            return "none"
+        if isinstance(self.default, bool):
+            return str(self.default).lower()
+        if self.kind == "duration":
+            return f"{self.default:g}s"
+        return ",".join(self.default) if isinstance(self.default, tuple) else str(self.default)
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -87,15 +98,22 @@ class TaskSpan:
 
 
 class Device:
-    """Watches one thing for the length of a race. Its methods are called by one thread at a time; all of them but
-    `java_options` after the cluster has started. Any EsbenchError that they raise is told once, counted, and the race
-    goes on."""
+    """Watches one thing for the length of a race. Its methods are called by a thread of its own, all of them but
+    `java_options` after the cluster has started. What they raise is told once, and the race goes on; Unseen ends the
+    samples."""
 
     name: ClassVar[str]
     help: ClassVar[str]  # one line of `esbench list telemetry`
     aliases: ClassVar[tuple[str, ...]] = ()  # other names, say Rally's
+    key: ClassVar[str] = ""  # of what it says in a task's `telemetry`; the name, unless two devices say the same
     params: ClassVar[tuple[Param, ...]] = ()
+    always: ClassVar[bool] = False  # on without being asked for
+    replaces: ClassVar[str] = ""  # the device that this one makes superfluous
     embedded_only: ClassVar[bool] = False  # needs the process of a node of esbench's own
+    figures: ClassVar[frozenset[str] | None] = None  # the gauges and counters that `of_task` asks for; None: all
+    settle_s: ClassVar[float] = 0.0  # `of_task` is asked so long after a step, or at the race's end
+    samples_at_steps: ClassVar[bool] = True  # also when a step has ended
+    patience_s: ClassVar[float] = 1.0  # how long a race may wait for `end`
 
     def __init__(self, scene: Scene, params: Mapping[str, Any]) -> None:
         """`params` has a value for each of the class's `params`."""
@@ -123,14 +141,15 @@ class Device:
         """Before the first step. An error switches the device off."""
 
     def sample(self) -> Iterable[Reading]:
-        """What is to be seen now; every `interval_s`, at once when a step begins or ends, never two at a time."""
+        """What is to be seen now: every `interval_s`, and when a step has ended."""
         return ()
 
     def begin_step(self, step: int, tasks: tuple[str, ...]) -> None:
         """A step is about to begin."""
 
-    def pulse(self, pulse: Pulse) -> None:
-        """A second of a task has passed. Must return at once: ask nobody."""
+    def pulse(self, pulse: Pulse) -> bool:
+        """A second of a task has passed; whether to sample at once."""
+        return False
 
     def end_step(self, step: int, tasks: tuple[str, ...]) -> Mapping[str, Any]:
         """What was seen during the step, for each of its tasks alike."""

@@ -98,6 +98,29 @@ class SeriesOf:
         ]
 
 
+class Continued:
+    """Counters that begin anew go on from where they stood: what a restarted process counts comes on top."""
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[str, str, str], float] = {}
+        self._before: dict[tuple[str, str, str], float] = {}
+
+    def of(self, of: str, group: str, counters: Mapping[str, float | None]) -> dict[str, float | None]:
+        """The counters since each was first seen: 0 then, and never falling."""
+        return {name: self._value((of, group, name), value) for name, value in counters.items()}
+
+    def _value(self, key: tuple[str, str, str], value: float | None) -> float | None:
+        if value is None:
+            return None
+        last = self._last.get(key)
+        if last is None:
+            self._before[key] = -value
+        elif value < last:
+            self._before[key] += last
+        self._last[key] = value
+        return self._before[key] + value
+
+
 def _at(points: list[tuple[float, float]], time_s: float) -> float:
     position = bisect_left(points, (time_s,))
     if position < len(points) and points[position][0] == time_s:

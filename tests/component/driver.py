@@ -12,9 +12,11 @@ from esbench.addresses import Lookup, look_up, resolve
 from esbench.client_options import ClientOptions, parse_hosts
 from esbench.dialect import Dialect
 from esbench.engine.null import NullServer
-from esbench.load.coordinator import Coordinator, Observer
+from esbench.listeners import Listener
+from esbench.load.coordinator import Coordinator
 from esbench.load.messages import Stock, Target
 from esbench.load.recorder import Second
+from esbench.load.running import Observer
 from esbench.model import Corpus, Documents, Index, Operation, Schedule, Stage, Step, Task, Variable
 from esbench.operations import builtin_operations
 from esbench.record import HostEvent, TaskResult
@@ -73,6 +75,19 @@ def generated_documents(folder: Path, count: int) -> PreparedDocuments:
     return prepare([corpus], cache=folder / "cache", track_dir=folder)[0]
 
 
+class _Heard(Listener):
+    """Passes on what tests look at."""
+
+    def __init__(self, observe: Observer, hear: Callable[[HostEvent], None]) -> None:
+        self._observe, self._hear = observe, hear
+
+    def second(self, task: str, second: Second) -> None:
+        self._observe(task, second)
+
+    def host_changed(self, event: HostEvent) -> None:
+        self._hear(event)
+
+
 class Driver:
     """A coordinator with its workers, for any number of steps. Use it as a context manager."""
 
@@ -129,7 +144,9 @@ class Driver:
         self.seconds = []
         by = (completed_by,) if isinstance(completed_by, str) else completed_by
         step = Step(tasks, clients=clients, completed_by=by)
-        return self.coordinator.run(self._steps - 1, step, target, stock, observe or self._keep, self.events.append)
+        return self.coordinator.run(
+            self._steps - 1, step, target, stock, _Heard(observe or self._keep, self.events.append)
+        )
 
     def run(self, urls: str | Iterable[str], a_task: Task, **keys: Any) -> TaskResult:
         """Run one task."""

@@ -56,7 +56,7 @@ LAYERS: list[set[str]] = [
     },
     {"load.preparation", "load.worker"},
     {"compare", "engine", "listeners", "load.coordinator", "summary", "telemetry"},
-    {"calibrate", "documents", "create_track", "interrupts", "keeper", "news", "race", "report"},
+    {"calibrate", "documents", "create_track", "interrupts", "keeper", "news", "pulses", "race", "report"},
     {"cli"},
 ]
 PURE = {

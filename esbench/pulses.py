@@ -1,0 +1,42 @@
+"""What telemetry is told of the load: seconds and spans of tasks, in words that need no driver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from esbench.listeners import Listener
+from esbench.load.histogram import percentiles_ns
+from esbench.load.recorder import Second
+from esbench.model import Task
+from esbench.record import TaskResult
+from esbench.telemetry.device import Pulse, TaskSpan
+
+
+class Pulses(Listener):
+    """Tells somebody of each second of the tasks that last."""
+
+    def __init__(self, tell: Callable[[Pulse], None], tasks: Sequence[Task]) -> None:
+        self._tell = tell
+        self._open = {task.name for task in tasks if task.schedule.is_open}
+
+    def second(self, task: str, second: Second) -> None:
+        tally = second.tally
+        times = tally.latency if task in self._open else tally.service_time
+        p99_ns = percentiles_ns(times, (99.0,)).get(99.0)
+        p99_ms = None if p99_ns is None else p99_ns / 1e6
+        self._tell(Pulse(task, second.second, tally.requests, tally.errors.total, p99_ms))
+
+
+def spans(results: Sequence[TaskResult]) -> list[TaskSpan]:
+    """When the tasks of a step ran; those that never began are left out."""
+    return [
+        TaskSpan(
+            result.name,
+            result.begun_s,
+            result.begun_s + result.duration_s,
+            result.begun_s + result.window.start_s,
+            result.begun_s + result.window.end_s,
+        )
+        for result in results
+        if result.begun_s is not None
+    ]

@@ -1,0 +1,153 @@
+"""Everything that watches a race from beside it: the cluster's own counters, and the devices, each in a thread.
+
+A race begins it when its cluster is there, tells it of its steps, and takes what it says of tasks when it is known.
+Nothing here ends a race: what cannot be seen is told in `notes`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+
+from esbench.cluster import Cluster
+from esbench.telemetry import statistics
+from esbench.telemetry.device import Device, Pulse, Reading, TaskSpan
+from esbench.telemetry.watched import Watched, wait_for
+
+_BEGIN_S = 1.0  # what does not begin in time begins beside the race
+_END_S = 1.0
+
+Said = dict[tuple[int, str], dict[str, Any]]  # (step, task) -> device -> what it says of the task
+
+
+@dataclass
+class SeriesFile:
+    """Lines of telemetry.jsonl: an object that names a series' columns, then an array for each of its readings.
+
+    `write` appends bytes. Safe to use from several threads.
+    """
+
+    write: Callable[[bytes], None]
+    _columns: dict[tuple[str, str, str], tuple[int, tuple[str, ...], tuple[str, ...]]] = field(default_factory=dict)
+    _series: int = 0
+    _lock: Lock = field(default_factory=Lock)
+
+    def add(self, device: str, reading: Reading, time_s: float) -> None:
+        """Append a reading; counters as they are, gauges to six digits."""
+        key = (device, reading.of, reading.group)
+        gauges, counters = tuple(reading.gauges), tuple(reading.counters)
+        lines: list[Any] = []
+        with self._lock:
+            known = self._columns.get(key)
+            if known is None or known[1:] != (gauges, counters):
+                known = self._columns[key] = (self._series, gauges, counters)
+                self._series += 1
+                names = {"series": known[0], "device": device, "of": reading.of, "group": reading.group}
+                lines.append({**names, "gauges": gauges, "counters": counters})
+            values = [_short(value) for value in (*reading.gauges.values(), *reading.counters.values())]
+            lines.append([known[0], round(time_s, 3), *values])
+            self.write(b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines))
+
+
+def _short(value: float | None) -> float | None:
+    if not isinstance(value, float):
+        return value
+    return int(value) if value.is_integer() and abs(value) < 1e15 else float(f"{value:.6g}")
+
+
+class Telemetry:
+    """Watches a race with some devices, over a cluster's connection of its own. Use it as a context manager.
+
+    `clock` is the race's, in seconds; `keep` gets each reading of a device, from its thread.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        targets: Sequence[str],
+        devices: Sequence[Device],
+        clock: Callable[[], float],
+        keep: Callable[[str, Reading, float], None],
+    ) -> None:
+        self._cluster = cluster
+        self._targets = tuple(targets)
+        self._devices = [Watched(device, clock, keep) for device in devices]
+        self._said: Said = {}
+        self._notes: list[str] = []
+        self._ends: dict[str, Future[Any]] = {}
+        self._before = self._after = statistics.Snapshot()
+
+    def __enter__(self) -> Telemetry:
+        """Begin to watch."""
+        begun = {device.name: device.start() for device in self._devices}
+        self._before = self._after = statistics.take(self._cluster, self._targets)
+        wait_for(begun, _BEGIN_S)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        return tuple(device.name for device in self._devices)
+
+    def begin_step(self, step: int, tasks: Sequence[str]) -> None:
+        """A step is about to begin."""
+        for device in self._devices:
+            device.begin_step(step, tuple(tasks))
+
+    def pulse(self, pulse: Pulse) -> None:
+        """A second of a task has passed."""
+        for device in self._devices:
+            device.pulse(pulse)
+
+    def end_step(self, step: int, spans: Sequence[TaskSpan], *, cut_short: bool = False) -> None:
+        """A step has ended: the cluster's counters are taken at once, what devices say of it comes later.
+
+        After one that was `cut_short` nobody waits for the cluster, which may be gone.
+        """
+        if not cut_short:
+            earlier, self._after = self._after, statistics.take(self._cluster, self._targets)
+            work = statistics.work(earlier, self._after)
+            for span in spans:
+                self._said[step, span.task] = {"cluster": work}
+        for device in self._devices:
+            device.end_step(step, spans)
+
+    def news(self) -> Said:
+        """What has become known of tasks since it was last asked for."""
+        said, self._said = self._said, {}
+        for device in self._devices:
+            while device.told:
+                key, told = device.told.popitem()
+                if told:
+                    said.setdefault(key, {})[device.device.key or device.name] = told
+        return said
+
+    def close(self, *, in_a_hurry: bool = False) -> None:
+        """End all devices; wait for what they put back or work out, in a hurry a second at most. Safe to call twice."""
+        if self._ends or not self._devices:
+            return
+        self._ends = {device.name: device.close() for device in self._devices}
+        patience_s = _END_S if in_a_hurry else max(device.device.patience_s for device in self._devices)
+        for name in wait_for(self._ends, patience_s):
+            self._notes.append(f"{name}: did not end in time: what it would have said at its end is missing")
+
+    def statistics(self) -> dict[str, Any]:
+        """What the race did to the cluster: rows of the summary."""
+        return statistics.difference(self._before, self._after)
+
+    def report(self) -> dict[str, Any]:
+        """Device -> what is kept of it: interval, samples, cost, what it saw of the race as a whole."""
+        return {device.name: device.report() for device in self._devices}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences about what could not be seen."""
+        found = [*self._before.warnings, *self._after.warnings, *self._notes]
+        found += [f"{device.name}: {note}" for device in self._devices for note in device.device.notes]
+        return tuple(dict.fromkeys(found))

@@ -1,0 +1,232 @@
+"""One telemetry device at work: a thread that samples it and calls its hooks, so that nobody waits for it.
+
+A race tells it what happens and goes on. What the device cannot do in time is missed, counted and told; a device that
+hangs holds up neither a race nor another device.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from esbench.errors import EsbenchError
+from esbench.telemetry.device import Device, Pulse, Reading, TaskSpan, Unseen
+from esbench.telemetry.series import Continued, SeriesOf
+
+# What a device may raise: what it reads comes from servers of many versions, and from whatever stands before them.
+_FAULTS = (EsbenchError, OSError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
+_NOTES_AT_MOST = 10
+
+
+@dataclass
+class _Counted:
+    samples: int = 0
+    missed: int = 0
+    failed: int = 0
+    cost_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Finished:
+    """A step that has ended, whose tasks' figures are worked out when the samples after it are in."""
+
+    step: int
+    spans: Sequence[TaskSpan]
+    seen: Mapping[str, Any]
+    at_s: float
+
+
+@dataclass
+class Watched:
+    """Runs a device. `clock` is the race's, in seconds; `keep` gets each reading with the time at which it was true.
+
+    `told`: (step, task) -> what the device says of a task, once it is known.
+    """
+
+    device: Device
+    clock: Callable[[], float]
+    keep: Callable[[str, Reading, float], None]
+    told: dict[tuple[int, str], Mapping[str, Any]] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._calls: queue.Queue[tuple[Callable[[], Any], Future[Any]]] = queue.Queue()
+        self._counted = _Counted()
+        self._series: dict[tuple[str, str], SeriesOf] = {}
+        self._continued = Continued()
+        self._finished: list[_Finished] = []
+        self._blind = False  # there is nothing (more) to sample
+        self._closing = False
+        self._due_s = 0.0
+        # a daemon: a request that hangs must not hold the exit
+        self._thread = threading.Thread(target=self._run, name=f"telemetry-{self.device.name}", daemon=True)
+
+    @property
+    def name(self) -> str:
+        return self.device.name
+
+    def start(self) -> Future[Any]:
+        """Begin to watch; the future is done when the device has begun, or could not."""
+        self._thread.start()
+        return self._call(self._begin)
+
+    def begin_step(self, step: int, tasks: tuple[str, ...]) -> None:
+        self._call(lambda: self.device.begin_step(step, tasks))
+
+    def pulse(self, pulse: Pulse) -> None:
+        self._call(lambda: self._pulse(pulse))
+
+    def end_step(self, step: int, spans: Sequence[TaskSpan]) -> None:
+        """A step has ended; what is to be said of its tasks will be in `told`."""
+        self._call(lambda: self._end_step(step, spans))
+
+    def close(self) -> Future[Any]:
+        """End the watch; the future is done when the device has put back what it changed."""
+        self._closing = True
+        return self._call(self._end)
+
+    def report(self) -> dict[str, Any]:
+        """What is kept of the device itself."""
+        counted, interval_s = self._counted, self.device.interval_s
+        report: dict[str, Any] = {}
+        if interval_s is not None:
+            report["interval_s"] = interval_s
+            report["samples"], report["missed"], report["failed"] = counted.samples, counted.missed, counted.failed
+            if counted.samples:
+                report["cost_ms"] = round(1000 * counted.cost_s / counted.samples, 2)
+        if self.device.notes:
+            report["notes"] = list(self.device.notes)
+        return {**report, **self.facts}
+
+    def note(self, text: str) -> None:
+        """Say once what could not be seen."""
+        if len(self.device.notes) < _NOTES_AT_MOST:
+            self.device.note(text)
+
+    def _call(self, function: Callable[[], Any]) -> Future[Any]:
+        done: Future[Any] = Future()
+        self._calls.put((function, done))
+        return done
+
+    def _run(self) -> None:
+        """The device's thread: calls as they come, samples when they are due."""
+        while True:
+            interval_s = None if self._blind else self.device.interval_s
+            timeout_s = None if interval_s is None else max(0.0, self._due_s - self.clock())
+            try:
+                function, done = self._calls.get(timeout=timeout_s)
+            except queue.Empty:
+                self._sample_on_time(interval_s or 0.0)
+                continue
+            try:
+                function()
+            except _FAULTS as error:
+                self.note(_sentence(error))
+            finally:
+                done.set_result(None)
+            if function == self._end:
+                return
+
+    def _begin(self) -> None:
+        try:
+            self.device.begin()
+        except _FAULTS:
+            self._blind = True
+            raise
+        self._due_s = self.clock()
+
+    def _pulse(self, pulse: Pulse) -> None:
+        if self.device.pulse(pulse) and not self._blind:
+            self._sample()
+
+    def _end_step(self, step: int, spans: Sequence[TaskSpan]) -> None:
+        if not self._blind and self.device.interval_s is not None and self.device.samples_at_steps:
+            self._sample()
+        seen: Mapping[str, Any] = {}
+        try:
+            seen = self.device.end_step(step, tuple(span.task for span in spans))
+        except _FAULTS as error:
+            self.note(_sentence(error))
+        self._finished.append(_Finished(step, spans, seen, self.clock()))
+        self._tell_what_is_settled()
+
+    def _end(self) -> None:
+        if self._finished and not self._blind and self.device.interval_s is not None:
+            self._sample()
+        self._tell_what_is_settled()
+        self.facts = self.device.end()
+
+    def _sample_on_time(self, interval_s: float) -> None:
+        late_s = self.clock() - self._due_s
+        if late_s >= interval_s:
+            missed = int(late_s / interval_s)
+            self._counted.missed += missed
+            self._due_s += missed * interval_s
+        self._due_s += interval_s
+        self._sample()
+        self._tell_what_is_settled()
+
+    def _sample(self) -> None:
+        begun_s = self.clock()
+        try:
+            for reading in self.device.sample():
+                self._take(reading, (begun_s + self.clock()) / 2 - reading.age_s)
+        except _FAULTS as error:
+            self._counted.failed += 1
+            self._blind = self._blind or isinstance(error, Unseen)
+            self.note(_sentence(error))
+        else:
+            self._counted.samples += 1
+            self._counted.cost_s += self.clock() - begun_s
+
+    def _take(self, reading: Reading, time_s: float) -> None:
+        reading = replace(reading, counters=self._continued.of(reading.of, reading.group, reading.counters))
+        series = self._series.setdefault((reading.of, reading.group), SeriesOf())
+        series.add(time_s, _only(reading.gauges, self.device.figures), _only(reading.counters, self.device.figures))
+        self.keep(self.name, reading, time_s)
+
+    def _tell_what_is_settled(self) -> None:
+        """Work out the tasks of steps after which enough was sampled, or all of them at the end."""
+        now_s = self.clock()
+        while self._finished and (self._closing or now_s >= self._finished[0].at_s + self.device.settle_s):
+            step = self._finished.pop(0)
+            for span in step.spans:
+                self.told[step.step, span.task] = {**step.seen, **self._of_task(span)}
+            for series in self._series.values():
+                series.forget_before(step.at_s)
+
+    def _of_task(self, span: TaskSpan) -> Mapping[str, Any]:
+        try:
+            return self.device.of_task(span, self._series)
+        except _FAULTS as error:
+            self.note(_sentence(error))
+            return {}
+
+
+def _only(figures: Mapping[str, float | None], wanted: frozenset[str] | None) -> Mapping[str, float | None]:
+    return figures if wanted is None else {name: value for name, value in figures.items() if name in wanted}
+
+
+def _sentence(error: BaseException) -> str:
+    if isinstance(error, EsbenchError):
+        return str(error)
+    if isinstance(error, OSError):
+        return f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    return f"what was read has an unknown form ({type(error).__name__}: {error})"
+
+
+def wait_for(futures: Mapping[str, Future[Any]], limit_s: float) -> list[str]:
+    """Wait until all are done, at most so long in all; the names of those that are not."""
+    deadline = time.monotonic() + limit_s
+    late = []
+    for name, future in futures.items():
+        try:
+            future.result(max(0.0, deadline - time.monotonic()))
+        except TimeoutError:
+            late.append(name)
+    return late
