@@ -93,6 +93,11 @@ def loop_implementation() -> str:
         return "asyncio"
 
 
+def default_workers() -> int:
+    """Load workers of a race: half of the host's cores, at least one."""
+    return max(1, (os.cpu_count() or 1) // 2)
+
+
 def _usable_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

@@ -23,7 +23,7 @@ def calibrate(
     """Say what this host's driver can do, by racing a server that answers at once."""
     from esbench.calibrate import CalibrateOptions, run
     from esbench.engine.progress import NoProgress, Progress, TerminalProgress
-    from esbench.load.coordinator import default_workers
+    from esbench.environment import default_workers
     from esbench.report.calibration import calibration_document
 
     check_report_file(report_file, report_format)

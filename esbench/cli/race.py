@@ -118,8 +118,8 @@ def _options(flags: dict[str, Any]) -> Any:
     """RaceOptions from flags; every problem of a value is a UsageError before anything starts."""
     from esbench.cli.values import parse_client_options, parse_list, parse_mapping, parse_tags, parse_target_hosts
     from esbench.client_options import ClientOptions, Host, parse_hosts
+    from esbench.environment import default_workers
     from esbench.errors import UsageError
-    from esbench.load.coordinator import default_workers
     from esbench.race import RaceOptions
     from esbench.store import check_race_id, new_race_id
     from esbench.telemetry import builtin_devices, choose

@@ -6,7 +6,6 @@ It talks to workers in the five messages of `messages` and knows no cluster, eng
 from __future__ import annotations
 
 import math
-import os
 import signal
 import socket
 import subprocess
@@ -383,8 +382,3 @@ def _exit_reason(code: int | None) -> str:
     if code is None:
         return "still running"
     return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
-
-
-def default_workers() -> int:
-    """Half of the cores, at least one."""
-    return max(1, (os.cpu_count() or 1) // 2)

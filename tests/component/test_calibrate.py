@@ -18,7 +18,7 @@ from racing import Outcome, Races
 
 from esbench import environment
 from esbench.calibration import Calibration, CalibrationFile
-from esbench.load.coordinator import default_workers
+from esbench.environment import default_workers
 
 pytestmark = pytest.mark.alone
 
