@@ -126,6 +126,8 @@ def _host_notices(record: RaceRecord) -> Iterator[Notice]:
 
 def _statistics(statistics: Mapping[str, Any], label: str) -> Iterator[Figure]:
     for fact in statistics.values():
+        if not fact.get("row", True):
+            continue
         value, unit = fact["value"], fact["unit"]
         if unit == "bytes":
             value, unit = value / (1 << 20), "MB"

@@ -1,7 +1,8 @@
 """What the cluster's own counters say about a race: their difference over the race, as rows of the summary.
 
-Index figures are of the track's indices only. A cluster that does not tell (rights, missing APIs) costs rows and
-gives a warning; it never fails a race.
+Index figures are of the track's indices only: writes and the work that follows them of primary shards, as Rally
+counts them; searches and gets of all copies, since any of them may answer. What a copy did goes with it when its node
+does. A cluster that does not tell (rights, missing APIs) costs rows and gives a warning; it never fails a race.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from typing import Any
 from esbench.cluster import Cluster, index_path
 from esbench.errors import ClusterError
 
+# A step waits for them: a cluster that hangs must not hold up the race.
+_INDICES_TIMEOUT_S = 5.0
+_NODES_TIMEOUT_S = 1.0
 _LENIENT = {"ignore_unavailable": True, "allow_no_indices": True}
 
 
@@ -39,6 +43,44 @@ _ACTIVITIES = (
     _Activity("refresh", "refresh", "total_time_in_millis", "total"),
     _Activity("flush", "flush", "total_time_in_millis", "total"),
 )
+
+
+@dataclass(frozen=True)
+class _Added:
+    """A counter beyond Rally's summary; `field` is where `_stats` keeps it."""
+
+    name: str
+    label: str
+    section: str
+    field: str
+    row: bool = False  # of the summary
+
+    @property
+    def unit(self) -> str:
+        return "ms" if self.name.endswith("_ms") else ""
+
+
+_WRITES = (
+    _Added("indexing_count", "Indexing count of primary shards", "indexing", "index_total"),
+    _Added("indexing_failed_count", "Failed indexing count of primary shards", "indexing", "index_failed", row=True),
+    _Added("delete_count", "Delete count of primary shards", "indexing", "delete_total"),
+)
+# A search of five shards is five queries.
+_READS = (
+    _Added("search_query_count", "Query count of all shard copies", "search", "query_total"),
+    _Added("search_query_time_ms", "Query time of all shard copies", "search", "query_time_in_millis", row=True),
+    _Added("search_fetch_count", "Fetch count of all shard copies", "search", "fetch_total"),
+    _Added("search_fetch_time_ms", "Fetch time of all shard copies", "search", "fetch_time_in_millis", row=True),
+    _Added("get_count", "Get count of all shard copies", "get", "total"),
+    _Added("get_time_ms", "Get time of all shard copies", "get", "time_in_millis", row=True),
+    _Added("get_missing_count", "Count of gets that found nothing", "get", "missing_total", row=True),
+)
+_COUNTERS = tuple(
+    dict.fromkeys(
+        [(each.section, name) for each in _ACTIVITIES for name in (each.time, each.count) if name]
+        + [(each.section, each.field) for each in (*_WRITES, *_READS)]
+    )
+)
 # Name, label, section, field; of all copies. `total_data_set_size_in_bytes` is there from 7.13.
 _SIZES = (
     ("dataset_size_bytes", "Dataset size", "store", "total_data_set_size_in_bytes"),
@@ -53,30 +95,33 @@ _HEAP = (
     ("points", "points_memory_in_bytes"),
     ("stored fields", "stored_fields_memory_in_bytes"),
 )
-
 Counters = Mapping[str, int]
 Figure = dict[str, Any]
-ShardKey = tuple[str, int, str]  # the index's uuid, the shard's number, the node that holds the primary
+_NO_ROW: Figure = {"row": False}  # for readers of the record: the summary leaves it out
+ShardKey = tuple[str, int, str]  # a copy of a shard: the index's uuid, the shard's number, the node that holds it
 
 
 @dataclass(frozen=True)
 class Snapshot:
     """The counters at one moment. What the cluster did not tell is None, with the reason in `warnings`.
 
-    `shards`: primary shard -> `section.field` -> counter; `collectors`: node -> garbage collector -> time (ms)
-    and count, of a JVM that is up for `uptimes_ms`; `totals` and `segments` are sums over the indices.
+    `shards`: copy of a shard -> `section.field` -> counter; `primaries` says which of them are. `collectors`: node ->
+    garbage collector -> time (ms) and count, `rejections`: node -> thread pool -> count, of a JVM that is up for
+    `uptimes_ms`; `totals` and `segments` are sums over the indices.
     """
 
     shards: Mapping[ShardKey, Counters] | None = None
+    primaries: frozenset[ShardKey] = frozenset()
     totals: Counters = field(default_factory=dict)
     segments: Counters = field(default_factory=dict)
     collectors: Mapping[str, Mapping[str, tuple[int, int]]] | None = None
+    rejections: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     uptimes_ms: Mapping[str, int] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
 
 def take(cluster: Cluster, indices: Iterable[str]) -> Snapshot:
-    """The counters of those of the `indices` that exist, and of the nodes' garbage collectors."""
+    """The counters of those of the `indices` that exist, and of the nodes' garbage collectors and thread pools."""
     warnings: list[str] = []
     index_replies: tuple[Any, Any] | None = None
     node_reply: Any = None
@@ -85,9 +130,9 @@ def take(cluster: Cluster, indices: Iterable[str]) -> Snapshot:
     except ClusterError as error:
         warnings.append(f"no index statistics: {error}")
     try:
-        node_reply = cluster.request("GET", "/_nodes/stats/jvm")
+        node_reply = cluster.request("GET", "/_nodes/stats/jvm,thread_pool", timeout_s=_NODES_TIMEOUT_S)
     except ClusterError as error:
-        warnings.append(f"no garbage collection statistics: {error}")
+        warnings.append(f"no statistics of the nodes: {error}")
     try:
         return snapshot(index_replies, node_reply, tuple(warnings))
     except (AttributeError, KeyError, TypeError) as error:  # what stands before the cluster may answer anything
@@ -100,14 +145,16 @@ def _ask_for_indices(cluster: Cluster, indices: Iterable[str]) -> tuple[Any, Any
     if not path:
         return {}, {"indices": {}}
     # 5.x does not name uuids in its statistics.
-    uuids = cluster.request("GET", f"{path}/_settings/index.uuid", params=_LENIENT)
-    metrics = "indexing,merge,refresh,flush,store,translog,segments"
-    return uuids, cluster.request("GET", f"{path}/_stats/{metrics}", params={**_LENIENT, "level": "shards"})
+    uuids = cluster.request("GET", f"{path}/_settings/index.uuid", params=_LENIENT, timeout_s=_INDICES_TIMEOUT_S)
+    metrics = "indexing,merge,refresh,flush,store,translog,segments,search,get"
+    by_shard = {**_LENIENT, "level": "shards"}
+    return uuids, cluster.request("GET", f"{path}/_stats/{metrics}", params=by_shard, timeout_s=_INDICES_TIMEOUT_S)
 
 
 def snapshot(index_replies: tuple[Any, Any] | None, node_reply: Any, warnings: tuple[str, ...] = ()) -> Snapshot:
-    """A snapshot from replies: (`_settings/index.uuid`, `_stats?level=shards`) and `_nodes/stats/jvm`."""
+    """A snapshot from replies: (`_settings/index.uuid`, `_stats?level=shards`), `_nodes/stats/jvm,thread_pool`."""
     shards: dict[ShardKey, Counters] | None = None
+    primaries: set[ShardKey] = set()
     totals: dict[str, int] = {}
     segments: dict[str, int] = {}
     if index_replies is not None:
@@ -115,29 +162,35 @@ def snapshot(index_replies: tuple[Any, Any] | None, node_reply: Any, warnings: t
         shards = {}
         for index, entry in stats["indices"].items():
             uuid = settings.get(index, {}).get("settings", {}).get("index", {}).get("uuid", index)
-            shards.update(_primary_shards(uuid, entry["shards"]))
+            for key, copy in _copies(uuid, entry["shards"]):
+                shards[key] = _counters(copy)
+                if copy["routing"]["primary"]:
+                    primaries.add(key)
             _add(totals, entry["total"], ((section, name) for _, _, section, name in _SIZES))
             _add(segments, entry["primaries"], (("segments", name) for name in ("count", *dict(_HEAP).values())))
     nodes = None if node_reply is None else node_reply["nodes"]
     return Snapshot(
         shards=shards,
+        primaries=frozenset(primaries),
         totals=totals,
         segments=segments,
         collectors=None if nodes is None else {node: _collectors(entry) for node, entry in nodes.items()},
+        rejections={node: _rejections(entry) for node, entry in (nodes or {}).items()},
         uptimes_ms={node: entry["jvm"]["uptime_in_millis"] for node, entry in (nodes or {}).items()},
         warnings=warnings,
     )
 
 
-def _primary_shards(uuid: str, shards: Mapping[str, Any]) -> Iterator[tuple[ShardKey, Counters]]:
+def _copies(uuid: str, shards: Mapping[str, Any]) -> Iterator[tuple[ShardKey, Mapping[str, Any]]]:
     for number, copies in shards.items():
         for copy in copies:
-            if copy["routing"]["primary"]:
-                counters: dict[str, int] = {}
-                for activity in _ACTIVITIES:
-                    names = (activity.time, activity.count) if activity.count else (activity.time,)
-                    _add(counters, copy, ((activity.section, name) for name in names))
-                yield (uuid, int(number), copy["routing"]["node"]), counters
+            yield (uuid, int(number), copy["routing"]["node"]), copy
+
+
+def _counters(copy: Mapping[str, Any]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    _add(found, copy, _COUNTERS)
+    return found
 
 
 def _add(sums: dict[str, int], entry: Mapping[str, Any], fields: Iterable[tuple[str, str]]) -> None:
@@ -154,36 +207,68 @@ def _collectors(node: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
     }
 
 
+def _rejections(node: Mapping[str, Any]) -> dict[str, int]:
+    return {pool: entry["rejected"] for pool, entry in node.get("thread_pool", {}).items() if "rejected" in entry}
+
+
 def difference(before: Snapshot, after: Snapshot) -> dict[str, Figure]:
-    """Name -> {label, value, unit}, in the order of Rally's summary: times in ms, sizes in bytes.
+    """Name -> {label, value, unit} (and row: False), in the order of Rally's summary: times in ms, sizes in bytes.
 
     Times and counts are what the race added: a shard, an index or a node that began anew counts whole. Sizes,
-    heap and segments are those at the end.
+    heap and segments are those at the end. What Rally's summary lacks follows, where it is not zero.
     """
-    return {**dict(_added_figures(before, after)), **dict(_size_figures(after))}
+    more = {name: figure for name, figure in _further_figures(before, after) if figure["value"]}
+    return {**dict(_added_figures(before, after)), **dict(_size_figures(after)), **more}
 
 
 def work(before: Snapshot, after: Snapshot) -> dict[str, float]:
-    """Name -> what was added between two snapshots, under the names of `difference`: counts, and times in ms, over all
-    primary shards and nodes. Empty where the cluster did not tell."""
-    return {name: figure["value"] for name, figure in _added_figures(before, after) if "_per_shard_" not in name}
+    """Name -> what was added between two snapshots, under the names of `difference`: counts, and times in ms.
+
+    Bytes of store and translog and the number of segments as what they gained, less than zero where they shrank. Empty
+    where the cluster did not tell.
+    """
+    figures = (*_added_figures(before, after), *_further_figures(before, after))
+    found = {name: figure["value"] for name, figure in figures if "_per_shard_" not in name}
+    return {**found, **dict(_growth(before, after))}
 
 
 def _added_figures(before: Snapshot, after: Snapshot) -> Iterator[tuple[str, Figure]]:
     if after.shards and before.shards is not None:
-        yield from _activity_figures(_added_by_shard(before.shards, after.shards))
+        yield from _activity_figures(list(_added_by_shard(before, after, after.primaries)))
     if after.collectors is not None and before.collectors is not None:
         yield from _collector_figures(before, after)
 
 
-def _added_by_shard(before: Mapping[ShardKey, Counters], after: Mapping[ShardKey, Counters]) -> list[Counters]:
-    added: list[Counters] = []
-    for key, now in after.items():
-        then = before.get(key, {})
+def _further_figures(before: Snapshot, after: Snapshot) -> Iterator[tuple[str, Figure]]:
+    if after.shards and before.shards is not None:
+        for parts, keys in ((_WRITES, after.primaries), (_READS, after.shards)):
+            added = list(_added_by_shard(before, after, keys))
+            for part in parts:
+                values = [shard[key] for shard in added if (key := f"{part.section}.{part.field}") in shard]
+                if values:
+                    yield part.name, _figure(part.label, sum(values), part.unit) | ({} if part.row else _NO_ROW)
+    if after.collectors is not None and before.collectors is not None:
+        yield from _rejection_figures(before, after)
+
+
+def _added_by_shard(before: Snapshot, after: Snapshot, keys: Iterable[ShardKey]) -> Iterator[Counters]:
+    for key in keys:
+        now, then = (after.shards or {})[key], (before.shards or {}).get(key, {})
         if any(now[name] < then.get(name, 0) for name in now):
             then = {}  # the copy was opened anew: its counters began at zero
-        added.append({name: value - then.get(name, 0) for name, value in now.items()})
-    return added
+        yield {name: value - then.get(name, 0) for name, value in now.items()}
+
+
+def _growth(before: Snapshot, after: Snapshot) -> Iterator[tuple[str, int]]:
+    if before.shards is None:
+        return
+    for name, key, now, then in (
+        ("store_gained_bytes", "store.size_in_bytes", after.totals, before.totals),
+        ("translog_gained_bytes", "translog.size_in_bytes", after.totals, before.totals),
+        ("segments_gained", "segments.count", after.segments, before.segments),
+    ):
+        if key in now:
+            yield name, now[key] - then.get(key, 0)
 
 
 def _activity_figures(shards: list[Counters]) -> Iterator[tuple[str, Figure]]:
@@ -207,8 +292,7 @@ def _activity_figures(shards: list[Counters]) -> Iterator[tuple[str, Figure]]:
 def _collector_figures(before: Snapshot, after: Snapshot) -> Iterator[tuple[str, Figure]]:
     added: dict[str, tuple[int, int]] = {}
     for node, collectors in (after.collectors or {}).items():
-        restarted = after.uptimes_ms[node] < before.uptimes_ms.get(node, 0)
-        then = {} if restarted else (before.collectors or {}).get(node, {})
+        then = {} if _restarted(node, before, after) else (before.collectors or {}).get(node, {})
         for name, (time_ms, count) in collectors.items():
             sum_ms, sum_count = added.get(name, (0, 0))
             then_ms, then_count = then.get(name, (0, 0))
@@ -221,6 +305,21 @@ def _collector_figures(before: Snapshot, after: Snapshot) -> Iterator[tuple[str,
         key = f"{name.removesuffix(' GC').lower().replace(' ', '_')}_gc"
         yield f"{key}_time_ms", _figure(f"{label} time", time_ms, "ms")
         yield f"{key}_count", _figure(f"{label} count", count, "")
+
+
+def _rejection_figures(before: Snapshot, after: Snapshot) -> Iterator[tuple[str, Figure]]:
+    added: dict[str, int] = {}
+    for node, pools in after.rejections.items():
+        then = {} if _restarted(node, before, after) else before.rejections.get(node, {})
+        for pool, count in pools.items():
+            added[pool] = added.get(pool, 0) + count - then.get(pool, 0)
+    for pool, count in sorted(added.items()):
+        if count:
+            yield f"{pool}_rejected_count", _figure(f"Rejections of thread pool {pool}", count, "")
+
+
+def _restarted(node: str, before: Snapshot, after: Snapshot) -> bool:
+    return after.uptimes_ms[node] < before.uptimes_ms.get(node, 0)
 
 
 def _size_figures(after: Snapshot) -> Iterator[tuple[str, Figure]]:

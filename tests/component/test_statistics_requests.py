@@ -15,7 +15,7 @@ REFUSAL = (403, {"error": {"type": "security_exception", "reason": "action [indi
 
 
 def test_missing_rights_become_a_warning_and_the_other_rows_stay() -> None:
-    replies = {"GET /a/_settings/index.uuid": REFUSAL, "GET /_nodes/stats/jvm": (200, NODES)}
+    replies = {"GET /a/_settings/index.uuid": REFUSAL, "GET /_nodes/stats/jvm,thread_pool": (200, NODES)}
     with serve(replies) as server, Cluster([server.url]) as cluster:
         before, after = take(cluster, ["a"]), take(cluster, ["a"])
     (warning,) = after.warnings
@@ -33,14 +33,14 @@ def test_a_cluster_that_is_gone_becomes_warnings() -> None:
 
 
 def test_a_track_without_indices_asks_for_none() -> None:
-    with serve({"GET /_nodes/stats/jvm": (200, NODES)}) as server, Cluster([server.url]) as cluster:
+    with serve({"GET /_nodes/stats/jvm,thread_pool": (200, NODES)}) as server, Cluster([server.url]) as cluster:
         assert take(cluster, []).warnings == ()
-        assert [asked.target for asked in server.asked] == ["/_nodes/stats/jvm"]
+        assert [asked.target for asked in server.asked] == ["/_nodes/stats/jvm,thread_pool"]
 
 
 def test_a_reply_of_an_unknown_form_becomes_a_warning() -> None:
     odd = {"nodes": {"n": {"jvm": {"gc": {"collectors": COLLECTORS}}}}}
-    with serve({"GET /_nodes/stats/jvm": (200, odd)}) as server, Cluster([server.url]) as cluster:
+    with serve({"GET /_nodes/stats/jvm,thread_pool": (200, odd)}) as server, Cluster([server.url]) as cluster:
         snapshot = take(cluster, [])
     assert snapshot.warnings == ("no cluster statistics: the reply has an unknown form (KeyError: 'uptime_in_millis')",)
     assert difference(snapshot, snapshot) == {}

@@ -41,6 +41,14 @@ def test_the_clusters_statistics_come_first_in_their_own_order() -> None:
     ]
 
 
+def test_statistics_that_are_for_the_record_only_have_no_row() -> None:
+    record = golden_race()
+    cluster = record.clusters["default"]
+    counted = {"label": "Get count of all shard copies", "value": 7, "unit": "", "row": False}
+    more = replace(cluster, statistics={**cluster.statistics, "get_count": counted})
+    assert figures(replace(record, clusters={"default": more})) == figures(record)
+
+
 def test_a_closed_loop_has_no_latency() -> None:
     assert metrics(golden_race(), "bulk") == [
         "Min throughput",

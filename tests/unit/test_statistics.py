@@ -2,6 +2,8 @@
 
 The recorded race: `orders` is deleted and created anew (five bulks of 4,000 documents, a refresh after each, a
 force-merge); `kept` held 3,000 documents before it and gets five bulks of 1,000 and a flush; both have two shards.
+In `recorded_telemetry` are others: `orders` (two shards; on two nodes a replica of each) gets 1,000 documents more, 30
+searches, 20 gets of documents that it has and 5 of such that it has not.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import pytest
 from esbench.telemetry.statistics import Snapshot, difference, snapshot, work
 
 RECORDED = sorted((Path(__file__).parent / "recorded_statistics").glob("*.json"))
+WITH_READS = sorted((Path(__file__).parent / "recorded_telemetry").glob("statistics-*.json"))
 ACTIVITIES = ("indexing", "indexing_throttle", "merge", "merge_throttle", "refresh", "flush")
 WITH_HEAP = ("elasticsearch-5", "elasticsearch-6", "elasticsearch-7")
 
@@ -37,6 +40,16 @@ def recorded(request: pytest.FixtureRequest) -> dict[str, Any]:
 @pytest.fixture
 def race() -> dict[str, Any]:
     return load(next(path for path in RECORDED if path.stem == "elasticsearch-7.10.2"))
+
+
+@pytest.fixture(params=WITH_READS, ids=[path.stem for path in WITH_READS])
+def read(request: pytest.FixtureRequest) -> dict[str, Any]:
+    return load(request.param)
+
+
+@pytest.fixture
+def two_nodes() -> dict[str, Any]:
+    return load(next(path for path in WITH_READS if path.stem.endswith("two")))
 
 
 def primaries(moment: dict[str, Any], index: str, section: str, field: str) -> int:
@@ -108,7 +121,8 @@ def test_the_order_is_that_of_rallys_summary(recorded: dict[str, Any]) -> None:
     if f"{recorded['distribution']}-{recorded['version']}".startswith(WITH_HEAP):
         parts = ("segments", "doc values", "terms", "norms", "points", "stored fields")
         expected += [f"Heap used for {part}" for part in parts]
-    assert [figure["label"] for figure in figures.values()] == [*expected, "Segment count"]
+    rows = [figure["label"] for figure in figures.values() if figure.get("row", True)]
+    assert rows == [*expected, "Segment count"]
     assert {figure["unit"] for figure in figures.values()} == {"ms", "bytes", ""}
 
 
@@ -135,9 +149,75 @@ def test_the_work_of_a_step_is_the_counters_part_of_the_difference(recorded: dic
     before, after = taken(recorded["before"]), taken(recorded["after"])
     found, whole = work(before, after), difference(before, after)
     assert {"indexing_time_ms", "refresh_count", "merge_time_ms", "flush_count", "young_gc_count"} <= found.keys()
-    assert {name: figure["value"] for name, figure in whole.items() if name in found} == found
-    assert not any("per_shard" in name or name.endswith("bytes") or name == "segment_count" for name in found)
+    counted = {name: value for name, value in found.items() if "_gained" not in name}
+    assert all(value == whole[name]["value"] if name in whole else value == 0 for name, value in counted.items())
+    assert not any("per_shard" in name or name.endswith("size_bytes") or name == "segment_count" for name in found)
     assert set(work(after, after).values()) == {0}
+
+
+def test_reads_are_counted_where_they_ran_and_writes_once(read: dict[str, Any]) -> None:
+    before, after = taken(read["before"]), taken(read["after"])
+    found, whole = work(before, after), difference(before, after)
+    assert found["indexing_count"] == 1000  # not twice with a replica
+    assert found["search_query_count"] == 60  # each of two shards is asked once, whichever its copies
+    assert 30 <= found["search_fetch_count"] <= 60
+    assert (found["get_count"], found["get_missing_count"]) == (25, 5)
+    assert found["indexing_failed_count"] == 0
+    assert "indexing_failed_count" not in whole
+    assert whole["search_query_time_ms"]["value"] == found["search_query_time_ms"] > 0
+
+
+def test_of_what_rally_has_not_only_what_says_something_becomes_a_row_after_its_rows(read: dict[str, Any]) -> None:
+    figures = difference(taken(read["before"]), taken(read["after"]))
+    labels = [figure["label"] for figure in figures.values() if figure.get("row", True)]
+    assert labels[labels.index("Segment count") + 1 :] == [
+        "Query time of all shard copies",
+        "Fetch time of all shard copies",
+        "Get time of all shard copies",
+        "Count of gets that found nothing",
+    ]
+
+
+def test_what_a_step_let_the_store_and_the_translog_grow_by(race: dict[str, Any]) -> None:
+    before, after = race["before"], race["after"]
+    found = work(taken(before), taken(after))
+    for name, section, size in (
+        ("store_gained_bytes", "store", "size_in_bytes"),
+        ("translog_gained_bytes", "translog", "size_in_bytes"),
+    ):
+        sums = [
+            sum(i["total"][section][size] for i in moment["stats"]["indices"].values()) for moment in (before, after)
+        ]
+        assert found[name] == sums[1] - sums[0]
+    assert found["segments_gained"] == work(Snapshot(shards={}), taken(after))["segments_gained"] - sum(
+        index["primaries"]["segments"]["count"] for index in before["stats"]["indices"].values()
+    )
+
+
+def test_a_replica_that_became_the_primary_counts_what_it_did_in_the_race(two_nodes: dict[str, Any]) -> None:
+    before, after = two_nodes["before"], copy.deepcopy(two_nodes["after"])
+    usual = work(taken(before), taken(after))
+    for copies in after["stats"]["indices"]["orders"]["shards"].values():
+        (lost,) = [each for each in copies if each["routing"]["primary"]]
+        copies.remove(lost)
+        copies[0]["routing"]["primary"] = True
+    found = work(taken(before), taken(after))
+    assert found["indexing_count"] == usual["indexing_count"] == 1000
+    assert found["search_query_count"] < usual["search_query_count"]  # what the lost copies answered went with them
+
+
+def pools(rejected: int, uptime_ms: int) -> dict[str, Any]:
+    reply = collectors(0, 0, uptime_ms)
+    reply["nodes"]["n"]["thread_pool"] = {"write": {"rejected": rejected}, "get": {"rejected": 0}, "odd": {}}
+    return reply
+
+
+def test_rejections_are_told_by_pool_where_there_were_any() -> None:
+    before, after = snapshot(None, pools(3, 1_000)), snapshot(None, pools(10, 2_000))
+    found = difference(before, after)["write_rejected_count"]
+    assert found == {"label": "Rejections of thread pool write", "value": 7, "unit": ""}
+    assert "get_rejected_count" not in work(before, after)
+    assert work(before, snapshot(None, pools(10, 500)))["write_rejected_count"] == 10  # its node began anew
 
 
 def test_what_was_not_told_before_is_not_taken_for_zero(race: dict[str, Any]) -> None:
