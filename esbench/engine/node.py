@@ -11,7 +11,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import yaml
@@ -55,7 +55,13 @@ class Node:
         self._exit: str | None = None
 
     def prepare(
-        self, server: Server, settings: Mapping[str, object], java: Java, heap_bytes: int, user: int | None
+        self,
+        server: Server,
+        settings: Mapping[str, object],
+        java: Java,
+        heap_bytes: int,
+        user: int | None,
+        java_options: Sequence[str] = (),
     ) -> None:
         """Write the node's folder; `user` becomes the owner of all in it."""
         folder = self.plan.folder
@@ -63,7 +69,7 @@ class Node:
             open_folder(folder.parent)
             folder.mkdir()  # one that is there belongs to another node
             try:
-                self._fill(server, settings, java, heap_bytes)
+                self._fill(server, settings, java, heap_bytes, java_options)
                 if user is not None:
                     for path in (folder, *folder.rglob("*")):
                         os.chown(path, user, user)
@@ -71,7 +77,14 @@ class Node:
                 self._remove_folder()
                 raise
 
-    def _fill(self, server: Server, settings: Mapping[str, object], java: Java, heap_bytes: int) -> None:
+    def _fill(
+        self,
+        server: Server,
+        settings: Mapping[str, object],
+        java: Java,
+        heap_bytes: int,
+        java_options: Sequence[str],
+    ) -> None:
         plan = self.plan
         for folder in (plan.data, plan.logs, plan.temp):
             folder.mkdir()
@@ -89,6 +102,7 @@ class Node:
             heap_bytes=heap_bytes,
             logs=plan.logs,
             temp=plan.temp,
+            further=java_options,
         )
         options.write_text(rewritten, "utf-8")
         for extra in plan.config.glob("jvm.options.d/*.options"):  # read later: they would win

@@ -78,3 +78,17 @@ def test_a_requirement_that_nobody_knows_is_a_usage_error(tmp_path: Path) -> Non
 def test_a_stop_without_a_start_does_nothing(tmp_path: Path) -> None:
     engine(tmp_path, "7.10.2").stop()
     assert not (tmp_path / "home").exists()
+
+
+def test_a_java_that_does_not_start_with_its_further_options_is_refused_before_anything_else(tmp_path: Path) -> None:
+    options = EmbeddedOptions(
+        home=tmp_path / "home",
+        race_id="r",
+        logs=tmp_path / "logs",
+        java_home=make_java(tmp_path / "java", thai=True),
+        java_options=("-XX:StartFlightRecording=filename={logs}/a.jfr",),
+        shared=tmp_path / "shared",
+    )
+    with pytest.raises(EngineError, match=r"no module jdk\.jfr"):
+        EmbeddedEngine(options).require(())
+    assert not (tmp_path / "home").exists()

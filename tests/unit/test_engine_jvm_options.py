@@ -111,3 +111,18 @@ def test_a_module_that_the_java_lacks_is_not_added() -> None:
 
 def test_a_users_further_options_keep_all_but_what_is_ours() -> None:
     assert without_replaced("# mine\n-Xmx31g\n11-:-Xms31g\n-XX:+UseZGC\n-Xmn1g\n") == "# mine\n-XX:+UseZGC\n-Xmn1g\n"
+
+
+def test_further_options_come_last_with_the_nodes_own_logs() -> None:
+    text = rewrite_jvm_options(
+        EIGHT,
+        java=Java(Path("/java"), "17.0.1", "PATH"),
+        product="elasticsearch",
+        version="8.19.4",
+        heap_bytes=768 << 20,
+        logs=Path("/n/logs"),
+        temp=Path("/n/tmp"),
+        further=("-Xlog:gc*,safepoint:file={logs}/more.log:utctime",),
+    )
+    assert text.splitlines()[-1] == "-Xlog:gc*,safepoint:file=/n/logs/more.log:utctime"
+    assert "file=/n/logs/gc.log" in text

@@ -1,0 +1,66 @@
+"""Further options of the Java that runs a node: where its logs go, and whether that Java starts with them at all."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from esbench.engine.java import Java
+from esbench.errors import EngineError
+
+_TRIAL_LIMIT_S = 60.0  # a flight recording takes 1 s to begin and to end
+_MODULES = {"-XX:StartFlightRecording": "jdk.jfr"}  # options, by how they begin, that a reduced Java has not
+
+
+def with_logs(options: Sequence[str], logs: Path) -> list[str]:
+    """Java options with a folder of logs in place of `{logs}`."""
+    return [option.replace("{logs}", str(logs)) for option in options]
+
+
+def check_options(java: Java, options: Sequence[str]) -> None:
+    """An EngineError with the reason when a Java does not start with these options; it is tried, without a server."""
+    if not options:
+        return
+    for option in options:
+        module = next((name for start, name in _MODULES.items() if option.startswith(start)), "")
+        if module and java.lacks((module,)):
+            raise EngineError(
+                f"the Java of {java.source}, {java.version}, has no module {module}, which {_name(option)} needs",
+                where=str(java.home),
+                hint="name a full JDK with --java-home, or leave out the telemetry device",
+            )
+    with tempfile.TemporaryDirectory(prefix="esbench-java-") as folder:
+        command = [str(java.home / "bin" / "java"), *with_logs(options, Path(folder)), "-version"]
+        try:
+            tried = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_TRIAL_LIMIT_S,
+                check=False,
+                cwd=folder,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise EngineError(f"Java could not be tried: {error}", where=str(java.home)) from error
+    if tried.returncode != 0:
+        raise EngineError(
+            f"the Java of {java.source}, {java.version}, does not start with {' '.join(options)}: "
+            f"{_reason(tried.stdout + tried.stderr)}",
+            where=str(java.home),
+            hint="they are of --telemetry and --telemetry-params",
+        )
+
+
+def _name(option: str) -> str:
+    return option.partition("=")[0]
+
+
+def _reason(told: str) -> str:
+    """What a Java says is wrong: the line of its log, `[0.1s][error][tags] reason`, or else its first line."""
+    lines = [line.strip() for line in told.splitlines() if line.strip()]
+    logged = [line.rpartition("] ")[2] for line in lines if "[error]" in line]
+    return (logged or lines or ["it says nothing"])[0]
