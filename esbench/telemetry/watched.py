@@ -72,8 +72,9 @@ class Watched:
 
     def start(self) -> Future[Any]:
         """Begin to watch; the future is done when the device has begun, or could not."""
+        begun = self._call(self._begin)  # first of all, before the first sample
         self._thread.start()
-        return self._call(self._begin)
+        return begun
 
     def begin_step(self, step: int, tasks: tuple[str, ...]) -> None:
         self._call(lambda: self.device.begin_step(step, tasks))
@@ -201,6 +202,8 @@ class Watched:
                 series.forget_before(step.at_s)
 
     def _of_task(self, span: TaskSpan) -> Mapping[str, Any]:
+        if self.device.interval_s is not None and not self._series:
+            return {}
         try:
             return self.device.of_task(span, self._series)
         except _FAULTS as error:

@@ -1,0 +1,97 @@
+"""What samples say about a span of time, and counters that begin anew."""
+
+from __future__ import annotations
+
+import pytest
+
+from esbench.telemetry.series import Continued, SeriesOf
+
+
+def series(**counters: list[float | None]) -> SeriesOf:
+    """Readings at 0, 1, 2 ... s."""
+    found = SeriesOf()
+    for second in range(max(map(len, counters.values()))):
+        found.add(float(second), {}, {name: values[second] for name, values in counters.items()})
+    return found
+
+
+def gauges(*values: float | None) -> SeriesOf:
+    found = SeriesOf()
+    for second, value in enumerate(values):
+        found.add(float(second), {"x": value}, {})
+    return found
+
+
+def test_a_gauge_has_mean_and_peak_of_the_values_in_a_span() -> None:
+    found = gauges(1, 2, 3, 10)
+    assert found.mean("x", 1, 2) == 2.5
+    assert found.peak("x", 0, 2.5) == 3
+
+
+def test_a_gauge_without_values_in_a_span_has_neither() -> None:
+    found = gauges(1, None, 3)
+    assert found.mean("x", 0.5, 1.5) is None
+    assert found.peak("x", 0.5, 1.5) is None
+    assert found.mean("unknown", 0, 2) is None
+
+
+def test_the_last_value_is_that_before_the_end_or_the_first_after_it() -> None:
+    found = gauges(None, 2, 3)
+    assert found.last("x", 1.9) == 2
+    assert found.last("x", 0.5) == 2
+    assert gauges(None).last("x", 5) is None
+
+
+def test_a_counter_is_linear_between_its_readings() -> None:
+    found = series(cpu=[0, 100, 300])
+    assert found.rate("cpu", 0.5, 1.5) == pytest.approx(150)
+    assert found.gained("cpu", 0.5, 1.5) == pytest.approx(150)
+    assert found.gained("cpu", 0, 2) == pytest.approx(300)
+
+
+def test_a_rate_is_of_what_readings_cover_of_a_span() -> None:
+    found = series(cpu=[0, 100, 200])
+    assert found.rate("cpu", 1, 2.9) == pytest.approx(100)  # the last 0.9 s are not covered
+
+
+def test_a_span_that_is_hardly_covered_has_no_rate() -> None:
+    found = series(cpu=[0, 100, 200])
+    assert found.rate("cpu", 1.5, 4) is None
+    assert found.rate("cpu", 5, 6) is None
+    assert series(cpu=[1]).rate("cpu", 0, 1) is None
+
+
+def test_missing_readings_of_a_counter_are_bridged() -> None:
+    assert series(cpu=[0, None, 200]).rate("cpu", 0, 2) == pytest.approx(100)
+
+
+def test_the_peak_rate_is_the_fastest_gain_between_neighbours() -> None:
+    assert series(cpu=[0, 100, 400, 500]).peak_rate("cpu", 0, 3) == 300
+    assert series(cpu=[0, 100, 400, 500]).peak_rate("cpu", 2, 3) == 100
+
+
+def test_forgetting_keeps_the_reading_before_the_moment() -> None:
+    found = series(cpu=[0, 100, 200, 300])
+    found.forget_before(2.5)
+    assert found.times_s == [2, 3]
+    assert found.rate("cpu", 2.5, 3) == pytest.approx(100)
+
+
+def test_names_that_come_later_are_missing_before() -> None:
+    found = SeriesOf()
+    found.add(0, {"a": 1}, {})
+    found.add(1, {"b": 2}, {})
+    assert found.gauges == {"a": [1, None], "b": [None, 2]}
+
+
+def test_a_counter_starts_at_zero_and_goes_on_when_its_process_began_anew() -> None:
+    counters = Continued()
+    seen = [counters.of("node-0", "process", {"cpu": value})["cpu"] for value in (500, 700, 50, 60, None, 80)]
+    assert seen == [0, 200, 250, 260, None, 280]
+
+
+def test_counters_of_different_things_are_apart() -> None:
+    counters = Continued()
+    assert counters.of("node-0", "process", {"cpu": 5}) == {"cpu": 0}
+    assert counters.of("node-1", "process", {"cpu": 100}) == {"cpu": 0}
+    assert counters.of("node-0", "process", {"cpu": 7}) == {"cpu": 2}
