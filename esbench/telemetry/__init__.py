@@ -17,8 +17,10 @@ _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 def builtin_devices() -> Registry[type[Device]]:
     """Every device of esbench, and those that installed packages offer as `esbench.telemetry`."""
+    from esbench.telemetry.driver_host import DriverHost  # psutil is not for start-up
+
     registry: Registry[type[Device]] = Registry("telemetry device")
-    kinds: tuple[type[Device], ...] = ()
+    kinds: tuple[type[Device], ...] = (DriverHost,)
     for kind in kinds:
         registry.add(kind.name, kind)
     registry.add_entry_points("esbench.telemetry")
@@ -108,4 +110,6 @@ def _value(param: Param, value: Any) -> Any:
             if not isinstance(value, Mapping):
                 raise UsageError(f"expected a JSON object, not {value}", where=where)
             return dict(value)
-    return str(value)
+    if param.choices and text not in param.choices:
+        raise UsageError(f'"{value}" is not known', where=where, hint=did_you_mean(text, param.choices))
+    return text if param.choices else str(value)

@@ -1,0 +1,172 @@
+"""The driver's own host and processes, watched from the first task to the last: what vmstat shows, once a second.
+
+It asks the operating system only; what this one does not tell (I/O wait on macOS, say) is absent.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from esbench.telemetry.device import Device, Param, Reading, Scene, TaskSpan
+from esbench.telemetry.processes import known, process_figures, rounded, whole
+from esbench.telemetry.series import SeriesOf
+
+_LOOPBACK = ("lo", "lo0")
+_IDLE = ("idle", "iowait")
+_HOST = "host"
+_KINDS: Mapping[str, tuple[str, ...]] = {  # ours -> psutil's; guests' time is within user and nice
+    "user": ("user",),
+    "system": ("system",),
+    "nice": ("nice",),
+    "iowait": ("iowait",),
+    "irq": ("irq", "softirq"),
+    "steal": ("steal",),
+    "idle": ("idle",),
+}
+
+
+class DriverHost(Device):
+    """CPU, load, memory, swap, disks and network of this host, and what esbench's own processes take of it."""
+
+    name = "driver"
+    help = "the driver's host (CPU, load, memory, swap, disk and network I/O) and processes; always on"
+    always = True
+    params = (Param("driver-sample-interval", "duration", 1.0, "time between samples"),)
+
+    def __init__(self, scene: Scene, params: Mapping[str, Any]) -> None:
+        super().__init__(scene, params)
+        self._cpus = psutil.cpu_count() or 1
+        self._pids = {"parent": os.getpid()}
+        self._pids |= {f"worker-{number}": pid for number, pid in enumerate(scene.workers)}
+        self._processes: dict[str, psutil.Process] = {}
+
+    @property
+    def interval_s(self) -> float:
+        return float(self.given["driver-sample-interval"])
+
+    def begin(self) -> None:
+        for name, pid in self._pids.items():
+            try:
+                self._processes[name] = psutil.Process(pid)
+            except psutil.Error:
+                self.note(f"{name} (pid {pid}) is not to be seen")
+
+    def sample(self) -> Iterator[Reading]:
+        yield _cpu()
+        yield _load()
+        yield _memory()
+        yield from _disk()
+        yield from _network()
+        for name, process in list(self._processes.items()):
+            try:
+                yield _process(name, process)
+            except psutil.NoSuchProcess:
+                del self._processes[name]
+                self.note(f"{name} (pid {process.pid}) has ended")
+
+    def of_task(self, span: TaskSpan, series: Mapping[tuple[str, str], SeriesOf]) -> Mapping[str, Any]:
+        between = (span.window_start_s, span.window_end_s)
+        cpu, load, memory, disk, network = (
+            series.get((_HOST, group), SeriesOf()) for group in ("cpu", "load", "memory", "disk", "network")
+        )
+        return known(
+            {
+                "cpu_percent": known({kind: self._percent(cpu.rate(f"{kind}_s", *between)) for kind in _KINDS}),
+                "busy_percent": self._percent(cpu.rate("busy_s", *between)),
+                "busy_peak_percent": self._percent(cpu.peak_rate("busy_s", *between)),
+                "load_1m": load.last("load_1m", span.window_end_s),
+                "memory_used_peak_bytes": whole(memory.peak("used_bytes", *between)),
+                "swap_in_bytes": whole(memory.gained("swap_in_bytes", *between)),
+                "swap_out_bytes": whole(memory.gained("swap_out_bytes", *between)),
+                "disk_read_bytes_per_s": whole(disk.rate("read_bytes", *between)),
+                "disk_written_bytes_per_s": whole(disk.rate("written_bytes", *between)),
+                "network_received_bytes_per_s": whole(network.rate("received_bytes", *between)),
+                "network_sent_bytes_per_s": whole(network.rate("sent_bytes", *between)),
+                "process_core_percent": known(
+                    {name: rounded(seen.rate("cpu_s", *between), 100.0) for name, seen in _processes(series)}
+                ),
+            }
+        )
+
+    def _percent(self, cpu_s_per_s: float | None) -> float | None:
+        """Seconds of CPU per second as a percentage of all CPUs."""
+        return rounded(cpu_s_per_s, 100.0 / self._cpus)
+
+
+def _cpu() -> Reading:
+    times = psutil.cpu_times()
+    counters = {}
+    for kind, names in _KINDS.items():
+        known = [getattr(times, name) for name in names if hasattr(times, name)]
+        if known:
+            counters[f"{kind}_s"] = sum(known)
+    busy_s = sum(seconds for name, seconds in counters.items() if name.removesuffix("_s") not in _IDLE)
+    stats = psutil.cpu_stats()
+    switches = {"context_switches": stats.ctx_switches, "interrupts": stats.interrupts}
+    return Reading(_HOST, "cpu", counters={**counters, "busy_s": busy_s, **switches})
+
+
+def _load(path: Path = Path("/proc/loadavg")) -> Reading:
+    """Load averages and, where /proc tells, how many processes run or could run."""
+    try:
+        one, five, fifteen, running, *_ = path.read_text("ascii").split()
+    except OSError:
+        one, five, fifteen = map(str, os.getloadavg())
+        running = ""
+    gauges = {"load_1m": float(one), "load_5m": float(five), "load_15m": float(fifteen)}
+    if running:
+        gauges["runnable"] = float(running.partition("/")[0])
+    return Reading(_HOST, "load", gauges)
+
+
+def _memory() -> Reading:
+    memory, swap = psutil.virtual_memory(), psutil.swap_memory()
+    gauges = {f"{name}_bytes": getattr(memory, name, None) for name in ("used", "available", "buffers", "cached")}
+    return Reading(
+        _HOST,
+        "memory",
+        {**{name: value for name, value in gauges.items() if value is not None}, "swap_used_bytes": swap.used},
+        {"swap_in_bytes": swap.sin, "swap_out_bytes": swap.sout},
+    )
+
+
+def _disk() -> Iterator[Reading]:
+    if (disk := psutil.disk_io_counters()) is not None:  # a container may see none
+        yield Reading(
+            _HOST,
+            "disk",
+            counters={
+                "read_bytes": disk.read_bytes,
+                "written_bytes": disk.write_bytes,
+                "reads": disk.read_count,
+                "writes": disk.write_count,
+            },
+        )
+
+
+def _network() -> Iterator[Reading]:
+    cards = psutil.net_io_counters(pernic=True)
+    groups = {
+        "network": [card for name, card in cards.items() if name not in _LOOPBACK],
+        "loopback": [card for name, card in cards.items() if name in _LOOPBACK],
+    }
+    for group, found in groups.items():
+        if found:
+            received, sent = sum(card.bytes_recv for card in found), sum(card.bytes_sent for card in found)
+            yield Reading(_HOST, group, counters={"received_bytes": received, "sent_bytes": sent})
+
+
+def _process(name: str, process: psutil.Process) -> Reading:
+    with process.oneshot():
+        return Reading(name, "process", *process_figures(process))
+
+
+def _processes(series: Mapping[tuple[str, str], SeriesOf]) -> Iterator[tuple[str, SeriesOf]]:
+    for (name, group), seen in series.items():
+        if group == "process":
+            yield name, seen

@@ -1,0 +1,117 @@
+"""The watch of the driver's own host: what is read, and what is said of a task."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from esbench.cluster import Cluster, ClusterInfo
+from esbench.telemetry.device import Reading, Scene, TaskSpan
+from esbench.telemetry.driver_host import DriverHost
+from esbench.telemetry.series import SeriesOf
+
+PARAMS = {param.name: param.default for param in DriverHost.params}
+SPAN = TaskSpan("search", 9.0, 21.0, 10.0, 20.0)
+
+
+def device(*workers: int) -> DriverHost:
+    scene = Scene(Cluster(["http://127.0.0.1:1"]), ClusterInfo("elasticsearch", "7.10.2"), (), Path(), {}, workers)
+    watch = DriverHost(scene, PARAMS)
+    watch.begin()
+    return watch
+
+
+def read(watch: DriverHost) -> dict[tuple[str, str], Reading]:
+    return {(reading.of, reading.group): reading for reading in watch.sample()}
+
+
+def test_a_sample_has_what_vmstat_shows_and_esbenchs_processes() -> None:
+    found = read(device(os.getppid()))
+    assert {("host", group) for group in ("cpu", "load", "memory")} <= set(found)
+    cpu, memory = found["host", "cpu"].counters, found["host", "memory"].gauges
+    assert {"user_s", "system_s", "nice_s", "idle_s", "busy_s", "context_switches", "interrupts"} <= set(cpu)
+    assert {"used_bytes", "available_bytes", "swap_used_bytes"} <= set(memory)
+    assert found["parent", "process"].gauges["resident_bytes"] == pytest.approx(
+        psutil.Process().memory_info().rss, rel=0.2
+    )
+    assert found["worker-0", "process"].counters["cpu_s"] is not None
+
+
+def test_time_in_which_a_cpu_has_nothing_to_do_is_not_busy() -> None:
+    cpu = read(device())["host", "cpu"].counters
+    kinds = [name for name in cpu if name.endswith("_s") and name not in ("busy_s", "idle_s", "iowait_s")]
+    assert cpu["busy_s"] == pytest.approx(sum(cpu[kind] or 0.0 for kind in kinds))
+
+
+def test_a_worker_that_has_ended_is_told_and_costs_no_sample() -> None:
+    ended = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    watch = device(ended.pid)
+    assert ("worker-0", "process") in read(watch)
+    ended.communicate(b"\n")
+    assert ("worker-0", "process") not in read(watch)
+    assert ("parent", "process") in read(watch)
+    assert watch.notes == [f"worker-0 (pid {ended.pid}) has ended"]
+    late = device(ended.pid)
+    assert late.notes == [f"worker-0 (pid {ended.pid}) is not to be seen"]
+
+
+def series(gauges: dict[str, list[float]], counters: dict[str, list[float]]) -> SeriesOf:
+    made = SeriesOf()
+    columns = (gauges or counters).values()
+    for number in range(len(next(iter(columns)))):
+        made.add(
+            5.0 + 5.0 * number,
+            {name: values[number] for name, values in gauges.items()},
+            {name: values[number] for name, values in counters.items()},
+        )
+    return made
+
+
+def test_a_tasks_figures_are_of_its_window() -> None:
+    watch = device()
+    cpus = psutil.cpu_count() or 1
+    # Of the four spans of 5 s, at 5, 10, 15, 20 and 25 s, the two in the middle are the window's.
+    seen = watch.of_task(
+        SPAN,
+        {
+            ("host", "cpu"): series(
+                {},
+                {
+                    "busy_s": [0.0, 9.0, 9.0 + cpus, 9.0 + 4 * cpus, 99.0],
+                    "user_s": [0.0, 9.0, 9.0 + cpus, 9.0 + 3 * cpus, 99.0],
+                    "idle_s": [0.0, 9.0, 9.0 + 4 * cpus, 9.0 + 6 * cpus, 99.0],
+                },
+            ),
+            ("host", "load"): series({"load_1m": [0.1, 0.2, 0.3, 0.4, 9.0]}, {}),
+            ("host", "memory"): series(
+                {"used_bytes": [900.0, 10.0, 30.0, 20.0, 900.0]},
+                {"swap_in_bytes": [0.0, 0.0, 0.0, 4096.0, 4096.0], "swap_out_bytes": [7.0] * 5},
+            ),
+            ("host", "disk"): series({}, {"read_bytes": [0.0, 1.0, 2.0, 3001.0, 9e9], "written_bytes": [0.0] * 5}),
+            ("host", "network"): series({}, {"received_bytes": [0.0, 5.0, 105.0, 205.0, 9e9], "sent_bytes": [0.0] * 5}),
+            ("worker-0", "process"): series({}, {"cpu_s": [0.0, 1.0, 5.0, 10.0, 10.0]}),
+        },
+    )
+    assert seen == {
+        "cpu_percent": {"user": 30.0, "idle": 60.0},
+        "busy_percent": 40.0,
+        "busy_peak_percent": 60.0,
+        "load_1m": 0.4,
+        "memory_used_peak_bytes": 30,
+        "swap_in_bytes": 4096,
+        "swap_out_bytes": 0,
+        "disk_read_bytes_per_s": 300,
+        "disk_written_bytes_per_s": 0,
+        "network_received_bytes_per_s": 20,
+        "network_sent_bytes_per_s": 0,
+        "process_core_percent": {"worker-0": 90.0},
+    }
+
+
+def test_what_was_not_read_is_not_said() -> None:
+    assert device().of_task(SPAN, {}) == {}
