@@ -104,7 +104,6 @@ def test_listing_races_imports_nothing_heavy(races: Path) -> None:
         (["race", "--pipeline=docker"], '--pipeline: there is no "docker" (start the container'),
         (["race", "--on-error=continue-on-network"], 'there is no "continue-on-network" (use --on-error=continue'),
         (["race", "--track=orders", "--race-id="], '"" cannot be a race id'),
-        (["list", "telemetry"], 'unknown command "esbench list telemetry" (the cluster\'s own statistics'),
         (
             ["list", "races", "--from-date=20260101"],
             'unknown option "--from-date" of esbench list races (use --limit=N',
