@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from esbench import environment
+from esbench.progress.base import Progress
 from esbench.addresses import addresses_by_name, resolve
 from esbench.calibration import Calibration, CalibrationFile
 from esbench.client_options import ClientOptions, Host, parse_hosts
@@ -24,7 +25,6 @@ from esbench.documents import DocumentFiles, OwnCode
 from esbench.engine.base import Endpoint
 from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
 from esbench.engine.external import ExternalEngine
-from esbench.engine.progress import Progress
 from esbench.errors import ClusterError, EsbenchError, RecordError, UsageError
 from esbench.interrupts import Interrupts
 from esbench.keeper import RecordKeeper, now
@@ -51,8 +51,9 @@ from esbench.record import (
 )
 from esbench.registry import Registry
 from esbench.store import RaceFolder, RaceStore
-from esbench.telemetry import Chosen
+from esbench.telemetry import Chosen, surroundings
 from esbench.telemetry.device import Reading, Scene
+from esbench.telemetry.disturbances import disturbances, disturbed
 from esbench.telemetry.watch import SeriesFile, Telemetry
 from esbench.track import plugins_view, processing
 from esbench.track.corpus import CorpusCache
@@ -231,12 +232,15 @@ class _SetUp:
         self._endpoint: Endpoint | None = None
         self._hosts: tuple[Host, ...] = ()
         self._nodes: tuple[NodeFacts, ...] = ()
+        self._earlier: surroundings.Use | None = None
+        self._before = surroundings.Surroundings()
         self._plugins: Plugins | None = None
         self._view: plugins_view.Track | None = None
         if options.hosts:
             self._engine = ExternalEngine(options.hosts, options.client_options)
             self._endpoint = self._engine.start()
             self._info = self._connect(self._endpoint)
+            self._earlier, _ = surroundings.use(self._cluster)
         else:
             self._engine = self._embedded(folder)
             product, version = self._engine.identity()
@@ -327,12 +331,17 @@ class _SetUp:
     def start_cluster(self, keeper: RecordKeeper, documents: tuple[PreparedDocuments, ...]) -> Target:
         """Start the node where it is ours; the target of the load."""
         if self._endpoint is None:
-            self._progress.say(f"starting {self._info.distribution}-{self._info.version}")
             self._stack.callback(self._engine.stop)
-            self._endpoint = self._engine.start()
+            with self._progress.job(f"starting {self._info.distribution}-{self._info.version}"):
+                self._endpoint = self._engine.start()
             self._info = self._connect(self._endpoint)
         hosts, client_options = parse_hosts(self._endpoint.urls, self._options.client_options)
         self._hosts = resolve(hosts)
+        self._before = surroundings.look(self._cluster)
+        found = tuple(disturbances(self._before, self._earlier))
+        for warning in found:
+            self._progress.say(f"warning: {warning}")
+        keeper.warn(*self._before.notes, *found)
         keeper.record = replace(
             keeper.record,
             clusters={"default": self._cluster_facts()},
@@ -386,7 +395,7 @@ class _SetUp:
         else:
             warnings = list(_objections(calibration, challenge, self._operations, stock)) if calibration else []
         for warning in warnings:
-            self._progress.say(f"warning: {warning}")
+            self._progress.warn(warning)
         keeper.warn(*warnings)
 
     def finish_cluster(self, keeper: RecordKeeper, track: Track, telemetry: Telemetry) -> None:
@@ -397,8 +406,11 @@ class _SetUp:
             facts = replace(facts, indices=self._cluster.indices_facts(names))
         except ClusterError as error:
             keeper.warn(f"no facts about the indices: {error}")
-        facts = replace(facts, statistics=telemetry.statistics())
-        keeper.record = replace(keeper.record, clusters={"default": facts})
+        after, found, notes = surroundings.look_back(self._cluster, names)
+        facts = surroundings.placed(replace(facts, statistics=telemetry.statistics()), found)
+        health = {**facts.health, "after": after.health}
+        keeper.record = replace(keeper.record, clusters={"default": replace(facts, health=health)})
+        keeper.warn(*notes, *disturbed(self._before, after, {*names, *facts.indices}))
 
     def explain(self, error: EsbenchError) -> str:
         """An error, with the reason when it was that a node of ours has died."""
@@ -419,6 +431,9 @@ class _SetUp:
                 keep_node=options.keep_node,
                 node_user=options.node_user,
                 offline=options.origin.offline,
+                java_options=tuple(
+                    option for chosen in options.telemetry for option in chosen.kind.java_options(chosen.params)
+                ),
             ),
             self._progress,
         )
@@ -429,12 +444,12 @@ class _SetUp:
         try:
             self._nodes = self._cluster.nodes()
         except ClusterError as error:  # a managed cluster may hide them
-            self._progress.say(f"warning: no facts about the nodes: {error}")
+            self._progress.warn(f"no facts about the nodes: {error}")
         return info
 
     def _cluster_facts(self) -> ClusterFacts:
         endpoint = self._endpoint
-        return ClusterFacts(
+        facts = ClusterFacts(
             pipeline=self._engine.pipeline,
             hosts=endpoint.urls if endpoint else (),
             distribution=self._info.distribution,
@@ -445,6 +460,7 @@ class _SetUp:
             settings=endpoint.settings if endpoint else {},
             addresses=addresses_by_name(self._hosts),
         )
+        return surroundings.described(facts, self._before)
 
 
 @contextmanager
