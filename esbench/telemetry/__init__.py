@@ -18,9 +18,10 @@ _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 def builtin_devices() -> Registry[type[Device]]:
     """Every device of esbench, and those that installed packages offer as `esbench.telemetry`."""
     from esbench.telemetry.driver_host import DriverHost  # psutil is not for start-up
+    from esbench.telemetry.host import Host
 
     registry: Registry[type[Device]] = Registry("telemetry device")
-    kinds: tuple[type[Device], ...] = (DriverHost,)
+    kinds: tuple[type[Device], ...] = (DriverHost, Host)
     for kind in kinds:
         registry.add(kind.name, kind)
     registry.add_entry_points("esbench.telemetry")

@@ -53,8 +53,8 @@ class DriverHost(Device):
         for name, pid in self._pids.items():
             try:
                 self._processes[name] = psutil.Process(pid)
-            except psutil.Error:
-                self.note(f"{name} (pid {pid}) is not to be seen")
+            except psutil.Error as error:
+                self.note(f"{name}: {error}")
 
     def sample(self) -> Iterator[Reading]:
         yield _cpu()
@@ -65,9 +65,9 @@ class DriverHost(Device):
         for name, process in list(self._processes.items()):
             try:
                 yield _process(name, process)
-            except psutil.NoSuchProcess:
+            except psutil.Error as error:  # it has ended
                 del self._processes[name]
-                self.note(f"{name} (pid {process.pid}) has ended")
+                self.note(f"{name}: {error}")
 
     def of_task(self, span: TaskSpan, series: Mapping[tuple[str, str], SeriesOf]) -> Mapping[str, Any]:
         between = (span.window_start_s, span.window_end_s)

@@ -55,9 +55,8 @@ def test_a_worker_that_has_ended_is_told_and_costs_no_sample() -> None:
     ended.communicate(b"\n")
     assert ("worker-0", "process") not in read(watch)
     assert ("parent", "process") in read(watch)
-    assert watch.notes == [f"worker-0 (pid {ended.pid}) has ended"]
-    late = device(ended.pid)
-    assert late.notes == [f"worker-0 (pid {ended.pid}) is not to be seen"]
+    assert watch.notes == [f"worker-0: process no longer exists (pid={ended.pid})"]
+    assert device(ended.pid).notes == [f"worker-0: process PID not found (pid={ended.pid})"]
 
 
 def series(gauges: dict[str, list[float]], counters: dict[str, list[float]]) -> SeriesOf:

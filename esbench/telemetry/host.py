@@ -1,0 +1,117 @@
+"""The server processes of esbench's own nodes, as this host's operating system sees them.
+
+Unlike node-stats it asks no node: it sees one that is too busy to answer, and nothing of nodes elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from esbench.telemetry.device import Device, Param, Reading, Scene, TaskSpan, Unseen
+from esbench.telemetry.processes import known, process_figures, rounded, whole
+from esbench.telemetry.series import SeriesOf
+
+_GROUP = "process"
+_MAJOR_FAULTS = 9  # its place in /proc/PID/stat (proc(5): majflt), from 0, after the name of the command
+
+
+class Host(Device):
+    """CPU, memory, threads, page faults and disk I/O of the Java process of each node, and the host's page cache."""
+
+    name = "host"
+    help = "the nodes' own processes: CPU, memory, threads, disk I/O, page faults; the page cache"
+    embedded_only = True
+    params = (Param("host-sample-interval", "duration", 1.0, "time between samples"),)
+
+    def __init__(self, scene: Scene, params: Mapping[str, Any]) -> None:
+        super().__init__(scene, params)
+        self._processes: dict[str, psutil.Process] = {}
+
+    @property
+    def interval_s(self) -> float:
+        return float(self.given["host-sample-interval"])
+
+    def begin(self) -> None:
+        for name, pid in self.scene.pids.items():
+            try:
+                self._processes[name] = psutil.Process(pid)
+            except psutil.Error as error:
+                self.note(f"{name}: {error}")
+
+    def sample(self) -> Iterator[Reading]:
+        for name, process in list(self._processes.items()):
+            try:
+                yield self._process(name, process)
+            except psutil.Error as error:  # it has ended
+                del self._processes[name]
+                self.note(f"{name}: {error}")
+        if not self._processes:
+            raise Unseen("there is no process of a node left to watch")
+        cached_bytes = getattr(psutil.virtual_memory(), "cached", None)  # macOS does not tell
+        if cached_bytes is not None:
+            yield Reading("host", "memory", {"cached_bytes": cached_bytes})
+
+    def of_task(self, span: TaskSpan, series: Mapping[tuple[str, str], SeriesOf]) -> Mapping[str, Any]:
+        between = (span.window_start_s, span.window_end_s)
+        nodes = {name: _of_node(seen, *between) for (name, group), seen in series.items() if group == _GROUP}
+        cached = series.get(("host", "memory"), SeriesOf()).last("cached_bytes", span.window_end_s)
+        return known({"nodes": known(nodes), "page_cache_bytes": whole(cached)})
+
+    def _process(self, name: str, process: psutil.Process) -> Reading:
+        with process.oneshot():
+            gauges, counters = process_figures(process)
+            gauges["memory_percent"] = process.memory_percent()
+            try:
+                counters |= disk_io(process)
+            except Unseen as error:
+                self.note(f"{name}: {error}")
+        if (faults := major_faults(process.pid)) is not None:
+            counters["major_faults"] = faults
+        return Reading(name, _GROUP, gauges, counters)
+
+
+def disk_io(process: psutil.Process) -> dict[str, float]:
+    """What a process had read from and written to disks, and its calls; Unseen where that is not to be known."""
+    if not hasattr(process, "io_counters"):
+        raise Unseen("this system does not tell the disk I/O of a process")
+    try:
+        io = process.io_counters()
+    except psutil.AccessDenied as error:
+        raise Unseen(f"/proc/{process.pid}/io is for root and the node's own user: no disk I/O") from error
+    return {
+        "read_bytes": io.read_bytes,
+        "written_bytes": io.write_bytes,
+        "reads": io.read_count,
+        "writes": io.write_count,
+    }
+
+
+def _of_node(seen: SeriesOf, start_s: float, end_s: float) -> dict[str, Any]:
+    between = (start_s, end_s)
+    return known(
+        {
+            "cpu_core_percent": rounded(seen.rate("cpu_s", *between), 100.0),
+            "cpu_core_peak_percent": rounded(seen.peak_rate("cpu_s", *between), 100.0),
+            "system_core_percent": rounded(seen.rate("system_s", *between), 100.0),
+            "memory_percent": rounded(seen.peak("memory_percent", *between)),
+            "resident_peak_bytes": whole(seen.peak("resident_bytes", *between)),
+            "threads": whole(seen.peak("threads", *between)),
+            "read_bytes_per_s": whole(seen.rate("read_bytes", *between)),
+            "written_bytes_per_s": whole(seen.rate("written_bytes", *between)),
+            "written_bytes": whole(seen.gained("written_bytes", *between)),
+            "major_faults": whole(seen.gained("major_faults", *between)),
+        }
+    )
+
+
+def major_faults(pid: int, proc: Path = Path("/proc")) -> int | None:
+    """How often a process has waited for a page from disk (Linux); None elsewhere, or when it has ended."""
+    try:
+        stat = (proc / str(pid) / "stat").read_text("utf-8", errors="replace")
+    except OSError:
+        return None
+    return int(stat.rpartition(")")[2].split()[_MAJOR_FAULTS])
