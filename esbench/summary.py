@@ -38,10 +38,12 @@ class Figure:
 
 @dataclass(frozen=True)
 class Notice:
-    """A sentence about a race or a task; `unusable`: the figures that it names must not be used."""
+    """A sentence about a race or a task; `unusable`: the figures that it names must not be used; `note`: nothing is
+    wrong with them."""
 
     text: str
     unusable: bool = False
+    note: bool = False
 
 
 def figures(record: RaceRecord) -> tuple[Figure, ...]:

@@ -11,6 +11,7 @@ from math import isinf
 
 from esbench.record import RaceRecord, TaskResult
 from esbench.report.document import UNUSABLE, Above, Cell, Column, Section, Table
+from esbench.report.servers import CPU, LOAD, known_figures
 from esbench.summary import is_usable, reported_tasks
 
 
@@ -50,12 +51,14 @@ def _telling_thresholds(tasks: Sequence[TaskResult]) -> tuple[str, ...]:
 
 
 def _over_clients(tasks: Sequence[TaskResult]) -> Table:
+    known = known_figures((CPU, LOAD), tasks)
     columns = (
         Column("Clients", "clients", numeric=True),
         Column("Requests", "requests", numeric=True),
         _throughput_column(tasks),
         Column("Mean ms", "service_time_ms_mean", numeric=True),
         Column("p99 ms", "service_time_ms_p99", numeric=True),
+        *(figure.column for figure in known),
         Column("Errors", "errors", numeric=True),
         UNUSABLE,
     )
@@ -68,6 +71,7 @@ def _over_clients(tasks: Sequence[TaskResult]) -> Table:
                 task.throughput.mean,
                 _time(task.service_time_ms, "mean"),
                 _time(task.service_time_ms, "p99"),
+                *(figure.read(task) for figure in known),
                 task.errors,
                 not is_usable(task),
             )
@@ -78,6 +82,7 @@ def _over_clients(tasks: Sequence[TaskResult]) -> Table:
 
 def _over_rates(tasks: Sequence[TaskResult]) -> Table:
     thresholds = _telling_thresholds(tasks)
+    known = known_figures((CPU, LOAD), tasks)
     unit = tasks[0].target_unit or tasks[0].unit
     columns = (
         Column(f"Target {unit}/s", "target_rate_per_s", numeric=True),
@@ -86,6 +91,7 @@ def _over_rates(tasks: Sequence[TaskResult]) -> Table:
         Column("p50", "latency_ms_p50", numeric=True),
         Column("p99", "latency_ms_p99", numeric=True),
         *(Column(f"<= {name}", f"within_ms_{name}", numeric=True) for name in thresholds),
+        *(figure.column for figure in known),
         Column("Errors", "errors", numeric=True),
         UNUSABLE,
     )
@@ -99,6 +105,7 @@ def _over_rates(tasks: Sequence[TaskResult]) -> Table:
                 _time(task.latency_ms, "p50"),
                 _time(task.latency_ms, "p99"),
                 *(task.within_ms.get(name) for name in thresholds),
+                *(figure.read(task) for figure in known),
                 task.errors,
                 not is_usable(task),
             )

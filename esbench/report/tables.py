@@ -9,6 +9,7 @@ from typing import Any
 from esbench.compare import Comparison, Row
 from esbench.record import RaceRecord, Session
 from esbench.report.document import GAIN, LOSS, NEUTRAL, UNUSABLE, Above, Cell, Column, Document, Table
+from esbench.report.servers import load_notice, servers
 from esbench.report.sweeps import sweeps
 from esbench.store import DamagedRace, RaceEntry
 from esbench.summary import Figure, Notice, figures, notices
@@ -53,7 +54,12 @@ def summary(record: RaceRecord) -> Document:
     rows = tuple(
         (figure.metric, figure.task, _value(figure), figure.unit, not figure.usable) for figure in figures(record)
     )
-    return Document(Table(SUMMARY_COLUMNS, rows), _race_facts(record), notices(record), sweeps(record))
+    return Document(
+        Table(SUMMARY_COLUMNS, rows),
+        _race_facts(record),
+        (*notices(record), *load_notice(record)),
+        (*sweeps(record), *servers(record)),
+    )
 
 
 def _race_facts(record: RaceRecord) -> Table:

@@ -42,8 +42,8 @@ def render_markdown(document: Document) -> str:
 
 
 def notice_line(notice: Notice) -> str:
-    """A notice as one line: `!` before what must not be used, `warning:` before the rest."""
-    return f"! {notice.text}" if notice.unusable else f"warning: {notice.text}"
+    """A notice as one line: `!` before what must not be used, `note:` before what only explains, `warning:` else."""
+    return f"{'!' if notice.unusable else 'note:' if notice.note else 'warning:'} {notice.text}"
 
 
 def cell_text(cell: Cell, column: Column) -> str:
