@@ -34,6 +34,11 @@ if TYPE_CHECKING:
 _SAFE_TO_REPEAT = ("GET", "HEAD")
 # What Elasticsearch itself writes into an index's settings: differs between any two indices.
 _SETTINGS_OF_ITS_OWN = ("index.creation_date", "index.uuid", "index.version.", "index.provided_name")
+# Options of Java that tune it; those with paths differ with every node and say nothing.
+_TUNES = re.compile(r"-X[^/\\]*")
+# The record has room for so much of them.
+_MAPPINGS_OF_AN_INDEX_CHARACTERS = 20_000
+_MAPPINGS_CHARACTERS = 200_000
 
 
 @dataclass(frozen=True)
@@ -224,13 +229,14 @@ class Cluster:
         """Its nodes, by name."""
         reply = self.request("GET", "/_nodes/os,jvm,plugins")
         with _known_form("/_nodes"):
-            return tuple(sorted((_node_facts(node) for node in reply["nodes"].values()), key=lambda n: n.name))
+            return tuple(sorted((_node_facts(*node) for node in reply["nodes"].items()), key=lambda n: n.name))
 
     def indices_facts(self, names: Iterable[str] = ("*",)) -> dict[str, dict[str, Any]]:
-        """Index -> primary_shards, replicas, docs, store_bytes, settings, mappings_digest.
+        """Index -> primary_shards, replicas, docs, store_bytes, settings, mappings_digest, mappings.
 
         `names` are indices, data streams, aliases or patterns; those that do not exist are left out, and
-        indices that start with a dot unless they are named. `docs` are of primaries, `store_bytes` of all copies.
+        indices that start with a dot unless they are named. `docs` are of primaries, `store_bytes` of all copies;
+        `mappings` are left out where they are long.
         """
         path = index_path(names)
         if not path:
@@ -241,22 +247,32 @@ class Cluster:
         stats = self.request("GET", f"{path}/_stats/docs,store", params=lenient)
         with _known_form(path):
             counted = stats["indices"]
-            return {
+            found = {
                 index: _index_facts(settings[index]["settings"], mappings.get(index, {}), counted.get(index, {}))
                 for index in sorted(settings)
                 if path != "/*" or not index.startswith(".") or index.startswith(".ds-")
             }
+        room = _MAPPINGS_CHARACTERS
+        for facts in found.values():
+            length = len(json.dumps(facts["mappings"]))
+            if length > min(room, _MAPPINGS_OF_AN_INDEX_CHARACTERS):
+                del facts["mappings"]
+            else:
+                room -= length
+        return found
 
 
 def _index_facts(settings: Mapping[str, Any], mappings: Mapping[str, Any], stats: Mapping[str, Any]) -> dict[str, Any]:
     """What the record keeps of one index; a closed one has no statistics."""
+    typeless = _typeless(mappings.get("mappings", {}))
     return {
         "primary_shards": int(settings["index.number_of_shards"]),
         "replicas": int(settings["index.number_of_replicas"]),
         "docs": stats.get("primaries", {}).get("docs", {}).get("count"),
         "store_bytes": stats.get("total", {}).get("store", {}).get("size_in_bytes"),
         "settings": {key: value for key, value in settings.items() if not key.startswith(_SETTINGS_OF_ITS_OWN)},
-        "mappings_digest": _digest(_typeless(mappings.get("mappings", {}))),
+        "mappings_digest": _digest(typeless),
+        "mappings": typeless,
     }
 
 
@@ -275,7 +291,7 @@ def index_path(names: Iterable[str]) -> str:
     return f"/{expression}" if expression else ""
 
 
-def _node_facts(node: Mapping[str, Any]) -> NodeFacts:
+def _node_facts(identifier: str, node: Mapping[str, Any]) -> NodeFacts:
     jvm, system = node.get("jvm", {}), node.get("os", {})
     return NodeFacts(
         name=node["name"],
@@ -286,6 +302,11 @@ def _node_facts(node: Mapping[str, Any]) -> NodeFacts:
         processors=system.get("allocated_processors"),
         jvm=f"{jvm.get('vm_name', '')} {jvm.get('version', '')}".strip(),
         plugins=tuple(sorted(plugin["name"] for plugin in node.get("plugins", ()))),
+        id=identifier,
+        os=system.get("pretty_name") or f"{system.get('name', '')} {system.get('version', '')}".strip(),
+        arch=system.get("arch", ""),
+        jvm_flags=tuple(flag for flag in jvm.get("input_arguments", ()) if _TUNES.fullmatch(flag)),
+        attributes=node.get("attributes", {}),
     )
 
 

@@ -240,7 +240,7 @@ class _SetUp:
             self._engine = ExternalEngine(options.hosts, options.client_options)
             self._endpoint = self._engine.start()
             self._info = self._connect(self._endpoint)
-            self._earlier, _ = surroundings.use(self._cluster)
+            self._earlier = surroundings.use_now(self._cluster)
         else:
             self._engine = self._embedded(folder)
             product, version = self._engine.identity()
@@ -406,11 +406,10 @@ class _SetUp:
             facts = replace(facts, indices=self._cluster.indices_facts(names))
         except ClusterError as error:
             keeper.warn(f"no facts about the indices: {error}")
-        after, found, notes = surroundings.look_back(self._cluster, names)
-        facts = surroundings.placed(replace(facts, statistics=telemetry.statistics()), found)
-        health = {**facts.health, "after": after.health}
-        keeper.record = replace(keeper.record, clusters={"default": replace(facts, health=health)})
-        keeper.warn(*notes, *disturbed(self._before, after, {*names, *facts.indices}))
+        after = surroundings.look_back(self._cluster, names)
+        facts = surroundings.completed(replace(facts, statistics=telemetry.statistics()), after)
+        keeper.record = replace(keeper.record, clusters={"default": facts})
+        keeper.warn(*after.notes, *disturbed(self._before, after, {*names, *facts.indices}))
 
     def explain(self, error: EsbenchError) -> str:
         """An error, with the reason when it was that a node of ours has died."""

@@ -216,8 +216,19 @@ class TrackFacts:
 
 
 @dataclass(frozen=True)
+class DiskFacts:
+    """A file system that holds a node's data; `spins` is None where the server does not tell (from 7.0 on)."""
+
+    type: str = ""  # ext4, xfs
+    mount: str = ""
+    total_bytes: int | None = None
+    available_bytes: int | None = None
+    spins: bool | None = None
+
+
+@dataclass(frozen=True)
 class NodeFacts:
-    """One node as the cluster reports it."""
+    """One node as the cluster reports it. `jvm_flags` are those with which its Java was tuned: -X, -XX, no paths."""
 
     name: str
     version: str
@@ -227,12 +238,33 @@ class NodeFacts:
     processors: int | None = None
     jvm: str = ""
     plugins: tuple[str, ...] = ()
+    id: str = ""
+    os: str = ""
+    arch: str = ""
+    memory_bytes: int | None = None
+    jvm_flags: tuple[str, ...] = ()
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    disks: tuple[DiskFacts, ...] = ()
+
+
+@dataclass(frozen=True)
+class ShardFacts:
+    """A copy of a shard at the end of a race; `node` is its node's name."""
+
+    index: str
+    shard: int
+    primary: bool
+    node: str
+    docs: int
+    store_bytes: int
 
 
 @dataclass(frozen=True)
 class ClusterFacts:
     """A raced cluster. `statistics` maps names of the summary (`indexing_time_ms`) to what the race added;
-    `indices` maps an index to its settings, shards, documents and store size at the end of the race."""
+    `indices` maps an index to its settings, mappings, documents and store size at the end of the race. `shards` are
+    left out where they are too many; `shards_by_node` has their sums. `health`: before and after the race;
+    `cluster_settings`: persistent and transient ones, before it."""
 
     pipeline: str
     hosts: tuple[str, ...]
@@ -245,6 +277,10 @@ class ClusterFacts:
     indices: Mapping[str, Any] = field(default_factory=dict)
     statistics: Mapping[str, Any] = field(default_factory=dict)
     addresses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of hosts that are names
+    health: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    cluster_settings: Mapping[str, Any] = field(default_factory=dict)
+    shards: tuple[ShardFacts, ...] = ()
+    shards_by_node: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,126 @@
+"""What disturbed a race, or will: sentences about a cluster that was not idle. Pure.
+
+An idle cluster gives none, whatever its size; one that has just been started neither.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from esbench.errors import UsageError
+from esbench.telemetry.surroundings import Surroundings, Use, flat
+from esbench.units import format_bytes, parse_size
+
+_BUSY_PER_S = 1.0
+_BUSY_AT_LEAST = 10  # operations of others
+_NAMED_AT_MOST = 3
+
+
+def disturbances(now: Surroundings, earlier: Use | None = None) -> Iterator[str]:
+    """What an experienced operator would want to be told before a race begins, a sentence each.
+
+    `earlier` is what its indices had done some time before: between the two, others were at work.
+    """
+    yield from _unhealthy(now.health)
+    settings = dict(flat(now.settings.get("persistent", {}))) | dict(flat(now.settings.get("transient", {})))
+    allocation = settings.get("cluster.routing.allocation.enable", "all")
+    if allocation != "all":
+        yield f"cluster.routing.allocation.enable is {allocation}: not every shard will be allocated"
+    yield from _full_disks(now)
+    if now.use is not None:
+        merging = [name for name, index in now.use.indices.items() if index.merges]
+        if merging:
+            yield f"merges run before the race begins ({_some(merging)}): they take disk and CPU from it"
+        if earlier is not None:
+            yield from _others("before the race", earlier, now.use, ())
+
+
+def disturbed(before: Surroundings, after: Surroundings, own: Collection[str]) -> Iterator[str]:
+    """What happened to the cluster during the race: nodes that are gone, shards that are; and who else was at work, in
+    indices that were there before it and are not its `own`."""
+    then, now = before.health.get("nodes"), after.health.get("nodes")
+    if then is not None and now is not None and then != now:
+        yield f"the cluster had {then} node{'' if then == 1 else 's'} before the race and {now} after it"
+    if after.health.get("status") == "red":  # yellow may be what the track wanted: replicas without a node for them
+        yield "the cluster is red after the race: shards are missing"
+    if before.use is not None and after.use is not None:
+        yield from _others("during the race", before.use, after.use, own)
+
+
+def _unhealthy(health: Mapping[str, Any]) -> Iterator[str]:
+    status, unassigned = health.get("status", "green"), health.get("unassigned_shards", 0)
+    if status != "green":
+        yield f"the cluster is {status} before the race: {unassigned} shard{_s(unassigned)} not assigned"
+    moving = health.get("relocating_shards", 0) + health.get("initializing_shards", 0)
+    if moving:
+        yield f"{moving} shard{_s(moving)} moving or recovering before the race: that takes disk and network from it"
+
+
+def _s(count: int) -> str:
+    return " is" if count == 1 else "s are"
+
+
+def _full_disks(now: Surroundings) -> Iterator[str]:
+    watermark = str(now.disk.get("watermark.low", ""))
+    if not watermark or str(now.disk.get("threshold_enabled", "true")) == "false":
+        return
+    for machine in now.machines.values():
+        for disk in machine.disks:
+            if disk.total_bytes and disk.available_bytes is not None:
+                try:
+                    least = _least_free_bytes(watermark, disk.total_bytes, now.disk.get("watermark.low.max_headroom"))
+                except UsageError:
+                    continue  # a form of a later version
+                if disk.available_bytes < least:
+                    yield (
+                        f"{machine.name} has {format_bytes(disk.available_bytes)} of disk left, less than the low "
+                        f"watermark ({watermark}) wants: it gets no shards, and at the flood stage indices are blocked"
+                    )
+
+
+def _least_free_bytes(watermark: str, total_bytes: int, headroom: Any) -> float:
+    """What must be free: of a percentage or ratio of use, at most the headroom, or of a size that must be left."""
+    if match := re.fullmatch(r"([\d.]+)(%?)", watermark):
+        used_ratio = float(match[1]) / (100 if match[2] else 1)
+        least = (1 - used_ratio) * total_bytes
+        return least if headroom in (None, "-1") else min(least, parse_size(headroom))
+    return parse_size(watermark)
+
+
+def _others(when: str, before: Use, after: Use, own: Collection[str]) -> Iterator[str]:
+    seconds = after.at_s - before.at_s
+    busy: dict[str, int] = {}
+    added = {"indexed": 0, "queries": 0, "gets": 0}
+    for name, now in after.indices.items():
+        then = before.indices.get(name)
+        if then is None or name in own or _is_systems(name):
+            continue
+        # of an index that was made anew, nothing is known
+        work = {what: max(0, getattr(now, what) - getattr(then, what)) for what in added}
+        if sum(work.values()):
+            busy[name] = sum(work.values())
+            added = {what: count + work[what] for what, count in added.items()}
+    total = sum(busy.values())
+    if total >= _BUSY_AT_LEAST and seconds > 0 and total / seconds >= _BUSY_PER_S:
+        did = [
+            f"{added['indexed']:,} documents written" if added["indexed"] else "",
+            f"{added['queries']:,} shard queries" if added["queries"] else "",
+            f"{added['gets']:,} gets" if added["gets"] else "",
+        ]
+        most_first = sorted(busy, key=lambda name: -busy[name])
+        yield (
+            f"others used the cluster {when}, within {seconds:.1f} s: {', '.join(filter(None, did))} "
+            f"({_some(most_first)})"
+        )
+
+
+def _is_systems(name: str) -> bool:
+    """Indices with which a cluster keeps house."""
+    return name.startswith((".ds-ilm-history", ".ds-.")) or (name.startswith(".") and not name.startswith(".ds-"))
+
+
+def _some(names: list[str]) -> str:
+    more = len(names) - _NAMED_AT_MOST
+    return ", ".join(names[:_NAMED_AT_MOST]) + (f" and {more} more" if more > 0 else "")
