@@ -24,7 +24,7 @@ class Pulses(Listener):
         times = tally.latency if task in self._open else tally.service_time
         p99_ns = percentiles_ns(times, (99.0,)).get(99.0)
         p99_ms = None if p99_ns is None else p99_ns / 1e6
-        self._tell(Pulse(task, second.second, tally.requests, tally.errors.total, p99_ms))
+        self._tell(Pulse(task, second.second, tally.requests, tally.errors.total, p99_ms, second.warmup))
 
 
 def spans(results: Sequence[TaskResult]) -> list[TaskSpan]:

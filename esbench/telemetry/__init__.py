@@ -19,9 +19,10 @@ def builtin_devices() -> Registry[type[Device]]:
     """Every device of esbench, and those that installed packages offer as `esbench.telemetry`."""
     from esbench.telemetry.driver_host import DriverHost  # psutil is not for start-up
     from esbench.telemetry.host import Host
+    from esbench.telemetry.hot_threads import HotThreads
 
     registry: Registry[type[Device]] = Registry("telemetry device")
-    kinds: tuple[type[Device], ...] = (DriverHost, Host)
+    kinds: tuple[type[Device], ...] = (DriverHost, Host, HotThreads)
     for kind in kinds:
         registry.add(kind.name, kind)
     registry.add_entry_points("esbench.telemetry")

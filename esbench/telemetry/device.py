@@ -40,12 +40,13 @@ class Scene:
 @dataclass(frozen=True)
 class Param:
     """An option of a device (`--telemetry-params name:value`). `kind`: duration (seconds, or text with a unit), count,
-    flag, text, names (a list, or text with commas), mapping."""
+    flag, text (one of `choices` where there are any), names (a list, or text with commas), mapping."""
 
     name: str
     kind: str
     default: Any
     help: str
+    choices: tuple[str, ...] = ()
 
     @property
     def default_text(self) -> str:
@@ -84,6 +85,7 @@ class Pulse:
     requests: int
     errors: int
     p99_ms: float | None  # of latency, or of service time in a closed loop; None without good replies
+    warmup: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,233 @@
+"""What the texts of `GET /_nodes/hot_threads` say: threads with their share of CPU, and the methods they were seen in.
+
+Read from Elasticsearch 5 to 8 and OpenSearch. Pure: no clock, no I/O.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+FRAMES_AT_MOST = 5
+SERVER_FRAMES_AT_MOST = 3  # where some of Lucene's are to be told of as well
+_METHODS_AT_MOST = 3  # of one class, in a frame that stands for several
+POOLS_AT_MOST = 8
+_LEAST_PERCENT = 1.0  # of a core, for a pool to be told of
+_LEAST_SHARE_RATIO = 0.1  # of a pool's snapshots, for a frame to be told of
+_SAME_RATIO = 0.9  # a frame that is in so many of its caller's snapshots says the same and more
+
+_NODE = re.compile(r"::: (?:\{(?P<name>[^}]*)\}|(?P<bare>.*))")
+_THREAD = re.compile(
+    r"\s*(?P<all>[\d.]+)% (?:\[cpu=(?P<cpu>[\d.]+)%[^\]]*\] )?\(.* out of .*\) \w+ usage by thread '(?P<name>.*)'"
+)
+_GROUP = re.compile(
+    r"^\s+(?:(?P<count>\d+)/\d+ snapshots sharing following \d+ elements|unique snapshot)$", re.MULTILINE
+)
+_FRAME = re.compile(r"^\s+(\S+)\(.*\)$", re.MULTILINE)
+_POOL = re.compile(r"(?:elasticsearch|opensearch)\[[^\]]*\]\[+(?P<pool>[^\[\]]+)\]")
+_NUMBER = re.compile(r"[-# ]*\d*$")
+
+_LAMBDA_CLASS = re.compile(r"\$\$Lambda[^.]*")
+_OWN = re.compile(r"org\.(?:elasticsearch|opensearch|apache\.lucene)\.")
+_LUCENE = "org.apache.lucene."
+_PLUMBING = re.compile(
+    r"org\.(?:elasticsearch|opensearch)\.(?:"
+    r"(?:common\.util\.concurrent|threadpool|bootstrap)\."
+    r"|transport\.(?:TransportService|RequestHandlerRegistry|TransportRequestHandler)\b"
+    r"|(?:core\.)?action\.(?:ActionListener|ActionRunnable)\b"
+    r"|action\.support\.(?:ContextPreservingActionListener|ChannelActionListener)\b)"
+)
+_WAITING = re.compile(r"(?:Unsafe\.park|Object\.wait0?|Thread\.(?:sleep0?|yield)|EPoll\w*\.\w*[wW]ait|KQueue\.poll)$")
+
+Stack = tuple[str, ...]
+Frames = tuple[Stack, Stack]  # of a stack: in Lucene and what Lucene calls, and of the server around it
+
+
+@dataclass(frozen=True)
+class HotThread:
+    """A thread of a node: percent of a core, and how often it was seen in which stack, the innermost method first."""
+
+    name: str
+    percent: float
+    stacks: tuple[tuple[int, Stack], ...]
+
+    @property
+    def pool(self) -> str:
+        """The thread pool by the thread's name; other threads by their name without its number."""
+        if "Lucene Merge Thread" in self.name:
+            return "merge"
+        match = _POOL.match(self.name)
+        return match["pool"].split("#")[0] if match else _NUMBER.sub("", self.name)
+
+
+@dataclass(frozen=True)
+class NodeThreads:
+    """The hot threads of a node at one moment."""
+
+    node: str
+    threads: tuple[HotThread, ...]
+
+
+@dataclass
+class Heat:
+    """What was seen of a thread pool: percent of a core of all its threads and of the busiest, snapshots of those that
+    waited for work (idle), and the others by what they were in (`own_frames`)."""
+
+    percent: float = 0.0
+    busiest_percent: float = 0.0
+    idle: int = 0
+    stacks: Counter[Frames] = field(default_factory=Counter)
+
+    @property
+    def busy(self) -> int:
+        return self.stacks.total()
+
+
+def parse(text: str) -> tuple[NodeThreads, ...]:
+    """The nodes of a reply; lines of an unknown form are left out. From 7.16 on, the percentage is that of CPU alone,
+    without the time that a thread was blocked in."""
+    nodes: list[NodeThreads] = []
+    for block in re.split(r"^(?=::: )", text, flags=re.MULTILINE):
+        if match := _NODE.match(block):
+            nodes.append(NodeThreads(match["name"] or match["bare"].strip(), tuple(_threads(block))))
+    return tuple(nodes)
+
+
+def _threads(block: str) -> Iterator[HotThread]:
+    for thread in re.split(r"\n(?=\s+[\d.]+% )", block)[1:]:
+        if match := _THREAD.match(thread):
+            yield HotThread(match["name"], float(match["cpu"] or match["all"]), tuple(_stacks(thread)))
+
+
+def _stacks(thread: str) -> Iterator[tuple[int, Stack]]:
+    groups = list(_GROUP.finditer(thread))
+    ends = [*(group.start() for group in groups[1:]), len(thread)]
+    for group, end in zip(groups, ends, strict=True):
+        frames = _FRAME.findall(thread, group.end(), end)
+        methods = (_LAMBDA_CLASS.sub("$$Lambda", frame).rpartition("/")[2] for frame in frames)
+        yield int(group["count"] or 1), tuple(methods)
+
+
+def heat(threads: Iterable[HotThread]) -> dict[str, Heat]:
+    """Thread pool -> what was seen of it."""
+    pools: dict[str, Heat] = {}
+    for thread in threads:
+        pool = pools.setdefault(thread.pool, Heat())
+        pool.percent += thread.percent
+        pool.busiest_percent = max(pool.busiest_percent, thread.percent)
+        for count, stack in thread.stacks:
+            frames = own_frames(stack)
+            if not any(frames) and stack and _WAITING.search(stack[0]):
+                pool.idle += count
+            else:
+                pool.stacks[frames] += count
+    return pools
+
+
+def own_frames(stack: Stack) -> Frames:
+    """Lucene's and the server's methods of a stack as `Class.method`, each once, the innermost first, without what runs
+    any task whatever; the code of a lambda is its method's."""
+    entered = max((place for place, method in enumerate(stack) if method.startswith(_LUCENE)), default=-1)
+    return _own(stack[: entered + 1]), _own(stack[entered + 1 :])
+
+
+def _own(stack: Stack) -> Stack:
+    found: dict[str, None] = {}
+    for method in stack:
+        if _OWN.match(method) and not _PLUMBING.match(method) and "$$Lambda" not in method and ".access$" not in method:
+            found[_short(method)] = None
+    return tuple(found)
+
+
+def _short(method: str) -> str:
+    class_name, _, name = method.rpartition(".")
+    if match := re.match(r"lambda\$(\w+)\$\d+", name):
+        name = "lambda" if match[1] == "null" else match[1]
+    class_name = re.sub(r"(?:\$\d+)+$", "", class_name.rpartition(".")[2])
+    return f"{class_name.replace('$', '.')}.{name}"
+
+
+def rows(seen: Iterable[Mapping[str, Heat]]) -> list[dict[str, Any]]:
+    """The thread pools that were hot, the hottest first: {pool, threads_percent, busiest_percent, snapshots, idle,
+    frames [{frame, share_percent}]}.
+
+    `seen` has one mapping for each node and sample; percentages are means over them. Shares are of the `snapshots` in
+    which threads did not wait for work.
+    """
+    sums: dict[str, Heat] = {}
+    moments = 0
+    for pools in seen:
+        moments += 1
+        for name, pool in pools.items():
+            total = sums.setdefault(name, Heat())
+            total.percent += pool.percent
+            total.busiest_percent = max(total.busiest_percent, pool.busiest_percent)
+            total.idle += pool.idle
+            total.stacks.update(pool.stacks)
+    hot = [(name, pool) for name, pool in sums.items() if pool.percent / moments >= _LEAST_PERCENT and pool.busy]
+    hot.sort(key=lambda item: -item[1].percent)
+    return [_row(name, pool, moments) for name, pool in hot[:POOLS_AT_MOST]]
+
+
+def _row(name: str, pool: Heat, moments: int) -> dict[str, Any]:
+    return {
+        "pool": name,
+        "threads_percent": round(pool.percent / moments, 1),
+        "busiest_percent": pool.busiest_percent,
+        "snapshots": pool.busy,
+        "idle": pool.idle,
+        "frames": [{"frame": frame, "share_percent": share} for frame, share in telling_frames(pool.stacks)],
+    }
+
+
+def telling_frames(stacks: Mapping[Frames, int]) -> list[tuple[str, float]]:
+    """At most FRAMES_AT_MOST frames and the percentage of the snapshots that were in each, the most frequent first.
+
+    A frame is a method, or some of a class that call one another: `InternalEngine.get > refreshIfNeeded`. Of methods
+    that are in nearly the same snapshots, the innermost stands for all of them, of the server's and of Lucene's apart:
+    what the server does is the reason of what Lucene does.
+    """
+    total = sum(stacks.values())
+    in_lucene, in_server = Counter[Stack](), Counter[Stack]()
+    for (inner, outer), count in stacks.items():
+        in_lucene[inner] += count
+        in_server[outer] += count
+    lucene = _frequent(in_lucene, total, FRAMES_AT_MOST)
+    server = _frequent(in_server, total, SERVER_FRAMES_AT_MOST if lucene else FRAMES_AT_MOST)
+    found = [*server, *lucene[: FRAMES_AT_MOST - len(server)]]
+    return [(frame, round(100 * weight / total, 1)) for frame, weight in sorted(found, key=lambda item: -item[1])]
+
+
+def _frequent(stacks: Mapping[Stack, int], total: int, at_most: int) -> list[tuple[str, int]]:
+    weights: Counter[str] = Counter()
+    depths: Counter[str] = Counter()
+    for stack, count in stacks.items():
+        for place, frame in enumerate(stack):
+            weights[frame] += count
+            depths[frame] += count * (len(stack) - place)
+
+    def depth(frame: str) -> tuple[float, str]:
+        return depths[frame] / weights[frame], frame
+
+    left = {frame for frame, weight in weights.items() if weight >= _LEAST_SHARE_RATIO * total}
+    found: list[tuple[str, int]] = []
+    while left and len(found) < at_most:
+        heaviest = max(left, key=lambda frame: (weights[frame], frame))
+        within: Counter[str] = Counter()
+        for stack, count in stacks.items():
+            if heaviest in stack:
+                within.update(dict.fromkeys(stack, count))
+        same = sorted((frame for frame in left if within[frame] >= _SAME_RATIO * weights[heaviest]), key=depth)
+        found.append((_with_callers(same), weights[same[-1]]))
+        left.difference_update(same)
+    return found
+
+
+def _with_callers(frames: list[str]) -> str:
+    """The last of some frames, the innermost, after its callers in its own class."""
+    class_name = frames[-1].rpartition(".")[0]
+    methods = [method for name, _, method in (frame.rpartition(".") for frame in frames) if name == class_name]
+    return f"{class_name}.{' > '.join(methods[-_METHODS_AT_MOST:])}"
