@@ -5,10 +5,11 @@ A listener is told; it never asks, decides or delays. What several listeners nee
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from esbench.load.health import Usage
     from esbench.load.recorder import Second
     from esbench.model import Step
     from esbench.record import HostEvent, RaceRecord, TaskResult
@@ -27,11 +28,17 @@ class Listener:
     def step_begins(self, number: int, step: Step) -> None:
         """Step `number` (from 0) is prepared, and begins then."""
 
+    def amounts_known(self, units_in_all: Mapping[str, float]) -> None:
+        """How many units each task of the step that begins will do in all, as far as that is known."""
+
     def step_runs(self, number: int, units: dict[str, str]) -> None:
         """The clock of the step has started. `units`: task -> what it counts."""
 
     def second(self, task: str, second: Second) -> None:
         """A second of a task has been merged over all workers; it ended about a second ago."""
+
+    def worker_told(self, worker: int, usage: Usage, loop_lag_ns: int) -> None:
+        """What a load worker has had of its CPUs so far, and its event loop's worst lateness since it told before."""
 
     def task_ended(self, result: TaskResult) -> None:
         """A task's result, when its step has ended."""
@@ -60,6 +67,10 @@ class Listeners(Listener):
         for listener in self._listeners:
             listener.step_begins(number, step)
 
+    def amounts_known(self, units_in_all: Mapping[str, float]) -> None:
+        for listener in self._listeners:
+            listener.amounts_known(units_in_all)
+
     def step_runs(self, number: int, units: dict[str, str]) -> None:
         for listener in self._listeners:
             listener.step_runs(number, units)
@@ -67,6 +78,10 @@ class Listeners(Listener):
     def second(self, task: str, second: Second) -> None:
         for listener in self._listeners:
             listener.second(task, second)
+
+    def worker_told(self, worker: int, usage: Usage, loop_lag_ns: int) -> None:
+        for listener in self._listeners:
+            listener.worker_told(worker, usage, loop_lag_ns)
 
     def task_ended(self, result: TaskResult) -> None:
         for listener in self._listeners:

@@ -230,8 +230,9 @@ class Coordinator:
         first = RunStep(number, start_ns, running.next_tasks())
         for worker in taking_part:
             self._send(worker, first)
+        listener.amounts_known(_units_in_all(step, self._operations, stock))
         listener.step_runs(number, {name: task.unit for name, task in measurements.items()})
-        error = self._follow(taking_part, number, running)
+        error = self._follow(taking_part, number, running, listener)
         lost = [lost_hosts(list(self._losses.of_step), len(target.hosts))] if self._losses.of_step else []
         results = running.results(running.watch.health(clock_ns(), stolen_s()), lost)
         if self._cancel_requests:
@@ -266,7 +267,9 @@ class Coordinator:
                 if worker.silent_s > _SILENT_S and _is_stopped(worker.process.pid):
                     raise self._silence(worker, [task.name for task in step.tasks])
 
-    def _follow(self, workers: Sequence[_Worker], number: int, running: RunningStep) -> EsbenchError | None:
+    def _follow(
+        self, workers: Sequence[_Worker], number: int, running: RunningStep, listener: Listener
+    ) -> EsbenchError | None:
         """Take ticks until every task has ended; the error that ended the step early, if any.
 
         After an error or a cancel the workers are told to stop, and what does not end soon is left behind.
@@ -276,7 +279,7 @@ class Coordinator:
         deadline = math.inf
         while not running.ended and time.monotonic() < deadline:
             for worker, message in self._receive(left):
-                heard = self._hear(worker, message, running)
+                heard = self._hear(worker, message, running, listener)
                 error = error or heard
             for worker in tuple(left):
                 lost = self._lost(worker, running)
@@ -298,12 +301,13 @@ class Coordinator:
             running.give_up_on(worker.number, f"load worker {worker.number} did not end when it was told to")
         return error
 
-    def _hear(self, worker: _Worker, message: Message, running: RunningStep) -> EsbenchError | None:
+    def _hear(self, worker: _Worker, message: Message, running: RunningStep, listener: Listener) -> EsbenchError | None:
         """Take what a worker says while a step runs; why the step must end early, if it must."""
         if isinstance(message, Tick):
             worker.usage = message.usage
             self._ledger.enter(message.ledger)
             self._losses.take(worker.number, message.lost)
+            listener.worker_told(worker.number, message.usage, message.loop_lag_ns)
             running.take(worker.number, message)
             if message.failure is None and self._max_error_ratio is not None:
                 return running.excess(self._max_error_ratio)
@@ -364,6 +368,17 @@ class Coordinator:
             worker.last_heard_s = time.monotonic()
             received.append((worker, message))
         return received
+
+
+def _units_in_all(step: Step, operations: Registry[OperationType], stock: Stock) -> dict[str, float]:
+    """What the tasks of a step will do, where it can be told before."""
+    found = {
+        task.name: operation_type(task.operation, operations).units_in_all(
+            task.operation.params, stock.documents, stock.indices or stock.data_streams, f'task "{task.name}"'
+        )
+        for task in step.tasks
+    }
+    return {name: units for name, units in found.items() if units is not None}
 
 
 def _named(kind: str, names: Sequence[str]) -> str:

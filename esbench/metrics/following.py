@@ -1,0 +1,165 @@
+"""What scrapers are to be told of a race, kept while it runs.
+
+Once a second a few dictionaries are added up; nothing is done for a request. Knows no metric and no socket.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from esbench.listeners import Listener
+from esbench.load.histogram import Counts
+from esbench.load.recorder import Second, Tally
+from esbench.model import Schedule, Step, Task
+from esbench.record import RaceRecord, TaskResult
+from esbench.telemetry.device import Reading
+
+if TYPE_CHECKING:
+    from esbench.load.health import Usage
+
+NS = 1_000_000_000
+MEASURES = ("latency", "service_time", "schedule_lag", "client_wait", "driver_lag")
+# What a device did not read together with its other figures is not there any more: say, a node that has left.
+_GONE_AFTER_S = 10.0
+
+
+@dataclass(frozen=True)
+class Running:
+    """A task whose step runs. `second`: the last one that is known of it, with the arrivals that were then in line."""
+
+    task: Task
+    second: int = -1
+    backlog: int = 0
+
+    @property
+    def target(self) -> tuple[float, str] | None:
+        """The target rate of the second that runs now, and its unit; None in a closed loop and after the stages."""
+        return target_at(self.task.schedule, self.second + 1)
+
+
+def target_at(schedule: Schedule, time_s: float) -> tuple[float, str] | None:
+    """The target rate of a schedule at a time since the task's start, and its unit. A ramp-up is not looked at."""
+    if schedule.rate is not None and not schedule.stages:
+        return schedule.rate.value, schedule.rate.unit
+    for stage in schedule.stages:
+        if time_s < stage.duration_s:
+            return stage.rate.value, stage.rate.unit
+        time_s -= stage.duration_s
+    return None
+
+
+@dataclass(frozen=True)
+class WorkerUse:
+    """What a load worker has had of its CPUs since it began, and its event loop's worst lateness of late."""
+
+    cpu_s: float
+    run_delay_s: float
+    loop_lag_s: float
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What is known of a race at one moment. `race`: id, track and challenge; `facts` are further labels of it.
+
+    `tallies` are by (task, phase), of all that was counted so far; `units`: task -> what it counts; `readings` are the
+    last ones of each device, as (device, reading).
+    """
+
+    race: tuple[str, ...] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
+    tallies: Mapping[tuple[str, str], Tally] = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)
+    running: Mapping[str, Running] = field(default_factory=dict)
+    workers: Mapping[int, WorkerUse] = field(default_factory=dict)
+    readings: Sequence[tuple[str, Reading]] = ()
+
+
+class Following(Listener):
+    """Follows a race; `seen` may be asked in any thread."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._race: tuple[str, ...] = ()
+        self._facts: dict[str, str] = {}
+        self._tallies: dict[tuple[str, str], Tally] = {}
+        self._units: dict[str, str] = {}
+        self._running: dict[str, Running] = {}
+        self._workers: dict[int, WorkerUse] = {}
+        self._readings: dict[str, dict[tuple[str, str], tuple[float, Reading]]] = {}  # by device: (of, group)
+
+    def race_begins(self, record: RaceRecord, steps: Sequence[Step]) -> None:
+        clusters = list(record.clusters.values())
+        with self._lock:
+            self._race = (record.race_id, record.track.name, record.challenge)
+            self._facts = {
+                "version": record.esbench.get("version", ""),
+                "distribution": ",".join(cluster.distribution for cluster in clusters),
+                "distribution_version": ",".join(cluster.version for cluster in clusters),
+            }
+
+    def step_begins(self, number: int, step: Step) -> None:
+        with self._lock:
+            self._running = {task.name: Running(task) for task in step.tasks}
+
+    def step_runs(self, number: int, units: dict[str, str]) -> None:
+        with self._lock:
+            self._units.update(units)
+
+    def second(self, task: str, second: Second) -> None:
+        key = (task, "warmup" if second.warmup else "measurement")
+        with self._lock:
+            self._tallies.setdefault(key, Tally()).merge(second.tally)
+            if task in self._running:
+                self._running[task] = replace(self._running[task], second=second.second, backlog=second.tally.backlog)
+
+    def worker_told(self, worker: int, usage: Usage, loop_lag_ns: int) -> None:
+        with self._lock:
+            self._workers[worker] = WorkerUse(usage.cpu_ns / NS, usage.run_delay_ns / NS, loop_lag_ns / NS)
+
+    def task_ended(self, result: TaskResult) -> None:
+        with self._lock:
+            self._running.pop(result.name, None)
+
+    def read(self, device: str, reading: Reading) -> None:
+        now_s = self._clock()
+        with self._lock:
+            self._readings.setdefault(device, {})[reading.of, reading.group] = (now_s, reading)
+
+    def seen(self) -> Seen:
+        """What is known now; nothing of it changes any more."""
+        with self._lock:
+            return Seen(
+                race=self._race,
+                facts=self._facts,
+                tallies={key: _copy(tally) for key, tally in self._tallies.items()},
+                units=dict(self._units),
+                running=dict(self._running),
+                workers=dict(self._workers),
+                readings=[
+                    (device, reading)
+                    for device, readings in self._readings.items()
+                    for reading in _present(list(readings.values()))
+                ],
+            )
+
+
+def _present(readings: Sequence[tuple[float, Reading]]) -> list[Reading]:
+    """Those of a device that it read with its newest one."""
+    newest_s = max(read_s for read_s, _ in readings)
+    return [reading for read_s, reading in readings if read_s >= newest_s - _GONE_AFTER_S]
+
+
+def _copy(tally: Tally) -> Tally:
+    """Its numbers, failures by kind and histograms. To copy a dictionary is far quicker than to merge it."""
+    copied = Tally(due=tally.due, sent=tally.sent, requests=tally.requests, units=tally.units, waited=tally.waited)
+    copied.errors.counts.update(tally.errors.counts)
+    for measure in MEASURES:
+        counts: Counts = getattr(tally, measure)
+        twin: Counts = getattr(copied, measure)
+        twin.buckets, twin.total_ns = dict(counts.buckets), counts.total_ns
+    return copied
