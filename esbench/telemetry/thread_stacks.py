@@ -28,7 +28,7 @@ _GROUP = re.compile(
 )
 _FRAME = re.compile(r"^\s+(\S+)\(.*\)$", re.MULTILINE)
 _POOL = re.compile(r"(?:elasticsearch|opensearch)\[[^\]]*\]\[+(?P<pool>[^\[\]]+)\]")
-_NUMBER = re.compile(r"[-# ]*\d*$")
+_NUMBER = re.compile(r"(?:[-# ]+\d+)+$")
 
 _LAMBDA_CLASS = re.compile(r"\$\$Lambda[^.]*")
 _OWN = re.compile(r"org\.(?:elasticsearch|opensearch|apache\.lucene)\.")
