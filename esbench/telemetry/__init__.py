@@ -17,12 +17,28 @@ _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 def builtin_devices() -> Registry[type[Device]]:
     """Every device of esbench, and those that installed packages offer as `esbench.telemetry`."""
+    from esbench.telemetry.data_stream_stats import DataStreamStats
+    from esbench.telemetry.disk_usage import DiskUsage
     from esbench.telemetry.driver_host import DriverHost  # psutil is not for start-up
     from esbench.telemetry.host import Host
     from esbench.telemetry.hot_threads import HotThreads
+    from esbench.telemetry.ingest_pipeline_stats import IngestPipelineStats
+    from esbench.telemetry.recovery_stats import RecoveryStats
+    from esbench.telemetry.segment_stats import SegmentStats
+    from esbench.telemetry.shard_stats import ShardStats
 
     registry: Registry[type[Device]] = Registry("telemetry device")
-    kinds: tuple[type[Device], ...] = (DriverHost, Host, HotThreads)
+    kinds: tuple[type[Device], ...] = (
+        DriverHost,
+        Host,
+        HotThreads,
+        ShardStats,
+        SegmentStats,
+        DiskUsage,
+        RecoveryStats,
+        IngestPipelineStats,
+        DataStreamStats,
+    )
     for kind in kinds:
         registry.add(kind.name, kind)
     registry.add_entry_points("esbench.telemetry")

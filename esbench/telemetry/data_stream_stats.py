@@ -1,0 +1,90 @@
+"""data-stream-stats: how many backing indices data streams have, how large they are, how new their documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+from esbench.cluster import index_path
+from esbench.telemetry.device import Param, Reading, Scene, TaskSpan, Unseen
+from esbench.telemetry.indices import IndexDevice
+from esbench.telemetry.series import SeriesOf
+
+_GROUP = "data-stream"
+_STREAMS_AT_MOST = 100
+_SINCE = (7, 9)
+_NO_SUCH = (400, 404, 405)  # of a server without data streams; 404 also of a data stream that is not there
+
+
+class DataStreamStats(IndexDevice):
+    """Backing indices, size and newest timestamp of the track's data streams."""
+
+    name: ClassVar[str] = "data-stream-stats"
+    help: ClassVar[str] = "backing indices, size and newest document of each data stream"
+    params: ClassVar[tuple[Param, ...]] = (
+        Param("data-stream-stats-sample-interval", "duration", 10.0, "time between two samples"),
+    )
+
+    def __init__(self, scene: Scene, params: Mapping[str, Any]) -> None:
+        super().__init__(scene, params)
+        self._last: dict[str, Mapping[str, Any]] = {}
+
+    @property
+    def interval_s(self) -> float:
+        interval_s: float = self.given["data-stream-stats-sample-interval"]
+        return interval_s
+
+    def begin(self) -> None:
+        if self.scene.info.distribution == "elasticsearch" and self.scene.info.version_tuple < _SINCE:
+            raise Unseen(f"Elasticsearch {self.scene.info.version} has no data streams: they came with 7.9")
+        super().begin()
+
+    def sample(self) -> Iterable[Reading]:
+        streams = self._ask(self.names)
+        if streams is None:  # one is not there (yet), which hides the others
+            streams = [stream for name in self.names for stream in self._ask([name]) or ()]
+        self._last = {stream["data_stream"]: _gauges(stream) for stream in streams}
+        return [Reading(name, _GROUP, self._last[name]) for name in self._largest()]
+
+    def of_task(self, span: TaskSpan, series: Mapping[tuple[str, str], SeriesOf]) -> Mapping[str, Any]:
+        """Backing indices and bytes of all data streams at the task's end."""
+        streams = [figures for (_, group), figures in series.items() if group == _GROUP]
+        if not streams:
+            return {}
+        found = {
+            name: [value for stream in streams if (value := stream.last(name, span.ended_s)) is not None]
+            for name in ("backing_indices", "store_bytes")
+        }
+        return {"data_streams": len(streams), **{name: sum(values) for name, values in found.items()}}
+
+    def end(self) -> Mapping[str, Any]:
+        """The data streams as they were last seen, the largest first."""
+        if (left_out := len(self._last) - _STREAMS_AT_MOST) > 0:
+            self.note(f"{left_out} of {len(self._last)} data streams are left out: the largest are kept")
+        kept = [{"data_stream": name, **self._last[name]} for name in self._largest()]
+        return {"data_streams": kept} if kept else {}
+
+    def _largest(self) -> list[str]:
+        return sorted(self._last, key=lambda name: (-self._last[name]["store_bytes"], name))[:_STREAMS_AT_MOST]
+
+    def _ask(self, names: Iterable[str]) -> list[Mapping[str, Any]] | None:
+        """The statistics of data streams; None when one of them is not there. What is an index is left out."""
+        path = f"/_data_stream{index_path(names)}/_stats"
+        reply = self.scene.cluster.request("GET", path, ignore=_NO_SUCH)
+        if "error" not in reply:
+            streams: list[Mapping[str, Any]] = reply["data_streams"]
+            return streams
+        error = reply["error"]
+        missing = error.get("index") if isinstance(error, Mapping) else None
+        if missing and missing != "_data_stream":  # which a server without the API takes for an index
+            return None
+        reason = error.get("reason", "") if isinstance(error, Mapping) else error
+        raise Unseen(f"the cluster does not tell of data streams: {reason}")
+
+
+def _gauges(stream: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "backing_indices": stream["backing_indices"],
+        "store_bytes": stream["store_size_bytes"],
+        "newest_ms": stream.get("maximum_timestamp"),
+    }

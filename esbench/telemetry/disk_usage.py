@@ -1,0 +1,124 @@
+"""disk-usage: what each field of the track's indices takes on disk, asked for once at the end of a race."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from esbench.cluster import index_path
+from esbench.errors import ClusterError
+from esbench.telemetry.device import Param, Unseen
+from esbench.telemetry.indices import LENIENT, IndexDevice
+
+_FIELDS_AT_MOST = 100
+_SINCE = (7, 15)
+_LIMIT_S = 600.0
+_PARAMS = {**LENIENT, "run_expensive_tasks": True, "flush": True}
+_INDICES = Param("disk-usage-stats-indices", "names", (), "indices to look at; the track's when not given")
+
+
+@dataclass(frozen=True)
+class FieldSize:
+    """What a field takes: bytes by part (`inverted_index`, `doc_values` ...), those that are not empty."""
+
+    index: str
+    field: str
+    total_bytes: int
+    parts: Mapping[str, int]
+
+
+class DiskUsage(IndexDevice):
+    """Asks for the disk usage of indices by field, which reads all their files: at the end, when nobody is measured."""
+
+    name: ClassVar[str] = "disk-usage"
+    help: ClassVar[str] = "what each field takes on disk, at the end of the race (Elasticsearch from 7.15)"
+    aliases: ClassVar[tuple[str, ...]] = ("disk-usage-stats",)
+    of: ClassVar[Param] = _INDICES
+    params: ClassVar[tuple[Param, ...]] = (_INDICES,)
+    patience_s: ClassVar[float] = _LIMIT_S + 5
+
+    def begin(self) -> None:
+        if self.scene.info.distribution != "elasticsearch" or self.scene.info.version_tuple < _SINCE:
+            # where the API is missing, 5.x and 6.x would take the request for a document of that type
+            server = f"{self.scene.info.distribution} {self.scene.info.version}"
+            raise Unseen(f"{server} cannot tell the disk usage of fields: Elasticsearch can from 7.15")
+        super().begin()
+
+    def end(self) -> Mapping[str, Any]:
+        """Indices with the bytes of all their fields by part, and the largest fields; all of them are in
+        `disk-usage.json`."""
+        if not self.seeing:
+            return {}
+        begun_s = time.monotonic()
+        entries = self._ask()
+        took_s = time.monotonic() - begun_s
+        if not entries:
+            if not self.notes:
+                self.note("none of the indices is there at the end")
+            return {}
+        self.scene.folder.mkdir(parents=True, exist_ok=True)
+        (self.scene.folder / "disk-usage.json").write_text(json.dumps(entries), encoding="utf-8")
+        return {**usage(entries), "took_s": round(took_s, 3), "replies": "disk-usage.json"}
+
+    def _ask(self) -> dict[str, Any]:
+        """Index -> its entry in the replies. One name at a time: one that cannot be had leaves the others."""
+        entries: dict[str, Any] = {}
+        for name in self.names:
+            path = f"{index_path([name])}/_disk_usage"
+            try:
+                reply = self.scene.cluster.request("POST", path, params=_PARAMS, timeout_s=_LIMIT_S) or {}
+            except ClusterError as error:
+                self.note(str(error))
+                continue
+            shards = reply.pop("_shards", {})
+            if shards.get("failed"):
+                self.note(f"{name}: {shards['failed']} of {shards['total']} shards did not tell: sizes are too small")
+            entries |= reply
+        return entries
+
+
+def usage(entries: Mapping[str, Any]) -> dict[str, Any]:
+    """What is kept of replies: index -> entry of `_disk_usage`."""
+    fields = sorted(_field_sizes(entries), key=lambda one: (-one.total_bytes, one.index, one.field))
+    kept, rest = fields[:_FIELDS_AT_MOST], fields[_FIELDS_AT_MOST:]
+    return {
+        "indices": [
+            {"index": index, "store_bytes": entry["store_size_in_bytes"], **_in_bytes(_parts(entry["all_fields"]))}
+            for index, entry in sorted(entries.items())
+        ],
+        "fields": [{"index": one.index, "field": one.field, **_kept(one)} for one in kept],
+        **({"other_fields": _summed(rest)} if rest else {}),
+    }
+
+
+def _field_sizes(entries: Mapping[str, Any]) -> Iterator[FieldSize]:
+    for index, entry in entries.items():
+        for field, sizes in entry["fields"].items():
+            parts = _parts(sizes)
+            yield FieldSize(index, field, parts.pop("total"), {name: size for name, size in parts.items() if size})
+
+
+def _parts(sizes: Mapping[str, Any]) -> dict[str, int]:
+    """Part -> bytes, with `total`, of `{"total_in_bytes": .., "inverted_index": {"total_in_bytes": ..}, ...}`."""
+    parts = {name.removesuffix("_in_bytes"): size for name, size in sizes.items() if name.endswith("_in_bytes")}
+    nested = {name: value["total_in_bytes"] for name, value in sizes.items() if isinstance(value, Mapping)}
+    return {**parts, **nested}
+
+
+def _kept(one: FieldSize) -> dict[str, int]:
+    return _in_bytes({"total": one.total_bytes, **one.parts})
+
+
+def _summed(fields: list[FieldSize]) -> dict[str, int]:
+    sums: dict[str, int] = {"total": 0}
+    for one in fields:
+        for name, size in (("total", one.total_bytes), *one.parts.items()):
+            sums[name] = sums.get(name, 0) + size
+    return {"count": len(fields), **_in_bytes(sums)}
+
+
+def _in_bytes(parts: Mapping[str, int]) -> dict[str, int]:
+    return {f"{name}_bytes": size for name, size in parts.items() if size or name == "total"}

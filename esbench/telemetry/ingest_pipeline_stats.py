@@ -1,0 +1,186 @@
+"""ingest-pipeline-stats: how many documents went through each ingest pipeline, and what its processors took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from esbench.telemetry.device import Device, Scene
+
+_PIPELINES_AT_MOST = 20
+_KEEP = ["nodes.*.name", "nodes.*.ingest"]
+
+
+@dataclass(frozen=True)
+class Work:
+    """Documents, the time that they took, and how many of them failed."""
+
+    count: int = 0
+    time_ms: int = 0
+    failed: int = 0
+
+    def __add__(self, other: Work) -> Work:
+        return Work(self.count + other.count, self.time_ms + other.time_ms, self.failed + other.failed)
+
+    def __sub__(self, other: Work) -> Work:
+        return Work(self.count - other.count, self.time_ms - other.time_ms, self.failed - other.failed)
+
+    @property
+    def figures(self) -> dict[str, int]:
+        return {"count": self.count, "time_ms": self.time_ms, "failed": self.failed}
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A pipeline's work, and that of its processors in their order, by name."""
+
+    whole: Work
+    processors: tuple[tuple[str, Work], ...] = ()
+
+    def since(self, earlier: Pipeline | None) -> Pipeline:
+        """What came on top; everything where its counters began anew, or its processors are others now."""
+        if earlier is None or [name for name, _ in self.processors] != [name for name, _ in earlier.processors]:
+            return self
+        processors = tuple(
+            (name, work - before) for (name, work), (_, before) in zip(self.processors, earlier.processors, strict=True)
+        )
+        whole = self.whole - earlier.whole
+        fell = any(figure < 0 for work in (whole, *dict(processors).values()) for figure in work.figures.values())
+        return self if fell else Pipeline(whole, processors)
+
+    def __add__(self, other: Pipeline) -> Pipeline:
+        """Processors are added where they are the same ones, else those of the later are kept."""
+        if [name for name, _ in self.processors] != [name for name, _ in other.processors]:
+            return Pipeline(self.whole + other.whole, other.processors)
+        pairs = zip(self.processors, other.processors, strict=True)
+        return Pipeline(self.whole + other.whole, tuple((name, work + more) for (name, work), (_, more) in pairs))
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        if not self.processors:
+            return self.whole.figures
+        processors = [{"processor": name, **work.figures} for name, work in self.processors]
+        return {**self.whole.figures, "processors": processors}
+
+
+@dataclass(frozen=True)
+class Counters:
+    """What nodes have counted, by id: of all documents, and by pipeline; `names` are the nodes'."""
+
+    names: Mapping[str, str] = field(default_factory=dict)
+    totals: Mapping[str, Pipeline] = field(default_factory=dict)
+    pipelines: Mapping[tuple[str, str], Pipeline] = field(default_factory=dict)
+
+    def since(self, earlier: Counters) -> Counters:
+        """What came on top. A node that is new, or began anew, counts whole."""
+        return Counters(
+            self.names,
+            {node: total.since(earlier.totals.get(node)) for node, total in self.totals.items()},
+            {key: pipeline.since(earlier.pipelines.get(key)) for key, pipeline in self.pipelines.items()},
+        )
+
+    def __add__(self, other: Counters) -> Counters:
+        return Counters(
+            {**self.names, **other.names}, _added(self.totals, other.totals), _added(self.pipelines, other.pipelines)
+        )
+
+
+class IngestPipelineStats(Device):
+    """What the nodes' ingest pipelines did in each step and in the race."""
+
+    name: ClassVar[str] = "ingest-pipeline-stats"
+    help: ClassVar[str] = "documents, time and failures of each ingest pipeline and its processors"
+    patience_s: ClassVar[float] = 10.0
+
+    def __init__(self, scene: Scene, params: Mapping[str, Any]) -> None:
+        super().__init__(scene, params)
+        self._last: Counters | None = None
+        self._race = Counters()
+
+    def begin(self) -> None:
+        if self.scene.info.distribution == "opensearch" and self.scene.info.version_tuple >= (3,):
+            self.note("OpenSearch counts the time of a batch of documents once for each of them: times are no CPU time")
+        self._last = self._ask()
+
+    def end_step(self, step: int, tasks: tuple[str, ...]) -> Mapping[str, Any]:
+        return summed(self._gained())
+
+    def end(self) -> Mapping[str, Any]:
+        """The sums of the whole race, with those of each node."""
+        self._gained()
+        found = summed(self._race)
+        if not found:
+            return {}
+        if left_out := found.get("other_pipelines"):
+            self.note(f"{left_out} pipelines that took less time are only in the sums")
+        nodes = {self._race.names[node]: total.whole.figures for node, total in sorted(self._race.totals.items())}
+        return {**found, "nodes": nodes}
+
+    def _gained(self) -> Counters:
+        if self._last is None:
+            return Counters()
+        now = self._ask()
+        gained = now.since(self._last)
+        self._last = self._last_of_each(now)
+        self._race += gained
+        return gained
+
+    def _last_of_each(self, now: Counters) -> Counters:
+        """As it was last seen of each node: one that is away for a while does not begin anew."""
+        last = self._last or Counters()
+        return Counters({**last.names, **now.names}, {**last.totals, **now.totals}, {**last.pipelines, **now.pipelines})
+
+    def _ask(self) -> Counters:
+        params = {"filter_path": _KEEP}
+        return counters(self.scene.cluster.request("GET", "/_nodes/stats/ingest", params=params) or {})
+
+
+def counters(reply: Mapping[str, Any]) -> Counters:
+    """The counters in a reply of `_nodes/stats/ingest`."""
+    nodes = {node: entry for node, entry in reply.get("nodes", {}).items() if "ingest" in entry}
+    return Counters(
+        {node: entry["name"] for node, entry in nodes.items()},
+        {node: Pipeline(_work(entry["ingest"]["total"])) for node, entry in nodes.items()},
+        {
+            (node, name): Pipeline(_work(pipeline), tuple(_processors(pipeline.get("processors", ()))))
+            for node, entry in nodes.items()
+            for name, pipeline in entry["ingest"].get("pipelines", {}).items()
+        },
+    )
+
+
+def _processors(entries: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Work]]:
+    for entry in entries:
+        for name, processor in entry.items():
+            yield name, _work(processor.get("stats", processor))  # 6.x has the counters right there, 5.x none
+
+
+def _work(entry: Mapping[str, Any]) -> Work:
+    return Work(entry["count"], entry["time_in_millis"], entry["failed"])
+
+
+def _added(one: Mapping[Any, Pipeline], other: Mapping[Any, Pipeline]) -> dict[Any, Pipeline]:
+    return {**one, **{key: one[key] + more if key in one else more for key, more in other.items()}}
+
+
+def summed(gained: Counters) -> dict[str, Any]:
+    """Over all nodes, with the pipelines that had work, those that took longest first; empty when none had any."""
+    pipelines: dict[str, Pipeline] = {}
+    for (_, name), pipeline in gained.pipelines.items():
+        pipelines = _added(pipelines, {name: pipeline})
+    busy = {name: pipeline for name, pipeline in pipelines.items() if pipeline.whole != Work()}
+    total = _total(gained.totals.values())
+    if total == Work() and not busy:
+        return {}
+    longest_first = sorted(busy, key=lambda name: (-busy[name].whole.time_ms, name))
+    kept, left_out = longest_first[:_PIPELINES_AT_MOST], len(longest_first) - _PIPELINES_AT_MOST
+    return {
+        **total.figures,
+        "pipelines": [{"pipeline": name, **busy[name].figures} for name in kept],
+        **({"other_pipelines": left_out} if left_out > 0 else {}),
+    }
+
+
+def _total(totals: Iterable[Pipeline]) -> Work:
+    return sum((total.whole for total in totals), Work())

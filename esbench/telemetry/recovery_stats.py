@@ -1,0 +1,177 @@
+"""recovery-stats: shards that are copied to a node or opened there, while it happens and as a sum."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from esbench.telemetry.device import Param, Reading, Scene
+from esbench.telemetry.indices import IndexDevice
+
+_GROUP = "recovery"
+_INDICES_AT_MOST = 50
+_STAGES = ("init", "index", "verify_index", "translog", "finalize", "done")
+# Gauge of a sample -> where a shard of `_recovery` has it.
+_PROGRESS = {
+    "bytes": ("index", "size", "total_in_bytes"),
+    "recovered_bytes": ("index", "size", "recovered_in_bytes"),
+    "files": ("index", "files", "total"),
+    "recovered_files": ("index", "files", "recovered"),
+    "translog_operations": ("translog", "total"),
+    "recovered_translog_operations": ("translog", "recovered"),
+}
+_KEEP = tuple(
+    f"*.shards.{name}"
+    for name in (
+        "id",
+        "type",
+        "stage",
+        "start_time_in_millis",
+        "total_time_in_millis",
+        "target.name",
+        "index.*throttle_time_in_millis",
+        *(".".join(path) for path in _PROGRESS.values()),
+    )
+)
+_INDICES = Param("recovery-stats-indices", "names", (), "indices to look at; the track's when not given")
+
+Key = tuple[str, int, str, int]  # index, number of the shard, target node, start
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """A copy of a shard that comes to life: `kind` is peer (copied from another node), existing_store (opened again),
+    empty_store (new), snapshot, local_shards."""
+
+    index: str
+    shard: int
+    node: str
+    started_ms: int
+    kind: str
+    stage: str
+    took_ms: int
+    throttled_ms: int
+    progress: Mapping[str, int]
+
+    @property
+    def key(self) -> Key:
+        return self.index, self.shard, self.node, self.started_ms
+
+
+class RecoveryStats(IndexDevice):
+    """Recoveries while they run, by index, and what was recovered in each step and in the race."""
+
+    name: ClassVar[str] = "recovery-stats"
+    help: ClassVar[str] = "shards that are copied or opened: bytes, files and translog operations, by index"
+    of: ClassVar[Param] = _INDICES
+    params: ClassVar[tuple[Param, ...]] = (
+        _INDICES,
+        Param("recovery-stats-sample-interval", "duration", 1.0, "time between two samples"),
+    )
+    figures: ClassVar[frozenset[str]] = frozenset()
+    patience_s: ClassVar[float] = 10.0
+
+    def __init__(self, scene: Scene, params: Mapping[str, Any]) -> None:
+        super().__init__(scene, params)
+        self._before: Mapping[Key, Recovery] | None = None  # as they stood when the race began
+        self._now: dict[Key, Recovery] = {}  # as each was last seen
+        self._active: set[str] = set()
+
+    @property
+    def interval_s(self) -> float:
+        interval_s: float = self.given["recovery-stats-sample-interval"]
+        return interval_s
+
+    def begin(self) -> None:
+        super().begin()
+        self._look()
+        self._before = dict(self._now)
+
+    def sample(self) -> Iterable[Reading]:
+        """What is being recovered; an index that has nothing more to recover is told of once more."""
+        found: dict[str, list[Recovery]] = {}
+        for one in recoveries(self.ask("_recovery", _KEEP, active_only=True)):
+            found.setdefault(one.index, []).append(one)
+        indices = sorted(self._active | found.keys())
+        self._active = set(found)
+        return [Reading(index, _GROUP, _gauges(found.get(index, []))) for index in indices]
+
+    def end_step(self, step: int, tasks: tuple[str, ...]) -> Mapping[str, Any]:
+        earlier = self._look()
+        return _sums(earlier, self._now.values())
+
+    def end(self) -> Mapping[str, Any]:
+        """Sums over all indices and by index, of what was recovered during the race."""
+        self._look()
+        if self._before is None:
+            return {}
+        by_index: list[dict[str, Any]] = []
+        for index in sorted({key[0] for key in self._now}):
+            if sums := _sums(self._before, [one for one in self._now.values() if one.index == index]):
+                by_index.append({"index": index, **sums})
+        by_index.sort(key=lambda sums: -sums["recovered_bytes"])
+        if len(by_index) > _INDICES_AT_MOST:
+            self.note(f"{len(by_index) - _INDICES_AT_MOST} indices with fewer recovered bytes are only in the sums")
+        return {**_sums(self._before, self._now.values()), "indices": by_index[:_INDICES_AT_MOST]} if by_index else {}
+
+    def _look(self) -> dict[Key, Recovery]:
+        """Ask for all recoveries; what was known before. The cluster forgets a copy that is gone, this does not."""
+        earlier = dict(self._now)
+        self._now |= {one.key: one for one in recoveries(self.ask("_recovery", _KEEP))}
+        return earlier
+
+
+def recoveries(reply: Mapping[str, Any]) -> Iterator[Recovery]:
+    """The recoveries in a reply of `_recovery`."""
+    for index, entry in reply.items():
+        for shard in entry["shards"]:
+            files = shard.get("index", {})
+            yield Recovery(
+                index=index,
+                shard=shard["id"],
+                node=shard.get("target", {}).get("name", ""),
+                started_ms=shard.get("start_time_in_millis", 0),
+                kind=shard["type"].lower(),
+                stage=shard["stage"].lower(),
+                took_ms=shard.get("total_time_in_millis", 0),
+                throttled_ms=sum(size for name, size in files.items() if name.endswith("throttle_time_in_millis")),
+                progress={name: _at(shard, path) for name, path in _PROGRESS.items()},
+            )
+
+
+def _at(shard: Mapping[str, Any], path: tuple[str, ...]) -> int:
+    value: Any = shard
+    for name in path:
+        value = value.get(name, {})
+    return value if isinstance(value, int) and value > 0 else 0  # -1: not known yet
+
+
+def _gauges(found: list[Recovery]) -> dict[str, float | None]:
+    stages = Counter(one.stage for one in found)
+    return {
+        "shards": len(found),
+        **{name: sum(one.progress[name] for one in found) for name in _PROGRESS},
+        **{f"in_{stage}": stages[stage] for stage in _STAGES if stage != "done"},
+    }
+
+
+def _sums(before: Mapping[Key, Recovery], after: Iterable[Recovery]) -> dict[str, Any]:
+    """What was recovered in between; empty when that is nothing."""
+    changed = [one for one in after if one != before.get(one.key)]
+    if not changed:
+        return {}
+    begun = [one for one in changed if one.key not in before]
+
+    def gained(name: str) -> int:
+        earlier = [before[one.key].progress[name] for one in changed if one.key in before]
+        return sum(one.progress[name] for one in changed) - sum(earlier)
+
+    return {
+        "recoveries": dict(sorted(Counter(one.kind for one in begun).items())),
+        "unfinished": sum(one.stage != "done" for one in changed),
+        **{name: gained(name) for name in _PROGRESS if name.startswith("recovered_")},
+        "longest_ms": max(one.took_ms for one in changed),
+        "throttled_ms": max(one.throttled_ms for one in changed),
+    }
