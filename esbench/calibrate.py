@@ -18,7 +18,6 @@ from esbench.calibration import CLUSTER_MS, RANKS, SHARE_LIMIT_PERCENT, Calibrat
 from esbench.client_options import parse_hosts
 from esbench.dialect import Dialect
 from esbench.engine.null import NullServer
-from esbench.engine.progress import Progress
 from esbench.interrupts import Interrupts
 from esbench.keeper import now
 from esbench.load.coordinator import Coordinator, StepFailed
@@ -26,6 +25,7 @@ from esbench.load.messages import Stock, Target
 from esbench.locks import other_races
 from esbench.model import Index, Operation, Schedule, Step, Task, Variable
 from esbench.operations import builtin_operations
+from esbench.progress.base import Progress
 from esbench.record import Check, TaskResult
 from esbench.units import Rate, format_number
 

@@ -9,8 +9,7 @@ import os
 import re
 import shutil
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,9 +17,9 @@ from typing import Any
 
 from esbench.client_options import ClientOptions, Host
 from esbench.cluster import Cluster, ClusterInfo, index_path
-from esbench.engine.progress import Progress
 from esbench.errors import EsbenchError, UsageError
 from esbench.interrupts import Interrupts
+from esbench.progress.base import Progress
 from esbench.track.extraction.bodies import (
     Body,
     component_template,
@@ -32,10 +31,9 @@ from esbench.track.extraction.documents import DocumentsFile, Extraction, Extrac
 from esbench.track.extraction.files import Contents, Part, body_text, readme_text, template_name, track_text
 from esbench.track.extraction.pages import Extent
 from esbench.track.extraction.targets import Target, find_data_streams, find_indices
-from esbench.units import format_bytes, format_duration
+from esbench.units import format_bytes
 
 _NAME = re.compile(r"\w[\w.-]*", re.ASCII)
-_EVERY_S = 3.0
 _IDS = "ids: the server makes new ones (--keep-ids keeps them)"
 
 
@@ -97,9 +95,10 @@ def create_track(cluster: Cluster, options: CreateTrackOptions, progress: Progre
         ]
         for extraction in extractions:
             progress.say(_announcement(extraction.extent))
-        news = News(progress, sum(extraction.extent.wanted for extraction in extractions))
-        extractor = Extractor(cluster, info, page_size=options.page_size, readers=options.readers, news=news)
-        files = {file.name: file for file in extractor.run(extractions)}
+        wanted = sum(extraction.extent.wanted for extraction in extractions)
+        with progress.job("reading", wanted, "documents", announce=False) as job:
+            extractor = Extractor(cluster, info, page_size=options.page_size, readers=options.readers, news=job.reach)
+            files = {file.name: file for file in extractor.run(extractions)}
         contents = _contents(options, info, targets, plan, lines, files)
         _write(partial, plan, contents)
     return folder, contents
@@ -196,26 +195,6 @@ def _file_name(target: Target, options: CreateTrackOptions) -> str:
 def _announcement(extent: Extent) -> str:
     sample = "" if extent.sample is None else f"{extent.sample:,} of "
     return f"reading {extent.name}: {sample}{extent.documents:,} documents"
-
-
-class News:
-    """Says every few seconds how many documents have been written, how fast, and how long the rest will take."""
-
-    def __init__(self, progress: Progress, total: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._progress = progress
-        self._total = total
-        self._clock = clock
-        self._began = self._said = clock()
-
-    def __call__(self, done: int) -> None:
-        now = self._clock()
-        if now - self._said < _EVERY_S or not done:
-            return
-        self._said = now
-        rate = done / (now - self._began)
-        left = format_duration(max(1, round((self._total - done) / rate)))
-        share = 100 * done / self._total
-        self._progress.say(f"      {done:,} documents ({share:.0f} %), {rate:,.0f}/s, {left} left")
 
 
 def _contents(

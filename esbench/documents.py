@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from esbench.engine.progress import Progress
 from esbench.model import Challenge, Corpus, Track
-from esbench.news import CorpusNews
 from esbench.operations.base import OperationType
+from esbench.progress.base import Job, Progress
 from esbench.registry import Registry
 from esbench.track import plugins_view, processing
 from esbench.track.corpus import CorpusCache, Streaming, prepare
@@ -84,16 +84,16 @@ class DocumentFiles:
         streaming: Streaming | None = None,
         cache: Path | None = None,
     ) -> tuple[PreparedDocuments, ...]:
-        news = CorpusNews(self.progress)
-        return prepare(
-            corpora,
-            cache=cache or self.home / "cache" / "corpora",
-            track_dir=track.path.parent,
-            origin=self.origin,
-            streaming=streaming or Streaming("unpack"),
-            progress=news,
-            downloading=news.download,
-        )
+        with CorpusJobs(self.progress) as jobs:
+            return prepare(
+                corpora,
+                cache=cache or self.home / "cache" / "corpora",
+                track_dir=track.path.parent,
+                origin=self.origin,
+                streaming=streaming or Streaming("unpack"),
+                progress=jobs.reach,
+                downloading=jobs.download,
+            )
 
     def _kind(self) -> str:
         """What processors make of other documents is other data: each kind has a folder of its own."""
@@ -101,3 +101,33 @@ class DocumentFiles:
         if self.synthetic_documents is not None:
             kinds.append(f"synthetic-{self.synthetic_documents}")
         return "-".join(kinds) or "full"
+
+
+class CorpusJobs:
+    """What is done to document files, one thing after the other: a job ends where the next one begins."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._open = ExitStack()
+        self._job: Job | None = None
+
+    def __enter__(self) -> CorpusJobs:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._open.close()
+
+    def reach(self, what: str, done: int, total: int | None) -> None:
+        """So many documents of all are done; `total` is None where a file says it only at its end."""
+        if self._job is None or self._job.what != what:
+            self._open.close()
+            self._job = self._open.enter_context(self._progress.job(what, total, "documents"))
+        self._job.reach(done)
+
+    @contextmanager
+    def download(self, name: str, total_bytes: int) -> Iterator[Callable[[int], None]]:
+        """A document file is downloaded, of so many bytes (0: unknown)."""
+        self._open.close()
+        self._job = None
+        with self._progress.job(f"downloading {name}", total_bytes, "bytes") as job:
+            yield job.advance

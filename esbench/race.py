@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from esbench import environment
-from esbench.progress.base import Progress
 from esbench.addresses import addresses_by_name, resolve
 from esbench.calibration import Calibration, CalibrationFile
 from esbench.client_options import ClientOptions, Host, parse_hosts
@@ -38,6 +37,7 @@ from esbench.model import Challenge, Step, Track
 from esbench.operations.assertions import without_assertions
 from esbench.operations.base import OperationType
 from esbench.operations.python import operation_type
+from esbench.progress.base import Progress
 from esbench.pulses import Pulses, spans
 from esbench.record import (
     ClusterFacts,
@@ -479,8 +479,8 @@ def _see_to_other_races(options: RaceOptions, progress: Progress) -> None:
             progress.say(f"ended race {race.race_id} (pid {race.pid})")
         return
     for race in other_races(options.home, options.race_id):
-        progress.say(
-            f"warning: race {race.race_id} (pid {race.pid}) runs on this host: both will disturb each other "
+        progress.warn(
+            f"race {race.race_id} (pid {race.pid}) runs on this host: both will disturb each other "
             "(--kill-running-processes ends it)"
         )
 

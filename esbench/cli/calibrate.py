@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from esbench.cli.command import EsbenchCommand, esbench_home
 from esbench.cli.output import check_report_file, print_document, report_options
+from esbench.cli.progress_options import progress_of, progress_options
 
 
 @click.command(cls=EsbenchCommand)
@@ -15,18 +17,24 @@ from esbench.cli.output import check_report_file, print_document, report_options
 @click.option(
     "--seconds", type=click.FloatRange(min=0.2), default=2, show_default=True, help="Length of each measurement."
 )
-@click.option("--quiet", is_flag=True, help="No progress, only the result.")
+@progress_options
 @report_options
 def calibrate(
-    workers: int | None, seconds: float, quiet: bool, form: str, report_file: Path | None, report_format: str | None
+    workers: int | None,
+    seconds: float,
+    form: str,
+    report_file: Path | None,
+    report_format: str | None,
+    **flags: Any,
 ) -> None:
     """Say what this host's driver can do, by racing a server that answers at once."""
     from esbench.calibrate import CalibrateOptions, run
-    from esbench.engine.progress import NoProgress, Progress, TerminalProgress
     from esbench.environment import default_workers
     from esbench.report.calibration import calibration_document
 
     check_report_file(report_file, report_format)
     options = CalibrateOptions(esbench_home(), workers or default_workers(), seconds)
-    progress: Progress = NoProgress() if quiet else TerminalProgress()
-    print_document(calibration_document(run(options, progress)), form, report_file, report_format)
+    with progress_of(flags) as progress:
+        with progress:
+            calibration = run(options, progress)
+        print_document(calibration_document(calibration), form, report_file, report_format)

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from esbench.cli.command import EsbenchCommand
+from esbench.cli.progress_options import progress_of, progress_options
 
 
 @click.command("create-track", cls=EsbenchCommand)
@@ -40,17 +41,18 @@ from esbench.cli.command import EsbenchCommand
     show_default=True,
     help="How document files are packed.",
 )
-@click.option("--quiet", is_flag=True, help="No progress, only the result.")
+@progress_options
 def create_track(**flags: Any) -> None:
     """Make a track of indices of a cluster: their settings, mappings and documents. The cluster is only read."""
     from esbench.create_track import result_lines, run
-    from esbench.engine.progress import NoProgress, Progress, TerminalProgress
 
-    progress: Progress = NoProgress() if flags["quiet"] else TerminalProgress()
-    options = _options(flags)
-    for warning in options.client_options.warnings:
-        progress.say(f"warning: {warning}")
-    for line in result_lines(*run(options, progress)):
+    with progress_of(flags) as progress:
+        options = _options(flags)
+        with progress:
+            for warning in options.client_options.warnings:
+                progress.warn(warning)
+            made = run(options, progress)
+    for line in result_lines(*made):
         click.echo(line)
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from esbench.cli.command import Choice, EsbenchCommand, esbench_home
 from esbench.cli.output import check_report_file, print_document, report_options
+from esbench.cli.progress_options import progress_of, progress_options
+
+if TYPE_CHECKING:
+    from esbench.progress.following import Following, Quiet
 
 CANCELLED = 130
 DEFAULT_HEAP = "512m"
@@ -80,13 +84,16 @@ _ON_ERROR = Choice(
     "--telemetry", default="", metavar="LIST", help="More to watch: names of esbench list telemetry, all, none."
 )
 @click.option("--telemetry-params", default="", metavar="PARAMS", help="k:v,k2:v2, inline JSON or a .json file.")
-@click.option("--quiet/--no-quiet", help="No progress, only the result.")
+@progress_options
 @report_options
 def race(**flags: Any) -> int:
     """Race a track against a cluster and keep the record."""
-    from esbench.engine.progress import NoProgress, Progress, TerminalProgress
+    with progress_of(flags) as progress:
+        return _race(flags, progress)
+
+
+def _race(flags: dict[str, Any], progress: Following | Quiet) -> int:
     from esbench.errors import RaceError
-    from esbench.news import NewsLines
     from esbench.operations import builtin_operations
     from esbench.race import run
     from esbench.summary import failed_checks
@@ -94,8 +101,8 @@ def race(**flags: Any) -> int:
     report_file, report_format = flags["report_file"], flags["report_format"]
     check_report_file(report_file, report_format)
     options = _options(flags)
-    progress: Progress = NoProgress() if flags["quiet"] else TerminalProgress()
-    record = run(options, builtin_operations(), progress, [NewsLines(progress)])
+    with progress:
+        record = run(options, builtin_operations(), progress, [progress])
     if record.tasks:
         from esbench.report.tables import summary
 
@@ -103,11 +110,11 @@ def race(**flags: Any) -> int:
     if options.keep_node:
         facts = record.clusters["default"]
         for url, pid in zip(facts.hosts, facts.settings.get("pids", ()), strict=False):
-            click.echo(f"the node at {url} is kept (end it with: kill {pid})", err=True)
+            progress.insist(f"the node at {url} is kept (end it with: kill {pid})")
     if record.status == "failed":
         raise RaceError(f"the race failed: {record.failure}")
     if record.status == "cancelled":
-        click.echo(f"esbench: cancelled; what was measured is in race {record.race_id}", err=True)
+        progress.insist(f"esbench: cancelled; what was measured is in race {record.race_id}")
         return CANCELLED
     if flags["strict"] and (failed := failed_checks(record)):
         raise RaceError(f"checks failed: {failed}", where="--strict")

@@ -20,10 +20,10 @@ from esbench.engine.java import Java, choose_java, install_wheel, share_java
 from esbench.engine.java_options import check_options
 from esbench.engine.local import is_path, open_local
 from esbench.engine.node import Node, free_ports
-from esbench.engine.progress import NoProgress, Progress
 from esbench.engine.ready import NodeProcess, describe_nodes, wait_until_ready
 from esbench.engine.server import NodePlan, Server, inspect_server, node_settings
 from esbench.errors import EngineError, UsageError
+from esbench.progress.base import Progress
 
 DEFAULT_HEAP_BYTES = 512 << 20
 DEFAULT_NODE_USER = 64000
@@ -59,7 +59,7 @@ class EmbeddedEngine:
     ) -> None:
         """Check the options without side effects: an unknown distribution is a UsageError here."""
         self._options = options
-        self._progress: Progress = progress if progress is not None else NoProgress()
+        self._progress = progress or Progress()
         self._catalog = catalog if catalog is not None else load_catalog()
         self._user = _node_user(options)
         self._folders = Folders.of(options.home, shared=options.shared if os.geteuid() == 0 else None)

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from esbench.engine.catalog import JavaNeeds, Wheel
 from esbench.engine.folders import built_once, disk_errors, is_open_to_all
-from esbench.engine.progress import Progress
 from esbench.errors import EngineError, UsageError
+from esbench.progress.base import Progress
 
 
 @dataclass(frozen=True)

@@ -393,5 +393,15 @@ class OperationType:
         """The mean size of a request's body in bytes, by the corpora that it is made of."""
         raise NotImplementedError
 
+    def units_in_all(
+        self,
+        params: Mapping[str, Any],
+        documents: Sequence[PreparedDocuments],
+        indices: Sequence[Index | DataStream],
+        where: str,
+    ) -> float | None:
+        """How many units it does until it ends by itself; None where that cannot be told, or it never does."""
+        return None
+
     def compile(self, context: TaskContext) -> Program:
         raise NotImplementedError

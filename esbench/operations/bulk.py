@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from esbench.errors import TrackError, did_you_mean
 from esbench.model import DataStream, Index
 from esbench.operations.base import OperationType, Program, TaskContext, default_index
-from esbench.operations.parameters import REFRESH, Parameter
+from esbench.operations.parameters import REFRESH, Parameter, flag
 from esbench.track.templates import plain
 
 if TYPE_CHECKING:
@@ -104,6 +104,13 @@ class Bulk(OperationType):
         size_bytes = sum(size_of_first(part, count) for part, count in zip(selected, counts, strict=True))
         id_bytes = len('"_id":"0123456789"') if params.get("conflicts") else 0
         return (size_bytes / sum(counts) + id_bytes) * self.units_per_request(params)
+
+    def units_in_all(
+        self, params: Mapping[str, Any], documents: Sequence[PreparedDocuments], indices: Indices, where: str
+    ) -> float | None:
+        if flag(params.get("looped")):
+            return None
+        return sum(counts_to_send(select(params, documents, indices, where), params))
 
     def compile(self, context: TaskContext) -> Program:
         from esbench.operations.bulk_program import BulkProgram

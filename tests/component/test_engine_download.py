@@ -14,8 +14,8 @@ import pytest
 
 from esbench.engine.catalog import Artifact
 from esbench.engine.download import Downloader
-from esbench.engine.progress import NoProgress
 from esbench.errors import EngineError
+from esbench.progress.base import Progress
 
 pytest.importorskip("jgo")
 
@@ -58,7 +58,7 @@ def repository(send: str = "whole") -> Iterator[tuple[str, type[Repository]]]:
 
 
 def downloader(cache: Path, url: str, *, offline: bool = False) -> Downloader:
-    return Downloader(cache, NoProgress(), offline=offline, repositories={"test": url})
+    return Downloader(cache, Progress(), offline=offline, repositories={"test": url})
 
 
 def files_in(cache: Path) -> list[str]:

@@ -20,6 +20,7 @@ from esbench.engine.catalog import load_catalog
 from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
 from esbench.engine.ready import ask
 from esbench.errors import EngineError, UsageError
+from esbench.progress.base import Progress
 
 pytestmark = pytest.mark.node
 
@@ -27,19 +28,15 @@ IS_ROOT = os.geteuid() == 0
 SHARED_NODES = Path("/var/lib/esbench/nodes")
 
 
-class Said:
+class Said(Progress):
     def __init__(self) -> None:
+        super().__init__()
         self.lines: list[str] = []
 
     def say(self, message: str) -> None:
         self.lines.append(message)
 
     insist = say
-
-    def download(self, name: str, total_bytes: int) -> Any:
-        from esbench.engine.progress import NoProgress
-
-        return NoProgress().download(name, total_bytes)
 
 
 @pytest.fixture

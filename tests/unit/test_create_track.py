@@ -12,10 +12,10 @@ from track_files import load
 
 from esbench.cli.main import run
 from esbench.client_options import Host
-from esbench.create_track import CreateTrackOptions, News, create_track, result_lines
-from esbench.engine.progress import NoProgress
+from esbench.create_track import CreateTrackOptions, create_track, result_lines
 from esbench.errors import ClusterError, UsageError
 from esbench.model import Track
+from esbench.progress.base import Progress
 from esbench.track.archives import open_documents
 from esbench.track.extraction.bodies import component_template, has_join, index_body, stream_template
 from esbench.track.extraction.files import Contents
@@ -42,7 +42,7 @@ def make(cluster: FakeCluster, folder: Path, *indices: str, **options: Any) -> t
     name = options.pop("name", "shop")
     hosts = (Host("unused"),)
     options = {"indices": indices, "output_path": folder, **options}
-    return create_track(cluster, CreateTrackOptions(name=name, hosts=hosts, **options), NoProgress())
+    return create_track(cluster, CreateTrackOptions(name=name, hosts=hosts, **options), Progress())
 
 
 def made(cluster: FakeCluster, folder: Path, *indices: str, **options: Any) -> Track:
@@ -171,26 +171,6 @@ def test_text_that_looks_like_a_template_survives(tmp_path: Path) -> None:
     assert track.indices[0].body["mappings"] == odd
 
 
-def test_progress_says_rate_and_time_left() -> None:
-    clock = iter([0.0, 1.0, 4.0, 10.0]).__next__
-    told = Told()
-    news = News(told, 1000, clock)
-    for done in (10, 100, 900):
-        news(done)
-    assert told.messages == [
-        "      100 documents (10 %), 25/s, 36 s left",
-        "      900 documents (90 %), 90/s, 1 s left",
-    ]
-
-
-class Told(NoProgress):
-    def __init__(self) -> None:
-        self.messages: list[str] = []
-
-    def say(self, message: str) -> None:
-        self.messages.append(message)
-
-
 def test_large_documents_go_in_small_bulks(tmp_path: Path) -> None:
     large = json.dumps({"title": "x" * 30_000})
     track = made(shop(large=FakeIndex(documents(3, text=large))), tmp_path, "large")
@@ -268,7 +248,7 @@ def test_nothing_is_left_of_a_track_that_failed(tmp_path: Path) -> None:
 
 
 def test_nothing_is_left_of_a_track_that_was_interrupted(tmp_path: Path) -> None:
-    class Interrupting(NoProgress):
+    class Interrupting(Progress):
         def say(self, message: str) -> None:
             assert len(list(tmp_path.glob(".shop.*.partial"))) == 1
             raise KeyboardInterrupt

@@ -18,8 +18,8 @@ from esbench.engine.catalog import Artifact, Distribution, JavaNeeds, Module
 from esbench.engine.download import Downloader, is_downloaded
 from esbench.engine.folders import Folders, built_once, disk_errors, is_open_to_all, open_folder
 from esbench.engine.local import is_path, open_local
-from esbench.engine.progress import NoProgress
 from esbench.errors import EngineError, UsageError
+from esbench.progress.base import Progress
 
 SERVER = {
     "bin/elasticsearch": b"#!/bin/sh\n",
@@ -71,7 +71,7 @@ def distribution(tmp_path: Path) -> Distribution:
 
 
 def build(distribution: Distribution, tmp_path: Path, left_out: tuple[str, ...] = ()) -> Path:
-    downloader = Downloader(tmp_path / "cache", NoProgress(), offline=True)
+    downloader = Downloader(tmp_path / "cache", Progress(), offline=True)
     return assemble(distribution, downloader, tmp_path / "servers", left_out)
 
 
@@ -226,7 +226,7 @@ def make_local(folder: Path) -> Path:
 
 def test_a_users_folder_is_used_where_it_is(tmp_path: Path) -> None:
     home = make_local(tmp_path / "es")
-    assert open_local(str(home), tmp_path / "servers", NoProgress(), for_all_users=False) == home
+    assert open_local(str(home), tmp_path / "servers", Progress(), for_all_users=False) == home
     assert not (tmp_path / "servers").exists()
 
 
@@ -234,7 +234,7 @@ def test_a_users_folder_that_the_nodes_user_cannot_enter_is_copied(tmp_path: Pat
     tmp_path.chmod(0o700)
     home = make_local(tmp_path / "es")
     (home / "data").mkdir()
-    copy = open_local(str(home), tmp_path / "servers", NoProgress(), for_all_users=True)
+    copy = open_local(str(home), tmp_path / "servers", Progress(), for_all_users=True)
     assert copy.parent == tmp_path / "servers"
     assert (copy / "lib" / "elasticsearch-7.5.0.jar").stat().st_mode & 0o444 == 0o444
     assert not (copy / "data").exists()
@@ -248,24 +248,24 @@ def test_a_users_archive_is_unpacked_once(tmp_path: Path, suffix: str) -> None:
     else:
         with tarfile.open(archive, "w:gz") as tar:
             tar.add(make_local(tmp_path / "es"), "elasticsearch-9.1.0")
-    home = open_local(str(archive), tmp_path / "servers", NoProgress(), for_all_users=False)
+    home = open_local(str(archive), tmp_path / "servers", Progress(), for_all_users=False)
     assert (home / "bin" / "elasticsearch").is_file()
     stamp = home.stat().st_mtime_ns
-    assert open_local(str(archive), tmp_path / "servers", NoProgress(), for_all_users=False) == home
+    assert open_local(str(archive), tmp_path / "servers", Progress(), for_all_users=False) == home
     assert home.stat().st_mtime_ns == stamp
 
 
 def test_what_is_no_archive_is_one_clear_line(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no such folder or archive"):
-        open_local(str(tmp_path / "absent.zip"), tmp_path / "servers", NoProgress(), for_all_users=False)
+        open_local(str(tmp_path / "absent.zip"), tmp_path / "servers", Progress(), for_all_users=False)
     (tmp_path / "es.rpm").write_bytes(b"")
     with pytest.raises(UsageError, match="no archive of a server"):
-        open_local(str(tmp_path / "es.rpm"), tmp_path / "servers", NoProgress(), for_all_users=False)
+        open_local(str(tmp_path / "es.rpm"), tmp_path / "servers", Progress(), for_all_users=False)
     for name in ("cut.zip", "cut.tar.gz"):
         (tmp_path / name).write_bytes(b"PK\x03\x04 half of it")
         with pytest.raises(EngineError, match="not a readable archive"):
-            open_local(str(tmp_path / name), tmp_path / "servers", NoProgress(), for_all_users=False)
+            open_local(str(tmp_path / name), tmp_path / "servers", Progress(), for_all_users=False)
     (tmp_path / "other.zip").write_bytes(zip_of({"README": b"x"}))
     with pytest.raises(EngineError, match="neither Elasticsearch nor OpenSearch"):
-        open_local(str(tmp_path / "other.zip"), tmp_path / "servers", NoProgress(), for_all_users=False)
+        open_local(str(tmp_path / "other.zip"), tmp_path / "servers", Progress(), for_all_users=False)
     assert not [path for path in (tmp_path / "servers").iterdir() if path.is_dir()]

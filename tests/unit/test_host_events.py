@@ -10,7 +10,7 @@ from races import golden_race
 from esbench.load.losses import Losses
 from esbench.load.messages import Loss
 from esbench.load.transport import clock_ns
-from esbench.news import host_news
+from esbench.progress.texts import host_text
 from esbench.record import HostEvent
 from esbench.summary import notices
 
@@ -81,5 +81,5 @@ def test_the_summary_has_each_loss_with_its_end() -> None:
         f"{B} was lost at 2026-11-21T10:15:12Z during get (connection refused), and did not come back",
         f"{A} was lost at 2026-11-21T10:15:20Z during get (connection refused), and did not come back",
     ]
-    assert host_news(events[0]).strip().startswith(f"warning: {A} cannot be reached (connection refused)")
-    assert A in host_news(events[2])
+    assert host_text(events[0]).startswith(f"{A} cannot be reached (connection refused)")
+    assert A in host_text(events[2])

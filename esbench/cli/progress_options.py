@@ -1,0 +1,80 @@
+"""`--progress` and `--quiet`, and how an error is told by who tells of all the rest."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from esbench.errors import EsbenchError, UsageError
+
+if TYPE_CHECKING:
+    from esbench.progress.following import Following, Quiet
+
+CANCELLED = 130  # 128 + SIGINT, as shells say it
+_KINDS = ("auto", "live", "lines", "json", "none")
+
+
+def progress_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options to a command."""
+    command = click.option("--quiet/--no-quiet", help="No progress, only the result; as --progress=none.")(command)
+    return click.option(
+        "--progress",
+        type=click.Choice(_KINDS),
+        default="auto",
+        show_default=True,
+        help="How stderr is told what goes on; auto: live on a terminal, else lines.",
+    )(command)
+
+
+@contextmanager
+def progress_of(flags: Mapping[str, Any]) -> Iterator[Following | Quiet]:
+    """Who tells what goes on, as the options say; not begun yet. It tells of an error where nobody else may."""
+    progress = _progress(_kind(flags["progress"], quiet=flags["quiet"]))
+    try:
+        yield progress
+    except EsbenchError as error:
+        if not progress.fail(str(error)):
+            raise
+        raise click.exceptions.Exit(error.exit_code) from error
+    except KeyboardInterrupt as interrupt:
+        if not progress.fail("cancelled"):
+            raise
+        raise click.exceptions.Exit(CANCELLED) from interrupt
+
+
+def _kind(asked: str, *, quiet: bool) -> str:
+    if quiet and asked not in ("auto", "none"):
+        raise UsageError(f"--quiet and --progress={asked} exclude each other")
+    if quiet:
+        return "none"
+    can_draw = sys.stderr.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "unknown", "")
+    if asked == "auto":
+        return "live" if can_draw else "lines"
+    if asked == "live" and not can_draw:
+        raise UsageError(
+            "stderr is no terminal that can be drawn on", where="--progress=live", hint="say --progress=lines"
+        )
+    return asked
+
+
+def _progress(kind: str) -> Following | Quiet:
+    if kind == "live":
+        from esbench.progress.live import LiveProgress
+
+        return LiveProgress()
+    if kind == "lines":
+        from esbench.progress.lines import LineProgress
+
+        return LineProgress()
+    if kind == "json":
+        from esbench.progress.machine import JsonProgress
+
+        return JsonProgress()
+    from esbench.progress.following import Quiet
+
+    return Quiet()

@@ -1,0 +1,168 @@
+"""The picture of the live view: its lines, for a width and a height. Pure: it neither draws nor knows a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from esbench.progress.base import Job
+from esbench.progress.following import Following
+from esbench.progress.running import Figures, RunningTask
+from esbench.progress.servers import Servers
+from esbench.progress.texts import how_long, job_text, milliseconds
+from esbench.units import format_number
+
+Line = list[tuple[str, str]]  # texts, each with its style
+
+_NAME = 24
+_PHASE = 11
+_BAR = 20
+_LEFT = 18
+_FIGURES = (("throughput", 14), ("target", 8), ("p50 ms", 7), ("p99 ms", 7), ("so far", 8), ("p99 ms", 7))
+_REST = (("max lag", 8), ("errors", 7))
+_COLUMNS = (*_FIGURES, *_REST)
+_WIDTH_OF_FIGURES = sum(width + 1 for _, width in _COLUMNS)
+WIDE = _NAME + _PHASE + _BAR + _LEFT + 4 + _WIDTH_OF_FIGURES  # from here on a task is one line
+
+
+@dataclass(frozen=True)
+class Screen:
+    """What is drawn on: columns, rows, and whether it can show nothing but ASCII."""
+
+    width: int
+    height: int
+    ascii_only: bool = False
+
+
+def frame(race: Following, jobs: Sequence[Job], screen: Screen, now_s: float) -> list[Line]:
+    """The lines, not more than fit; those that are too long are to be cut. Call it under the race's lock."""
+    lines: list[Line] = []
+    tasks = list(race.tasks.values())
+    if tasks:
+        lines.append(_heading(race, screen, now_s))
+        lines += _tasks(tasks, screen, now_s, screen.height - 2 - len(jobs))
+    lines += [_job(job, screen, now_s) for job in jobs]
+    return lines[: max(0, screen.height - 1)]
+
+
+def _heading(race: Following, screen: Screen, now_s: float) -> Line:
+    place = f"step {race.number + 1} of {len(race.steps)}"
+    servers = _servers(race.servers)
+    return [(place, "bold"), (" " * max(2, screen.width - len(place) - len(servers)), ""), (servers, "cyan")]
+
+
+def _servers(servers: Servers) -> str:
+    cpu, heap = servers.cpu_core_percent, servers.heap_percent
+    figures = [] if cpu is None else [f"CPU {cpu:.0f} % of a core"]
+    figures += [] if heap is None else [f"heap {heap:.0f} %"]
+    if not figures:
+        return ""
+    name = "server" if servers.nodes <= 1 else f"{servers.nodes} nodes"
+    return f"{name}: {', '.join(figures)}"
+
+
+def _tasks(tasks: Sequence[RunningTask], screen: Screen, now_s: float, room: int) -> list[Line]:
+    """A line for each task where the screen is wide; two where they are few, else one without bars."""
+    if screen.width >= WIDE:
+        indent = screen.width - _WIDTH_OF_FIGURES
+        header, rows = _header(indent), [[*_how_far(task, indent, screen, now_s), *_row(task, now_s)] for task in tasks]
+    elif 2 * len(tasks) < room and len(tasks) <= 2:
+        header = _header(0)
+        rows = [line for task in tasks for line in (_how_far(task, screen.width, screen, now_s), _row(task, now_s))]
+    else:
+        header, rows = _short_header(), [_short_row(task, now_s) for task in tasks]
+    room -= 1  # the header
+    if len(rows) > room:
+        more = len(rows) - room + 1
+        rows = [*rows[: max(0, room - 1)], [(f"... and {more} more", "dim")]]
+    return [header, *rows]
+
+
+def _how_far(task: RunningTask, width: int, screen: Screen, now_s: float) -> Line:
+    """Name, phase, bar and the time left: as wide as asked for."""
+    ratio, phase = task.done_ratio(now_s), task.phase(now_s)
+    told = how_long(task.left_s(now_s), task.elapsed_s(now_s))
+    name_width = max(_NAME, min(width - _PHASE - _BAR - _LEFT - 3, len(task.task.name)))
+    room = max(0, width - name_width - _PHASE - _LEFT - 3)
+    return [
+        (_fit(task.task.name, name_width), "bold"),
+        (f" {phase:<{_PHASE}} ", "yellow" if phase == "warmup" else ""),
+        *_bar(ratio, room, screen.ascii_only),
+        (f" {told:>{_LEFT}}", ""),
+    ]
+
+
+def _bar(ratio: float | None, width: int, ascii_only: bool) -> Line:
+    """Nothing where nobody knows how much there is to do."""
+    if ratio is None:
+        return [(" " * width, "")]
+    full, rest = ("#", ".") if ascii_only else ("━", "─")
+    done = round(ratio * width)
+    return [(full * done, "green"), (rest * (width - done), "dim")]
+
+
+def _header(indent: int) -> Line:
+    return [(" " * indent + "".join(f" {name:>{width}}" for name, width in _COLUMNS), "dim")]
+
+
+def _row(task: RunningTask, now_s: float) -> Line:
+    of_second, so_far = task.figures(now_s)
+    p50, p99 = _times(of_second)
+    p50_so_far, p99_so_far = _times(so_far)
+    lag = "" if of_second.lag_ms is None else format_number(of_second.lag_ms)
+    texts = [_rate(task, of_second, now_s), _target(task, now_s), p50, p99, p50_so_far, p99_so_far, lag]
+    cells: Line = [(f" {text:>{width}}", "") for text, (_, width) in zip(texts, (*_FIGURES, *_REST[:1]), strict=True)]
+    return [*cells, (f" {task.errors:>{_REST[1][1]}}", "red" if task.errors else "")]
+
+
+_SHORT = (("left", 16), ("throughput", 14), ("p50 ms", 7), ("p99 ms", 7), ("errors", 7))
+
+
+def _short_header() -> Line:
+    return [(" " * _NAME + "".join(f" {name:>{width}}" for name, width in _SHORT), "dim")]
+
+
+def _short_row(task: RunningTask, now_s: float) -> Line:
+    of_second, _ = task.figures(now_s)
+    told = how_long(task.left_s(now_s), task.elapsed_s(now_s))
+    if (phase := task.phase(now_s)) in ("end", "waiting", "prepare"):
+        told = phase
+    texts = [told, _rate(task, of_second, now_s), *_times(of_second)]
+    cells: Line = [(f" {text:>{width}}", "") for text, (_, width) in zip(texts, _SHORT[:-1], strict=True)]
+    errors = (f" {task.errors:>{_SHORT[-1][1]}}", "red" if task.errors else "")
+    return [(_fit(task.task.name, _NAME), "bold"), *cells, errors]
+
+
+def _rate(task: RunningTask, figures: Figures, now_s: float) -> str:
+    """What was done in a second, in the target's unit where requests are what is asked for."""
+    if not task.unit or task.phase(now_s) == "waiting":
+        return ""
+    target = task.target(now_s)
+    if target is not None and target.unit == "ops":
+        return f"{figures.requests} ops/s"
+    return f"{format_number(figures.units)} {task.unit}/s"
+
+
+def _target(task: RunningTask, now_s: float) -> str:
+    target = task.target(now_s)
+    if target is None:
+        return ""
+    value = f"{target.value:.0f}" if target.value >= 10 else f"{target.value:.3g}"
+    return f"{value} MB" if target.unit == "MB" else value
+
+
+def _times(figures: Figures) -> Iterator[str]:
+    for value in figures.times_ms:
+        yield "" if value is None else milliseconds(value, figures.longest_ms).removesuffix(" ms")
+
+
+def _job(job: Job, screen: Screen, now_s: float) -> Line:
+    told = job_text(job, now_s)
+    line: Line = [(job.what, "bold"), (" ", "")]
+    if job.total is not None and (room := screen.width - len(job.what) - len(told) - 2) >= 10:
+        line += [*_bar(min(1.0, job.done / job.total), min(room, 60), screen.ascii_only), (" ", "")]
+    return [*line, (told, "")]
+
+
+def _fit(text: str, width: int) -> str:
+    return f"{text:<{width}}" if len(text) <= width else f"{text[: width - 3]}..."

@@ -1,0 +1,98 @@
+"""Progress as lines: one for each step and for each task that has ended, and one every ten seconds in between."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Self
+
+from esbench.progress.base import Job
+from esbench.progress.following import Following
+from esbench.progress.repeating import Repeating
+from esbench.progress.texts import announcement, host_text, job_begins, job_text, result_text, running_text
+
+if TYPE_CHECKING:
+    from esbench.model import Step
+    from esbench.record import HostEvent, RaceRecord, TaskResult
+
+EVERY_S = 10.0
+_INDENT = "      "
+
+
+def print_to_stderr(line: str) -> None:
+    """Print a line; where nobody reads it any more, the race goes on."""
+    with suppress(OSError):
+        print(line, file=sys.stderr, flush=True)
+
+
+class LineProgress(Following):
+    """Lines on stderr, whatever that is."""
+
+    def __init__(
+        self, write: Callable[[str], None] = print_to_stderr, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__(clock)
+        self._write = write
+        self._jobs: dict[Job, float] = {}  # when each was told of last
+        self._task_said_s = 0.0
+        self._repeating = Repeating(1.0, self.tick, "progress")
+
+    def __enter__(self) -> Self:
+        self._repeating.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._repeating.stop()
+
+    def say(self, message: str) -> None:
+        with self.lock:
+            self._write(message)
+
+    insist = say
+
+    def warn(self, message: str) -> None:
+        self.say(f"warning: {message}")
+
+    def _begin(self, job: Job, announce: bool) -> None:
+        if announce:
+            self.say(job_begins(job))
+        with self.lock:
+            self._jobs[job] = self.clock()
+
+    def _end(self, job: Job) -> None:
+        with self.lock:
+            del self._jobs[job]
+
+    def race_begins(self, record: RaceRecord, steps: Sequence[Step]) -> None:
+        super().race_begins(record, steps)
+        self.say(f"race {record.race_id}")
+
+    def step_begins(self, number: int, step: Step) -> None:
+        super().step_begins(number, step)
+        self.say(announcement(number, len(self.steps), step))
+        self._task_said_s = self.clock()
+
+    def task_ended(self, result: TaskResult) -> None:
+        super().task_ended(result)
+        self.say(f"{_INDENT}{result_text(result)}")
+
+    def host_changed(self, event: HostEvent) -> None:
+        self.say(f"{_INDENT}{'' if event.what == 'back' else 'warning: '}{host_text(event)}")
+
+    def tick(self) -> None:
+        """Say how far everything is of which nothing was said for ten seconds."""
+        with self.lock:
+            now_s = self.clock()
+            for job, said_s in self._jobs.items():
+                if now_s - said_s >= EVERY_S:
+                    self._jobs[job] = now_s
+                    self.say(f"{_INDENT}{job_text(job, now_s)}")
+            length_s = now_s - self._task_said_s
+            if length_s < EVERY_S:
+                return
+            self._task_said_s = now_s
+            for name, task in self.tasks.items():
+                told = running_text(task, task.take_lately(), length_s, now_s)
+                self.say(f"{_INDENT}{f'{name}: ' if len(self.tasks) > 1 else ''}{told}")

@@ -1,0 +1,113 @@
+"""Progress as a view on a terminal: what runs is drawn anew at its lower end, what has ended scrolls by above.
+
+Everything is drawn by one thread, so that nobody waits for the terminal.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Self, TextIO
+
+from esbench.progress.base import Job
+from esbench.progress.following import Following
+from esbench.progress.frame import Line, frame
+from esbench.progress.lines import print_to_stderr
+from esbench.progress.texts import host_text, job_begins, place, result_text
+
+if TYPE_CHECKING:
+    from esbench.model import Step
+    from esbench.progress.paint import Painter
+    from esbench.record import HostEvent, RaceRecord, TaskResult
+
+EVERY_S = 0.5
+_AT_MOST_EVERY_S = 0.1
+_END_WITHIN_S = 2.0  # a terminal that takes nothing (Ctrl-S) does not keep a race from its end
+
+
+class LiveProgress(Following):
+    """The view, on the terminal behind `stream` (stderr unless it is given), for the length of a `with`."""
+
+    def __init__(self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(clock)
+        self._stream = stream
+        self._jobs: list[Job] = []
+        self._said: deque[Line] = deque()
+        self._wake = threading.Event()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._draw_on, name="progress", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._stopped.set()
+        self._wake.set()
+        self._thread.join(_END_WITHIN_S)
+
+    def say(self, message: str) -> None:
+        self._print([(message, "")])
+
+    insist = say
+
+    def warn(self, message: str) -> None:
+        self._print([("warning: ", "yellow"), (message, "")])
+
+    def _begin(self, job: Job, announce: bool) -> None:
+        if announce:
+            self.say(job_begins(job))
+        with self.lock:
+            self._jobs.append(job)
+        self._wake.set()
+
+    def _end(self, job: Job) -> None:
+        with self.lock:
+            self._jobs.remove(job)
+
+    def race_begins(self, record: RaceRecord, steps: Sequence[Step]) -> None:
+        super().race_begins(record, steps)
+        self.say(f"race {record.race_id}")
+
+    def step_begins(self, number: int, step: Step) -> None:
+        super().step_begins(number, step)
+        self._wake.set()
+
+    def task_ended(self, result: TaskResult) -> None:
+        super().task_ended(result)
+        where = f"{place(result.step, len(self.steps))} "
+        self._print([(where, "dim"), (f"{result.name}: ", "bold"), (result_text(result), "")])
+
+    def host_changed(self, event: HostEvent) -> None:
+        (self.say if event.what == "back" else self.warn)(host_text(event))
+
+    def _print(self, line: Line) -> None:
+        if self._stopped.is_set() or not self._thread.is_alive():
+            print_to_stderr("".join(text for text, _ in line))
+            return
+        self._said.append(line)
+        self._wake.set()
+
+    def _draw_on(self) -> None:
+        from esbench.progress.paint import Painter  # 0.1 s: beside what else begins
+
+        painter = Painter(self._stream or sys.stderr)
+        with suppress(OSError):  # nobody looks any more
+            while not self._stopped.is_set():
+                self._draw(painter)
+                self._wake.wait(EVERY_S)
+                self._wake.clear()
+                self._stopped.wait(_AT_MOST_EVERY_S)
+            painter.paint(self._take_said(), [])
+
+    def _draw(self, painter: Painter) -> None:
+        with self.lock:
+            region = frame(self, self._jobs, painter.screen, self.clock())
+        painter.paint(self._take_said(), region)
+
+    def _take_said(self) -> list[Line]:
+        return [self._said.popleft() for _ in range(len(self._said))]

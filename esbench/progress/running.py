@@ -1,0 +1,194 @@
+"""How far a task is, and what it did lately: from its description, the clock, and the seconds that were merged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from esbench.load.histogram import Counts, percentiles_ns, supported
+from esbench.load.recorder import Second, Tally
+from esbench.load.schedule import measured_period_s
+from esbench.model import Task
+from esbench.units import Rate
+
+RANKS = (50.0, 99.0)
+_STALE_S = 3.0  # a second arrives about one second after its end: without one for so long, nothing was done
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What a task did in some seconds. `times_ms`: p50 and p99 of latency (closed loop: service time), where enough
+    requests carry them; infinite when they fall among timeouts. `lag_ms` is the longest schedule lag."""
+
+    requests: int = 0
+    units: float = 0.0
+    errors: int = 0
+    times_ms: tuple[float | None, float | None] = (None, None)
+    longest_ms: float | None = None
+    lag_ms: float | None = None
+
+
+class Sum:
+    """Requests of a task, added up over seconds."""
+
+    def __init__(self, is_open: bool) -> None:
+        self._is_open = is_open
+        self._times = Counts()
+        self._lags = Counts()
+        self._timed_out = 0
+        self.requests = 0
+        self.units = 0.0
+        self.errors = 0
+
+    def add(self, tally: Tally) -> None:
+        self.requests += tally.requests
+        self.units += tally.units
+        self.errors += tally.errors.total
+        self._timed_out += tally.timed_out
+        self._times.merge(tally.latency if self._is_open else tally.service_time)
+        self._lags.merge(tally.schedule_lag)
+
+    @property
+    def figures(self) -> Figures:
+        times, samples = self._times, self._times.count + self._timed_out
+        values = percentiles_ns(times, supported(RANKS, samples), self._timed_out)
+        p50, p99 = (None if (ns := values.get(rank)) is None else ns / 1e6 for rank in RANKS)
+        return Figures(
+            self.requests,
+            self.units,
+            self.errors,
+            (p50, p99),
+            times.max_ns / 1e6 if times.buckets else None,
+            self._lags.max_ns / 1e6 if self._lags.buckets else None,
+        )
+
+
+def requests_in_all(task: Task) -> int | None:
+    """How many requests a task that ends by numbers sends, warmup included; None for others, and for one alone for
+    each client: of that there is no half."""
+    if task.is_time_based or task.schedule.stages:
+        return None
+    warmup = (task.warmup_iterations or 0) * task.clients
+    if task.requests is not None:
+        measured = task.requests
+    elif task.iterations is not None or task.warmup_iterations is not None:
+        measured = (task.iterations or 1) * task.clients
+    else:
+        return None
+    return warmup + measured if warmup + measured > task.clients else None
+
+
+def length_s(task: Task) -> float | None:
+    """How long a time-based task lasts, warmup included; None for others, and for one whose end others decide."""
+    period_s = measured_period_s(task)
+    return None if period_s is None else (task.warmup_time_s or 0.0) + period_s
+
+
+def target_at(task: Task, elapsed_s: float) -> Rate | None:
+    """The rate that is asked for at a moment: of its stage, or on the way up to it; None where none is."""
+    schedule = task.schedule
+    if schedule.stages:
+        until_s = 0.0
+        for stage in schedule.stages:
+            until_s += stage.duration_s
+            if elapsed_s < until_s:
+                return stage.rate
+        return None
+    if schedule.rate is not None and elapsed_s < schedule.ramp_up_s:
+        return Rate(schedule.rate.value * max(0.0, elapsed_s) / schedule.ramp_up_s, schedule.rate.unit)
+    return schedule.rate
+
+
+class RunningTask:
+    """A task from the preparation of its step to the step's end. Times are seconds of one clock.
+
+    `waits`: other tasks of the step hold its clients first. `units_in_all`: what it is to do, where that is known.
+    """
+
+    def __init__(self, task: Task, prepared_s: float, *, waits: bool = False) -> None:
+        self.task = task
+        self.unit = ""
+        self.errors = 0
+        self._waits = waits
+        self._began_s = prepared_s
+        self._runs = False
+        self._requests_in_all = requests_in_all(task)
+        self.units_in_all: float | None = None
+        self._length_s = length_s(task)
+        self._requests = 0
+        self._units = 0.0
+        self._warms_up = bool(task.warmup_iterations)
+        self._second = -1
+        self._heard_s = 0.0
+        self._of_second = Sum(task.schedule.is_open)
+        self._so_far = Sum(task.schedule.is_open)
+        self._lately = Sum(task.schedule.is_open)
+        self._known: tuple[Figures, Figures] | None = None
+
+    def begin(self, now_s: float, unit: str) -> None:
+        """The clock of its step has started."""
+        self.unit = unit
+        if not self._waits:
+            self._runs, self._began_s = True, now_s
+
+    def take(self, second: Second, now_s: float) -> None:
+        """Add a second, or the part of it that is of one phase."""
+        if not self._runs:  # it had to wait, and this is the first that is heard of it
+            self._runs, self._began_s = True, now_s - second.second - 1
+        if second.second != self._second:
+            self._second, self._of_second = second.second, Sum(self.task.schedule.is_open)
+        if self._warms_up != second.warmup:
+            self._warms_up, self._so_far = second.warmup, Sum(self.task.schedule.is_open)
+        for sums in (self._of_second, self._so_far, self._lately):
+            sums.add(second.tally)
+        self._requests += second.tally.requests
+        self._units += second.tally.units
+        self.errors += second.tally.errors.total
+        self._heard_s = now_s
+        self._known = None
+
+    def figures(self, now_s: float) -> tuple[Figures, Figures]:
+        """Of the last second, and of its phase so far."""
+        if self._known is None:
+            self._known = self._of_second.figures, self._so_far.figures
+        of_second, so_far = self._known
+        return (of_second if now_s - self._heard_s < _STALE_S else Figures()), so_far
+
+    def take_lately(self) -> Figures:
+        """What it did since this was asked last."""
+        lately, self._lately = self._lately, Sum(self.task.schedule.is_open)
+        return lately.figures
+
+    def phase(self, now_s: float) -> str:
+        """waiting, prepare, warmup, measurement, or end: nothing new is begun."""
+        if not self._runs:
+            return "waiting" if self.unit else "prepare"
+        if (self.done_ratio(now_s) or 0.0) >= 1:
+            return "end"
+        if self.task.is_time_based:
+            return "warmup" if self.elapsed_s(now_s) < (self.task.warmup_time_s or 0.0) else "measurement"
+        return "warmup" if self._warms_up else "measurement"
+
+    def elapsed_s(self, now_s: float) -> float:
+        """Since it began, or since its preparation did."""
+        return max(0.0, now_s - self._began_s)
+
+    def done_ratio(self, now_s: float) -> float | None:
+        """How much of it is done, 0 to 1; None where that cannot be known."""
+        if not self._runs:
+            return None
+        if self._length_s is not None:
+            return min(1.0, self.elapsed_s(now_s) / self._length_s) if self._length_s else 1.0
+        if self._requests_in_all is not None:
+            return min(1.0, self._requests / self._requests_in_all)
+        return min(1.0, self._units / self.units_in_all) if self.units_in_all else None
+
+    def left_s(self, now_s: float) -> float | None:
+        """By the clock, or by the pace until now; None where that cannot be known."""
+        ratio, elapsed_s = self.done_ratio(now_s), self.elapsed_s(now_s)
+        if self._length_s is not None and self._runs:
+            return max(0.0, self._length_s - elapsed_s)
+        return elapsed_s * (1 - ratio) / ratio if ratio else None
+
+    def target(self, now_s: float) -> Rate | None:
+        """The rate that was asked for in the last second."""
+        return target_at(self.task, self.elapsed_s(now_s) - 1) if self._runs else None

@@ -1,0 +1,113 @@
+"""The sentences of a race's progress: steps, tasks and jobs, while they last and when they have ended. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isinf
+
+from esbench.model import Step
+from esbench.progress.base import Job
+from esbench.progress.running import Figures, RunningTask
+from esbench.record import HostEvent, TaskResult
+from esbench.units import format_bytes, format_duration, format_number
+
+
+def place(number: int, steps: int) -> str:
+    """Which step of how many: `[7/13]`."""
+    return f"[{number + 1}/{steps}]"
+
+
+def announcement(number: int, steps: int, step: Step) -> str:
+    """The step that begins: `[7/13] get-by-id`."""
+    return f"{place(number, steps)} {', '.join(task.name for task in step.tasks)}"
+
+
+def result_text(result: TaskResult) -> str:
+    """What a task that has ended came to."""
+    if not result.include_in_reporting:
+        return format_duration(result.duration_s)
+    rate = result.throughput.mean
+    figures = [f"{format_number(rate)} {result.throughput.unit}/s"] if rate is not None else []
+    times = result.latency_ms or result.service_time_ms or {}
+    figures += _times(result.loop == "open", (times.get("p50"), times.get("p99")), times.get("max"))
+    if result.errors:
+        figures.append(f"{result.errors} errors")
+    return ", ".join(figures)
+
+
+def host_text(event: HostEvent) -> str:
+    """A host that was lost, or that is back."""
+    if event.what == "back":
+        return f"{event.host} answers again: its clients return to it"
+    return f"{event.host} cannot be reached ({event.reason}): its clients use the other hosts, if any"
+
+
+def milliseconds(value: float, longest: float | None) -> str:
+    """A time; one that falls among unsent and timed-out requests is longer than all that was measured."""
+    if isinf(value):
+        return "none" if longest is None else f"> {format_number(longest)} ms"
+    return f"{format_number(value)} ms"
+
+
+def _times(is_open: bool, times_ms: tuple[float | None, float | None], longest: float | None) -> list[str]:
+    name = "latency" if is_open else "service time"
+    return [
+        f"{name} {rank} {milliseconds(value, longest)}"
+        for rank, value in zip(("p50", "p99"), times_ms, strict=True)
+        if value is not None
+    ]
+
+
+def running_text(task: RunningTask, lately: Figures, length_s: float, now_s: float) -> str:
+    """What a task did in the last seconds, and how long it will take; how long it has taken where it has no pace."""
+    figures = [task.phase(now_s)]
+    if lately.requests:
+        figures = [f"{format_number(lately.units / length_s)} {task.unit}/s"]
+        figures += _times(task.task.schedule.is_open, lately.times_ms, lately.longest_ms)
+    if task.errors:
+        figures.append(f"{task.errors} errors")
+    return ", ".join([*figures, how_long(task.left_s(now_s), task.elapsed_s(now_s))])
+
+
+def how_long(left_s: float | None, elapsed_s: float) -> str:
+    """`12 s left`, or `12 s so far`; whole seconds."""
+    if left_s is None:
+        return f"{whole_seconds(elapsed_s)} so far"
+    return f"{whole_seconds(left_s)} left"
+
+
+def whole_seconds(seconds: float) -> str:
+    return format_duration(round(seconds)) if seconds >= 0.5 else "0 s"
+
+
+def job_begins(job: Job) -> str:
+    """`generating orders: 200,000 documents`."""
+    return job.what if job.total is None else f"{job.what}: {amount(job.total, job.unit)}"
+
+
+def job_text(job: Job, now_s: float) -> str:
+    """How far a job is: `90,000 of 200,000 documents (45 %), 3,000/s, 12 s left`."""
+    elapsed_s = max(0.0, now_s - job.began_s)
+    if not job.done:
+        return how_long(None, elapsed_s)
+    per_s = job.done / elapsed_s if elapsed_s else 0.0
+    if job.total is None:
+        return f"{amount(job.done, job.unit)}, {rate(per_s, job.unit)}, {how_long(None, elapsed_s)}"
+    percent = 100 * min(1.0, job.done / job.total)
+    left_s = max(0.0, job.total - job.done) / per_s if per_s else None
+    done = format_bytes(job.done) if job.unit == "bytes" else f"{job.done:,.0f}"
+    return f"{done} of {amount(job.total, job.unit)} ({percent:.0f} %), {rate(per_s, job.unit)}, " + how_long(
+        left_s, elapsed_s
+    )
+
+
+def amount(count: float, unit: str) -> str:
+    return format_bytes(count) if unit == "bytes" else f"{count:,.0f} {unit}"
+
+
+def rate(per_s: float, unit: str) -> str:
+    return f"{format_bytes(per_s)}/s" if unit == "bytes" else f"{per_s:,.0f}/s"
+
+
+def names_of(steps: Sequence[Step]) -> list[list[str]]:
+    return [[task.name for task in step.tasks] for step in steps]
