@@ -9,6 +9,7 @@ from typing import Any
 from esbench.compare import Comparison, Row
 from esbench.record import RaceRecord, Session
 from esbench.report.document import GAIN, LOSS, NEUTRAL, UNUSABLE, Above, Cell, Column, Document, Table
+from esbench.report.hot_threads import hot_threads
 from esbench.report.servers import load_notice, servers
 from esbench.report.sweeps import sweeps
 from esbench.store import DamagedRace, RaceEntry
@@ -58,7 +59,7 @@ def summary(record: RaceRecord) -> Document:
         Table(SUMMARY_COLUMNS, rows),
         _race_facts(record),
         (*notices(record), *load_notice(record)),
-        (*sweeps(record), *servers(record)),
+        (*sweeps(record), *servers(record), *hot_threads(record)),
     )
 
 
