@@ -34,13 +34,12 @@ class DriverHost(Device):
     """CPU, load, memory, swap, disks and network of this host, and what esbench's own processes take of it."""
 
     name = "driver"
-    help = "the driver's host (CPU, load, memory, swap, disk and network I/O) and processes; always on"
+    help = "the driver's host (CPU, load, memory, swap, disk and network I/O) and its processes"
     always = True
     params = (Param("driver-sample-interval", "duration", 1.0, "time between samples"),)
 
     def __init__(self, scene: Scene, params: Mapping[str, Any]) -> None:
         super().__init__(scene, params)
-        self._cpus = psutil.cpu_count() or 1
         self._pids = {"parent": os.getpid()}
         self._pids |= {f"worker-{number}": pid for number, pid in enumerate(scene.workers)}
         self._processes: dict[str, psutil.Process] = {}
@@ -76,9 +75,11 @@ class DriverHost(Device):
         )
         return known(
             {
-                "cpu_percent": known({kind: self._percent(cpu.rate(f"{kind}_s", *between)) for kind in _KINDS}),
-                "busy_percent": self._percent(cpu.rate("busy_s", *between)),
-                "busy_peak_percent": self._percent(cpu.peak_rate("busy_s", *between)),
+                "cpu_percent": known(
+                    {kind: rounded(cpu.share(f"{kind}_s", "total_s", *between), 100.0) for kind in _KINDS}
+                ),
+                "busy_percent": rounded(cpu.share("busy_s", "total_s", *between), 100.0),
+                "busy_peak_percent": rounded(cpu.peak_share("busy_s", "total_s", *between), 100.0),
                 "load_1m": load.last("load_1m", span.window_end_s),
                 "memory_used_peak_bytes": whole(memory.peak("used_bytes", *between)),
                 "swap_in_bytes": whole(memory.gained("swap_in_bytes", *between)),
@@ -93,10 +94,6 @@ class DriverHost(Device):
             }
         )
 
-    def _percent(self, cpu_s_per_s: float | None) -> float | None:
-        """Seconds of CPU per second as a percentage of all CPUs."""
-        return rounded(cpu_s_per_s, 100.0 / self._cpus)
-
 
 def _cpu() -> Reading:
     times = psutil.cpu_times()
@@ -106,9 +103,10 @@ def _cpu() -> Reading:
         if known:
             counters[f"{kind}_s"] = sum(known)
     busy_s = sum(seconds for name, seconds in counters.items() if name.removesuffix("_s") not in _IDLE)
+    counters |= {"busy_s": busy_s, "total_s": sum(counters.values())}
     stats = psutil.cpu_stats()
-    switches = {"context_switches": stats.ctx_switches, "interrupts": stats.interrupts}
-    return Reading(_HOST, "cpu", counters={**counters, "busy_s": busy_s, **switches})
+    counters |= {"context_switches": stats.ctx_switches, "interrupts": stats.interrupts}
+    return Reading(_HOST, "cpu", counters=counters)
 
 
 def _load(path: Path = Path("/proc/loadavg")) -> Reading:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 _LEAST_COVERED_RATIO = 0.5
+_LEAST_BETWEEN_S = 0.2  # counters of the operating system grow by 0.01 s
 
 
 @dataclass
@@ -31,14 +32,22 @@ class SeriesOf:
             for name, values in kept.items():
                 values.append(given.get(name))
 
+    def values(self, gauge: str, start_s: float, end_s: float) -> list[float]:
+        """The values read in a span, both ends included."""
+        return [
+            value
+            for time_s, value in zip(self.times_s, self.gauges.get(gauge, []), strict=False)
+            if value is not None and start_s <= time_s <= end_s
+        ]
+
     def mean(self, gauge: str, start_s: float, end_s: float) -> float | None:
         """The mean of the values read in a span; None when there are none."""
-        values = self._between(self.gauges.get(gauge, []), start_s, end_s)
+        values = self.values(gauge, start_s, end_s)
         return sum(values) / len(values) if values else None
 
     def peak(self, gauge: str, start_s: float, end_s: float) -> float | None:
         """The largest of the values read in a span; None when there are none."""
-        return max(self._between(self.gauges.get(gauge, []), start_s, end_s), default=None)
+        return max(self.values(gauge, start_s, end_s), default=None)
 
     def last(self, gauge: str, end_s: float) -> float | None:
         """The last value read until then, or the first one after it."""
@@ -74,9 +83,29 @@ class SeriesOf:
         rates = [
             (value - earlier) / (time_s - earlier_s)
             for (earlier_s, earlier), (time_s, value) in pairwise(points)
-            if time_s - earlier_s > 0.2 and start_s < time_s and earlier_s < end_s
+            if time_s - earlier_s > _LEAST_BETWEEN_S and start_s < time_s and earlier_s < end_s
         ]
         return max(rates, default=None)
+
+    def share(self, part: str, whole: str, start_s: float, end_s: float) -> float | None:
+        """What one counter gained in a span, as a part of what another gained."""
+        gained, total = self.rate(part, start_s, end_s), self.rate(whole, start_s, end_s)
+        return gained / total if gained is not None and total else None
+
+    def peak_share(self, part: str, whole: str, start_s: float, end_s: float) -> float | None:
+        """The largest `share` between two readings next to each other, of those that end in the span.
+
+        The counters must have been read together.
+        """
+        shares = [
+            (value - earlier) / (total - earlier_total)
+            for ((earlier_s, earlier), (_, earlier_total)), ((time_s, value), (_, total)) in pairwise(
+                zip(self._points(part), self._points(whole), strict=False)
+            )
+            if time_s - earlier_s > _LEAST_BETWEEN_S and start_s < time_s and earlier_s < end_s
+            if total > earlier_total
+        ]
+        return max(shares, default=None)
 
     def forget_before(self, time_s: float) -> None:
         """Drop what was read before the last reading that is not after `time_s`."""
@@ -89,13 +118,6 @@ class SeriesOf:
     def _points(self, counter: str) -> list[tuple[float, float]]:
         values = self.counters.get(counter, [])
         return [(time_s, value) for time_s, value in zip(self.times_s, values, strict=False) if value is not None]
-
-    def _between(self, values: list[float | None], start_s: float, end_s: float) -> list[float]:
-        return [
-            value
-            for time_s, value in zip(self.times_s, values, strict=False)
-            if value is not None and start_s <= time_s <= end_s
-        ]
 
 
 class Continued:

@@ -70,6 +70,27 @@ def test_the_peak_rate_is_the_fastest_gain_between_neighbours() -> None:
     assert series(cpu=[0, 100, 400, 500]).peak_rate("cpu", 2, 3) == 100
 
 
+def test_a_share_is_of_what_another_counter_gained() -> None:
+    found = series(busy=[0, 1, 4, 4], total=[0, 4, 8, 12])
+    assert found.share("busy", "total", 0, 3) == pytest.approx(1 / 3)
+    assert found.share("busy", "total", 1, 2) == pytest.approx(3 / 4)
+    assert found.peak_share("busy", "total", 0, 3) == pytest.approx(3 / 4)
+    assert found.peak_share("busy", "total", 2, 3) == 0
+
+
+def test_there_is_no_share_of_what_did_not_grow_or_was_not_read() -> None:
+    still = series(busy=[0, 0], total=[5, 5])
+    assert still.share("busy", "total", 0, 1) is None
+    assert still.peak_share("busy", "total", 0, 1) is None
+    assert still.share("idle", "total", 0, 1) is None
+    assert still.peak_share("idle", "total", 0, 1) is None
+
+
+def test_values_of_a_gauge_are_those_of_the_span() -> None:
+    assert gauges(1, None, 3, 10).values("x", 0, 2) == [1, 3]
+    assert gauges(1).values("unknown", 0, 2) == []
+
+
 def test_forgetting_keeps_the_reading_before_the_moment() -> None:
     found = series(cpu=[0, 100, 200, 300])
     found.forget_before(2.5)
