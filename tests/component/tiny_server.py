@@ -69,7 +69,7 @@ def serve(replies: Mapping[str, Reply], tls: ssl.SSLContext | None = None) -> It
             self.end_headers()
             self.wfile.write(content)
 
-        do_GET = do_PUT = do_POST = do_DELETE = answer  # noqa: N815 - the names that http.server calls
+        do_GET = do_PUT = do_POST = do_PATCH = do_DELETE = answer  # noqa: N815 - the names that http.server calls
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
             """Quiet."""

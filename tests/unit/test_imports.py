@@ -57,7 +57,7 @@ LAYERS: list[set[str]] = [
     },
     {"load.preparation", "load.worker"},
     {"compare", "engine", "listeners", "load.coordinator", "metrics_store", "progress", "summary", "telemetry"},
-    {"calibrate", "documents", "create_track", "interrupts", "keeper", "metrics", "pulses", "race", "report"},
+    {"annotations", "calibrate", "documents", "create_track", "interrupts", "keeper", "metrics", "pulses", "race", "report"},
     {"cli"},
 ]
 PURE = {
@@ -101,7 +101,7 @@ DOORS = {
     "rich": {"progress.paint"},
     "scipy": {"stats"},
     "tabulate": {"report.text"},
-    "urllib3": {"cluster", "track.download"},
+    "urllib3": {"annotations", "cluster", "track.download"},
     "uvloop": {"load.worker", "engine.null"},
     "yaml": {"engine", "track.document"},
     "zstandard": {"track.archives", "track.extraction.packing"},

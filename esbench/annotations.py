@@ -1,0 +1,228 @@
+"""Where a race and its tasks begin and end, as annotations that Grafana draws on its graphs.
+
+Sent by a thread of its own over Grafana's HTTP API (POST and PATCH /api/annotations). A race never waits for it, nor
+fails for it: the first failure is a warning, the others are counted.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import threading
+import time
+from base64 import b64encode
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from esbench.client_options import ClientOptions
+from esbench.connection_failure import explain_connection_failure
+from esbench.errors import ClusterError, UsageError
+from esbench.listeners import Listener
+from esbench.redaction import Redactor
+from esbench.units import format_number
+
+if TYPE_CHECKING:
+    from esbench.model import Step
+    from esbench.record import RaceRecord, TaskResult
+
+OPTION, TOKEN = "--annotate", "ESBENCH_ANNOTATE_TOKEN"
+_API = "/api/annotations"
+_IS_IT_GRAFANA = "is this Grafana's URL?"
+_HINTS = {
+    401: f"a service account's token belongs into {TOKEN}",
+    403: "the token must be allowed to write annotations",
+    404: _IS_IT_GRAFANA,
+}
+_TIMEOUT_S = 5.0
+_END_S = 2.0  # for what has not been sent at the end of the race
+
+
+@dataclass(frozen=True)
+class Grafana:
+    """Where annotations go: `url` without credentials, which are in `headers`."""
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+
+def parse_grafana(url: str, token: str = "") -> Grafana:
+    """From a URL, which may hold a user and password, or a token instead of them. Errors never repeat either."""
+    example = "say http://grafana.local:3000"
+    try:
+        parts = urlsplit(url.strip())
+        _ = parts.port
+    except ValueError as error:
+        raise UsageError("this is no URL", where=OPTION, hint=example) from error
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise UsageError("this is no http or https URL", where=OPTION, hint=example)
+    if parts.query or parts.fragment:
+        raise UsageError("the URL of Grafana itself is wanted, without ? and #", where=OPTION, hint=example)
+    host = parts.netloc.rpartition("@")[2]
+    path = parts.path.rstrip("/").removesuffix(_API)
+    plain = urlunsplit((parts.scheme, host, path, "", ""))
+    if token and parts.username is not None:
+        raise UsageError(f"a user in the URL and {TOKEN} exclude each other", where=OPTION)
+    if token:
+        if not token.isascii() or not token.isprintable() or " " in token:
+            raise UsageError("this is no token", where=TOKEN)
+        return Grafana(plain, {"Authorization": f"Bearer {token}"}, (token,))
+    if parts.username is not None:
+        user, password = unquote(parts.username), unquote(parts.password or "")
+        encoded = b64encode(f"{user}:{password}".encode()).decode("ascii")
+        return Grafana(plain, {"Authorization": f"Basic {encoded}"}, (password, encoded))
+    return Grafana(plain)
+
+
+@dataclass(frozen=True)
+class _Note:
+    """A region; without its end it begins only. `key` tells which one a later note ends."""
+
+    key: str
+    begin_s: float
+    end_s: float | None
+    tags: tuple[str, ...]
+    text: str
+
+    @property
+    def body(self) -> dict[str, Any]:
+        times = {"time": round(self.begin_s * 1000)}
+        if self.end_s is not None:
+            times["timeEnd"] = round(self.end_s * 1000)
+        return {**times, "tags": list(self.tags), "text": self.text}
+
+
+class Annotations(Listener):
+    """Annotates a race and its tasks, from the first word of it until `close`. `warn` is told of failures."""
+
+    def __init__(self, grafana: Grafana, warn: Callable[[str], None], *, now: Callable[[], float] = time.time) -> None:
+        """`now` is the time of day, in seconds since 1970."""
+        self._sender = _Sender(grafana, warn)
+        self._now = now
+        self._race = ""
+        self._tags: tuple[str, ...] = ()
+        self._race_begun_s = 0.0
+        self._step_begun_s = 0.0
+
+    def race_begins(self, record: RaceRecord, steps: Sequence[Step]) -> None:
+        self._race = f"{record.track.name}, {record.challenge}"
+        user_tags = (f"{name}:{value}" for name, value in record.user_tags.items())
+        self._tags = ("esbench", f"race:{record.race_id}", f"track:{record.track.name}", *user_tags)
+        self._race_begun_s = self._now()
+        self._sender.send(_Note("race", self._race_begun_s, None, (*self._tags, "race"), f"race of {self._race}"))
+
+    def step_runs(self, number: int, units: dict[str, str]) -> None:
+        self._step_begun_s = self._now()
+        for task in units:
+            self._sender.send(_Note(f"{number} {task}", self._step_begun_s, None, self._tags_of(task), f"task {task}"))
+
+    def task_ended(self, result: TaskResult) -> None:
+        begun_s = self._step_begun_s + result.start_s
+        self._sender.send(
+            _Note(
+                f"{result.step} {result.name}",
+                begun_s,
+                begun_s + result.duration_s,
+                self._tags_of(result.name),
+                _sentence(result),
+            )
+        )
+
+    def race_ended(self, record: RaceRecord) -> None:
+        text = f"race of {self._race}: {record.status}"
+        self._sender.send(_Note("race", self._race_begun_s, self._now(), (*self._tags, "race"), text))
+
+    def close(self) -> None:
+        """Wait, not for long, for what is still to be sent."""
+        self._sender.close()
+
+    def __enter__(self) -> Annotations:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def _tags_of(self, task: str) -> tuple[str, ...]:
+        return (*self._tags, "task", f"task:{task}")
+
+
+def _sentence(result: TaskResult) -> str:
+    """What came out of a task, in a line."""
+    parts = [f"{result.requests:,} requests"]
+    if result.throughput.mean is not None:
+        parts.append(f"{format_number(result.throughput.mean)} {result.throughput.unit}/s")
+    for name, figures in (("latency", result.latency_ms), ("service time", result.service_time_ms)):
+        if figures is not None and "p99" in figures:
+            parts.append(f"p99 {name} {format_number(figures['p99'])} ms")
+            break
+    if result.errors:
+        parts.append(f"{result.errors:,} errors")
+    return f"task {result.name}: {', '.join(parts)}"
+
+
+class _Sender:
+    """Sends notes in order, in a thread."""
+
+    def __init__(self, grafana: Grafana, warn: Callable[[str], None]) -> None:
+        self._grafana = grafana
+        self._warn = warn
+        self._redact = Redactor(grafana.secrets)
+        self._notes: queue.SimpleQueue[_Note | None] = queue.SimpleQueue()
+        self._ids: dict[str, int] = {}  # of regions that have begun
+        self._failed = 0
+        # a daemon: a server that hangs must not hold the exit
+        self._thread = threading.Thread(target=self._run, name="annotations", daemon=True)
+        self._thread.start()
+
+    def send(self, note: _Note) -> None:
+        self._notes.put(note)
+
+    def close(self) -> None:
+        self._notes.put(None)
+        self._thread.join(_END_S)
+        if self._thread.is_alive():
+            self._warn(f"annotations: {self._grafana.url} takes too long: the last ones may be missing there")
+        elif self._failed > 1:
+            self._warn(f"annotations: {self._failed} could not be sent to {self._grafana.url}")
+
+    def _run(self) -> None:
+        from urllib3 import PoolManager
+        from urllib3.exceptions import HTTPError
+
+        with PoolManager(ssl_context=ClientOptions(use_ssl=True).ssl_context()) as pool:
+            while (note := self._notes.get()) is not None:
+                try:
+                    self._send(pool, note)
+                except HTTPError as error:
+                    self._fail(explain_connection_failure(error, self._grafana.url, _TIMEOUT_S).what)
+                except ClusterError as error:
+                    self._fail(str(error))
+
+    def _fail(self, reason: str) -> None:
+        self._failed += 1
+        if self._failed == 1:
+            self._warn(f"annotations cannot be sent to {self._grafana.url}: {self._redact(reason)}")
+
+    def _send(self, pool: Any, note: _Note) -> None:
+        """A region is made when it begins and gets its end later; or is made whole, where its begin was not taken."""
+        begun = self._ids.pop(note.key, None)
+        method, path = ("POST", _API) if begun is None else ("PATCH", f"{_API}/{begun}")
+        reply = pool.request(
+            method,
+            self._grafana.url + path,
+            body=json.dumps(note.body).encode(),
+            headers={"Content-Type": "application/json", "Accept": "application/json", **self._grafana.headers},
+            timeout=_TIMEOUT_S,
+            retries=False,
+            redirect=False,
+        )
+        if not 200 <= reply.status < 300:
+            what = f"{method} {path} was answered with status {reply.status}"
+            raise ClusterError(what, hint=_HINTS.get(reply.status, ""))
+        if note.end_s is None:
+            try:
+                self._ids[note.key] = int(json.loads(reply.data)["id"])
+            except (ValueError, LookupError, TypeError) as error:
+                raise ClusterError(f"{method} {path} was not answered with an id", hint=_IS_IT_GRAFANA) from error

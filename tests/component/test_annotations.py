@@ -1,0 +1,163 @@
+"""Annotations reach Grafana's API, or cost the race one warning."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from raw_server import SILENCE, raw_server, reply
+from tiny_server import TinyServer, serve
+
+from esbench.annotations import Annotations, parse_grafana
+from esbench.errors import UsageError
+from esbench.record import RaceRecord
+from esbench.store import decode_record
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-2.json"
+MADE = {"message": "Annotation added", "id": 7}
+GRAFANA = {
+    "POST /api/annotations": (200, MADE),
+    "PATCH /api/annotations/7": (200, {"message": "Annotation patched"}),
+}
+RECORD = decode_record(GOLDEN.read_bytes())
+RESULT = RECORD.tasks[-1]
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def follow_a_race(annotations: Annotations, clock: Clock, record: RaceRecord = RECORD) -> None:
+    """A race of ten seconds whose only task begins after two."""
+    annotations.race_begins(record, [])
+    clock.now_s = 1_002.0
+    annotations.step_runs(RESULT.step, {RESULT.name: "ops"})
+    clock.now_s = 1_010.0
+    annotations.task_ended(RESULT)
+    annotations.race_ended(record)
+
+
+def annotate(url: str, token: str = "") -> list[str]:
+    """The warnings of a race that is annotated there."""
+    warnings: list[str] = []
+    clock = Clock()
+    with Annotations(parse_grafana(url, token), warnings.append, now=clock) as annotations:
+        follow_a_race(annotations, clock)
+    return warnings
+
+
+def sent(server: TinyServer) -> list[tuple[str, str, dict[str, Any]]]:
+    return [(asked.method, asked.target, json.loads(asked.body)) for asked in server.asked]
+
+
+def test_a_race_and_its_tasks_are_regions_from_their_begin_to_their_end() -> None:
+    with serve(GRAFANA) as server:
+        assert annotate(server.url) == []
+    (race, task, task_end, race_end) = sent(server)
+    race_tags = ["esbench", f"race:{RECORD.race_id}", f"track:{RECORD.track.name}"]
+    assert race[:2] == ("POST", "/api/annotations")
+    assert (race[2]["time"], "timeEnd" in race[2]) == (1_000_000, False)
+    assert {*race_tags, "race"} <= set(race[2]["tags"])
+    assert (task[2]["time"], task[2]["text"]) == (1_002_000, f"task {RESULT.name}")
+    assert {*race_tags, "task", f"task:{RESULT.name}"} <= set(task[2]["tags"])
+    begun_ms = round((1_002 + RESULT.start_s) * 1000)
+    assert task_end[:2] == ("PATCH", "/api/annotations/7")
+    assert (task_end[2]["time"], task_end[2]["timeEnd"]) == (begun_ms, round(begun_ms + RESULT.duration_s * 1000))
+    assert f"{RESULT.requests:,} requests" in task_end[2]["text"]
+    assert race_end[0] == "PATCH"
+    assert race_end[2]["timeEnd"] == 1_010_000
+    assert race_end[2]["text"].endswith(RECORD.status)
+
+
+def test_what_could_not_begin_there_is_made_whole_at_its_end() -> None:
+    answers = iter([reply("{}", "503 Service Unavailable")] * 2 + [reply(json.dumps(MADE))] * 2)
+    with raw_server(lambda number, request: [next(answers)]) as server:
+        warnings = annotate(server.url)
+    assert [request.line for request in server.requests] == ["POST /api/annotations"] * 4
+    assert b'"timeEnd"' in server.requests[-1].tail
+    first, last = warnings
+    assert "status 503" in first
+    assert last == f"annotations: 2 could not be sent to {server.url}"
+
+
+@pytest.mark.parametrize(
+    ("given", "token", "authorization"),
+    [
+        ("http://", "glsa_abc", "Bearer glsa_abc"),
+        ("http://admin:p%40ss@", "", "Basic YWRtaW46cEBzcw=="),
+        ("http://", "", None),
+    ],
+)
+def test_credentials_come_from_the_environment_or_the_url(given: str, token: str, authorization: str | None) -> None:
+    with serve(GRAFANA) as server:
+        assert annotate(f"{given}127.0.0.1:{server.port}/", token) == []
+    assert {asked.headers.get("Authorization") for asked in server.asked} == {authorization}
+
+
+def test_refusals_are_told_once_without_secrets() -> None:
+    with serve({"POST /api/annotations": (401, {"message": "Invalid API key"})}) as server:
+        warnings = annotate(f"http://admin:hunter22@127.0.0.1:{server.port}")
+    assert len(warnings) == 2
+    assert "status 401 (a service account's token belongs into ESBENCH_ANNOTATE_TOKEN)" in warnings[0]
+    assert "4 could not be sent" in warnings[1]
+    assert "hunter22" not in "".join(warnings)
+
+
+def test_a_server_that_is_not_grafana_is_told() -> None:
+    with serve({"POST /api/annotations": (200, "hello")}) as server:
+        assert "is this Grafana's URL?" in annotate(server.url)[0]
+
+
+def test_nobody_there_is_one_warning(unused_url: str) -> None:
+    begin = time.monotonic()
+    warnings = annotate(unused_url)
+    assert "connection refused" in warnings[0]
+    assert time.monotonic() - begin < 5
+
+
+def test_a_server_that_hangs_holds_nobody_up() -> None:
+    with raw_server(lambda number, request: [SILENCE]) as server:
+        begin = time.monotonic()
+        warnings = annotate(server.url)
+        assert 1 < time.monotonic() - begin < 4
+        assert warnings == [f"annotations: {server.url} takes too long: the last ones may be missing there"]
+
+
+@pytest.mark.parametrize(
+    ("given", "url"),
+    [
+        ("http://grafana.local:3000/", "http://grafana.local:3000"),
+        ("https://example.org/grafana/api/annotations", "https://example.org/grafana"),
+        ("http://user:secret@[::1]:3000", "http://[::1]:3000"),
+    ],
+)
+def test_the_url_is_that_of_grafana_itself(given: str, url: str) -> None:
+    grafana = parse_grafana(given)
+    assert grafana.url == url
+    assert "secret" not in repr(grafana)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: parse_grafana("grafana.local:3000"),
+        lambda: parse_grafana("ftp://secret@grafana"),
+        lambda: parse_grafana("http://:secret@"),
+        lambda: parse_grafana("http://grafana:secret/"),
+        lambda: parse_grafana("http://grafana/?token=secret"),
+        lambda: parse_grafana("http://a:secret@grafana", "token"),
+        lambda: parse_grafana("http://grafana", "secret\n"),
+    ],
+)
+def test_what_cannot_be_used_is_told_without_repeating_it(make: Callable[[], object]) -> None:
+    with pytest.raises(UsageError) as caught:
+        make()
+    assert "secret" not in str(caught.value)
