@@ -23,6 +23,7 @@ def builtin_devices() -> Registry[type[Device]]:
     from esbench.telemetry.host import Host
     from esbench.telemetry.hot_threads import HotThreads
     from esbench.telemetry.ingest_pipeline_stats import IngestPipelineStats
+    from esbench.telemetry.node_stats import Nodes, NodeStats
     from esbench.telemetry.recovery_stats import RecoveryStats
     from esbench.telemetry.segment_stats import SegmentStats
     from esbench.telemetry.shard_stats import ShardStats
@@ -30,6 +31,8 @@ def builtin_devices() -> Registry[type[Device]]:
     registry: Registry[type[Device]] = Registry("telemetry device")
     kinds: tuple[type[Device], ...] = (
         DriverHost,
+        Nodes,
+        NodeStats,
         Host,
         HotThreads,
         ShardStats,

@@ -1,0 +1,166 @@
+"""The devices that read what nodes say of themselves: the few figures of every race, and all of them.
+
+Both read into the same groups and columns, so that whoever aggregates need not know which of the two it was.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ClassVar
+
+from esbench.errors import ClusterError
+from esbench.telemetry.device import Device, Param, Reading, Scene, TaskSpan, Unseen
+from esbench.telemetry.node_aggregates import COLUMNS, of_task
+from esbench.telemetry.node_figures import ALL, ALWAYS, OPTIONS, Figures, readings_of, request_of
+from esbench.telemetry.series import SeriesOf
+
+_NOT_ALLOWED = (401, 403)
+_NOT_THERE = (404, 405, 410)
+_REQUEST_TIMEOUT_S = 10.0  # of the whole request; nodes have half of it to answer
+_PRESSURE_SINCE = (7, 9)
+_INTERVAL_S = 1.05  # servers measure process, host and heap anew after a second: a little later all of it is new
+
+
+class NodeClock:
+    """Where a node's clock stands beside this process's, from requests that the node stamped between start and end.
+
+    The quickest of them says it best, until another one contradicts it.
+    """
+
+    def __init__(self) -> None:
+        self._offset_s = 0.0
+        self._round_trip_s = float("inf")
+
+    def see(self, begun_s: float, ended_s: float, node_s: float) -> None:
+        """A request of this process's time from `begun_s` to `ended_s` was stamped `node_s` by the node."""
+        low, high = begun_s - node_s, ended_s - node_s
+        if high - low <= self._round_trip_s or not low <= self._offset_s <= high:
+            self._offset_s, self._round_trip_s = (low + high) / 2, high - low
+
+    def here(self, node_s: float) -> float:
+        """A time of the node's clock by this process's."""
+        return node_s + self._offset_s
+
+
+class Nodes(Device):
+    """What every race reads of each node, about once a second: CPU, load, memory, heap, pauses and rejections."""
+
+    name = "nodes"
+    help = "CPU, load, memory, heap, garbage collection and rejections of each node, once a second"
+    always = True
+    figures = COLUMNS
+    settle_s = 2.0  # the first figures that a server takes after a step may come a second and a sample later
+    _wanted: tuple[Figures, ...] = ALWAYS
+
+    def __init__(self, scene: Scene, params: Mapping[str, Any]) -> None:
+        super().__init__(scene, params)
+        self._path, self._filter = request_of(self._wanted)
+        self._clocks: dict[str, NodeClock] = {}
+        self._taken_ms: dict[tuple[str, str], int] = {}
+        self._ids: dict[str, str] = {}  # what a node is called -> its id
+
+    @property
+    def interval_s(self) -> float:
+        return _INTERVAL_S
+
+    def begin(self) -> None:
+        if self.scene.info.build_flavor == "serverless":
+            raise Unseen("serverless projects do not tell of their nodes")
+
+    def sample(self) -> Iterable[Reading]:
+        begun_s = time.monotonic()
+        nodes = self._ask()
+        ended_s = time.monotonic()
+        return [
+            reading for node_id, node in nodes.items() for reading in self._news(node_id, node, nodes, begun_s, ended_s)
+        ]
+
+    def _ask(self) -> Mapping[str, Any]:
+        """The statistics of all nodes, by id."""
+        reply = self.scene.cluster.request(
+            "GET",
+            self._path,
+            params={"filter_path": self._filter, "timeout": f"{_REQUEST_TIMEOUT_S / 2:.0f}s"},
+            timeout_s=_REQUEST_TIMEOUT_S,
+            ignore=(*_NOT_ALLOWED, *_NOT_THERE),
+        )
+        if isinstance(reply, Mapping) and "error" not in reply and reply.get("nodes"):
+            if reply.get("_nodes", {}).get("failed"):
+                self.note("some nodes did not tell their figures in time, at least once")
+            nodes: Mapping[str, Any] = reply["nodes"]
+            return nodes
+        reason, status = _reason(reply)
+        if status in _NOT_ALLOWED or not self._taken_ms:
+            raise Unseen(f"the cluster does not tell of its nodes: {reason}")
+        raise ClusterError(f"no statistics of nodes: {reason}")
+
+    def _news(
+        self, node_id: str, node: Mapping[str, Any], nodes: Mapping[str, Any], begun_s: float, ended_s: float
+    ) -> Iterator[Reading]:
+        """What the server has taken since the sample before; a reading that is told again says nothing new."""
+        of = self._called(node_id, str(node.get("name", node_id)), nodes)
+        clock = self._clocks.setdefault(of, NodeClock())
+        clock.see(begun_s, ended_s, node["timestamp"] / 1000)
+        for taken_ms, reading in readings_of(node, of, self._wanted):
+            key = (of, reading.group)
+            if self._taken_ms.get(key) != taken_ms:
+                self._taken_ms[key] = taken_ms
+                age_s = (begun_s + ended_s) / 2 - clock.here(taken_ms / 1000)
+                yield Reading(of, reading.group, reading.gauges, reading.counters, age_s)
+
+    def _called(self, node_id: str, name: str, nodes: Mapping[str, Any]) -> str:
+        """A node's name, with its id where another node of the cluster has that name already."""
+        holder = self._ids.get(name, node_id)
+        if holder == node_id or holder not in nodes:
+            self._ids[name] = node_id
+            return name
+        return f"{name} ({node_id[:8]})"
+
+    def of_task(self, span: TaskSpan, series: Mapping[tuple[str, str], SeriesOf]) -> Mapping[str, Any]:
+        return of_task(span, series)
+
+
+class NodeStats(Nodes):
+    """Everything that nodes say of themselves, remote ones too."""
+
+    name = "node-stats"
+    key = "nodes"
+    help = "every section of the nodes' own statistics: CPU, load, memory, heap, disk, thread pools, network, ..."
+    always = False
+    replaces = "nodes"
+    params: ClassVar = (
+        Param("node-stats-sample-interval", "duration", _INTERVAL_S, "seconds between samples"),
+        *(
+            Param(f"node-stats-include-{option}", "flag", option not in ("indices", "buffer-pools"), help_)
+            for option, help_ in OPTIONS.items()
+        ),
+    )
+
+    def __init__(self, scene: Scene, params: Mapping[str, Any]) -> None:
+        self._wanted = tuple(
+            figures
+            for figures in ALL
+            if params[f"node-stats-include-{figures.option}"]
+            and (figures.section != "indexing_pressure" or _has_indexing_pressure(scene))
+        )
+        super().__init__(scene, params)
+
+    @property
+    def interval_s(self) -> float:
+        interval_s: float = self.given["node-stats-sample-interval"]
+        return interval_s
+
+
+def _has_indexing_pressure(scene: Scene) -> bool:
+    """A server that does not know a section refuses the whole request."""
+    return scene.info.distribution != "elasticsearch" or scene.info.version_tuple >= _PRESSURE_SINCE
+
+
+def _reason(reply: Any) -> tuple[str, int | None]:
+    """Why there are no statistics, and the HTTP status where the reply says it."""
+    if not isinstance(reply, Mapping):
+        return str(reply or "an empty reply")[:200], None
+    error = reply.get("error", reply.get("message", "the reply names no node"))
+    reason = error.get("reason") or error.get("type") if isinstance(error, Mapping) else error
+    return str(reason)[:200], reply.get("status")
