@@ -20,9 +20,11 @@ def builtin_devices() -> Registry[type[Device]]:
     from esbench.telemetry.data_stream_stats import DataStreamStats
     from esbench.telemetry.disk_usage import DiskUsage
     from esbench.telemetry.driver_host import DriverHost  # psutil is not for start-up
+    from esbench.telemetry.gc import Gc
     from esbench.telemetry.host import Host
     from esbench.telemetry.hot_threads import HotThreads
     from esbench.telemetry.ingest_pipeline_stats import IngestPipelineStats
+    from esbench.telemetry.jfr import Jfr
     from esbench.telemetry.node_stats import Nodes, NodeStats
     from esbench.telemetry.recovery_stats import RecoveryStats
     from esbench.telemetry.segment_stats import SegmentStats
@@ -34,6 +36,8 @@ def builtin_devices() -> Registry[type[Device]]:
         Nodes,
         NodeStats,
         Host,
+        Gc,
+        Jfr,
         HotThreads,
         ShardStats,
         SegmentStats,
