@@ -8,8 +8,10 @@ from typing import Any
 
 from esbench.compare import Comparison, Row
 from esbench.record import RaceRecord, Session
+from esbench.report.disk_usage import disk_usage
 from esbench.report.document import GAIN, LOSS, NEUTRAL, UNUSABLE, Above, Cell, Column, Document, Table
 from esbench.report.hot_threads import hot_threads
+from esbench.report.ingest_pipelines import ingest_pipelines
 from esbench.report.servers import load_notice, servers
 from esbench.report.sweeps import sweeps
 from esbench.store import DamagedRace, RaceEntry
@@ -59,7 +61,7 @@ def summary(record: RaceRecord) -> Document:
         Table(SUMMARY_COLUMNS, rows),
         _race_facts(record),
         (*notices(record), *load_notice(record)),
-        (*sweeps(record), *servers(record), *hot_threads(record)),
+        (*sweeps(record), *servers(record), *hot_threads(record), *ingest_pipelines(record), *disk_usage(record)),
     )
 
 

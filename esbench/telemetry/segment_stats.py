@@ -51,7 +51,8 @@ class SegmentStats(IndexDevice):
         self._nodes = NodeNames(scene.cluster)
 
     def end_step(self, step: int, tasks: tuple[str, ...]) -> Mapping[str, Any]:
-        return _sums(list(segments(self.ask("_segments", _SIZES)))) if self.seeing else {}
+        found = list(segments(self.ask("_segments", _SIZES)))
+        return _sums(found) if found else {}
 
     def end(self) -> Mapping[str, Any]:
         """Sums over all indices and by index, the largest first; the table goes to `segments.txt`."""

@@ -1,0 +1,58 @@
+"""What the fields of the track's indices take on disk, as a table: the whole of each index, then the largest fields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from esbench.record import RaceRecord
+from esbench.report.document import Cell, Column, Section, Table
+
+DEVICE = "disk-usage"
+_FIELDS_AT_MOST = 20
+_MB = 1 << 20
+_PARTS = (
+    ("inverted_index", "Inverted index"),
+    ("stored_fields", "Stored fields"),
+    ("doc_values", "Doc values"),
+    ("points", "Points"),
+    ("norms", "Norms"),
+    ("term_vectors", "Term vectors"),
+    ("knn_vectors", "Vectors"),
+)
+
+
+def disk_usage(record: RaceRecord) -> tuple[Section, ...]:
+    """A section without the parts that no index has; none where nothing was asked for or seen."""
+    usage = record.telemetry.get(DEVICE, {})
+    indices: list[Mapping[str, Any]] = usage.get("indices", [])
+    if not indices:
+        return ()
+    parts = [(name, title) for name, title in _PARTS if any(f"{name}_bytes" in index for index in indices)]
+    columns = (
+        Column("Index", "index"),
+        Column("Field", "field"),
+        Column("Total", "total_mb", numeric=True),
+        *(Column(title, f"{name}_mb", numeric=True) for name, title in parts),
+    )
+    rows = tuple(
+        (sizes["index"], sizes["field"], *(_mb(sizes.get(f"{name}_bytes")) for name in ("total", *dict(parts))))
+        for sizes in _lines(indices, usage)
+    )
+    return (Section("Disk usage by field, in MB", Table(columns, rows)),)
+
+
+def _lines(indices: list[Mapping[str, Any]], usage: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    fields = usage["fields"]
+    shown, others = fields[:_FIELDS_AT_MOST], fields[_FIELDS_AT_MOST:]
+    further: Mapping[str, Any] = usage.get("other_fields", {"count": 0})
+    yield from ({**index, "field": "(all fields)"} for index in indices)
+    yield from shown
+    if count := len(others) + further["count"]:
+        names = {name for sizes in (*others, further) for name in sizes if name.endswith("_bytes")}
+        sums = {name: sum(sizes.get(name, 0) for sizes in (*others, further)) for name in names}
+        yield {"index": "", "field": f"({count} others)", **sums}
+
+
+def _mb(size_bytes: int | None) -> Cell:
+    return size_bytes / _MB if size_bytes else None
