@@ -62,25 +62,18 @@ def _node(span: TaskSpan, name: str, series: Mapping[tuple[str, str], SeriesOf])
     process, system, jvm, pools, disk, http = (
         series.get((name, group), SeriesOf()) for group in ("process", "os", "jvm", "thread_pool", "fs", "http")
     )
-    cpu_ms, peak_cpu_ms = process.rate("cpu_ms", *window), process.peak_rate("cpu_ms", *window)
     # The last load that was read before the task is not the task's.
     load = system.peak("load_1m", span.begun_s, span.ended_s)
     figures: dict[str, dict[str, float | None]] = {
-        "cpu_core_percent": {
-            "mean": None if cpu_ms is None else cpu_ms / _MS_PER_S_OF_ONE_PERCENT,
-            "peak": None if peak_cpu_ms is None else peak_cpu_ms / _MS_PER_S_OF_ONE_PERCENT,
-        },
+        "cpu_core_percent": _rates(process, "cpu_ms", window, 1 / _MS_PER_S_OF_ONE_PERCENT),
         "load_1m": {"last": None if load is None else system.last("load_1m", span.ended_s), "peak": load},
         "heap_used_percent": _mean_and_peak(jvm, "heap_used_percent", window),
         "os_memory_used_bytes": _mean_and_peak(system, "memory_used_bytes", window),
-        "gc_time_ms": {"gained": jvm.gained("gc_ms", *window)},
-        "gc_count": {"gained": jvm.gained("gc_count", *window)},
-        "rejections": {"gained": pools.gained("rejected", *window)},
-        "disk_read_kb_per_s": {"mean": disk.rate("read_kb", *window), "peak": disk.peak_rate("read_kb", *window)},
-        "disk_written_kb_per_s": {
-            "mean": disk.rate("written_kb", *window),
-            "peak": disk.peak_rate("written_kb", *window),
-        },
+        "gc_time_ms": _gained(jvm, "gc_ms", window),
+        "gc_count": _gained(jvm, "gc_count", window),
+        "rejections": _gained(pools, "rejected", window),
+        "disk_read_kb_per_s": _rates(disk, "read_kb", window),
+        "disk_written_kb_per_s": _rates(disk, "written_kb", window),
         "http_connections": {"peak": http.peak("connections", *window)},
     }
     return {
@@ -88,6 +81,23 @@ def _node(span: TaskSpan, name: str, series: Mapping[tuple[str, str], SeriesOf])
         for figure, values in figures.items()
         if (known := {kind: value for kind, value in values.items() if value is not None})
     }
+
+
+def _rates(of: SeriesOf, counter: str, window: tuple[float, float], factor: float = 1.0) -> dict[str, float | None]:
+    """Of the window alone: servers measure once a second, and between two readings may lie the end of another task."""
+    inside = of.inside(*window)
+    mean = inside.rate(counter, *window)
+    peak = None if mean is None else inside.peak_rate(counter, *window)
+    return {
+        "mean": None if mean is None else mean * factor,
+        "peak": None if peak is None else peak * factor,
+    }
+
+
+def _gained(of: SeriesOf, counter: str, window: tuple[float, float]) -> dict[str, float | None]:
+    """Of the whole window, where it is long enough for readings of its own."""
+    own = of.inside(*window).rate(counter, *window)
+    return {"gained": None if own is None else of.gained(counter, *window)}
 
 
 def _mean_and_peak(of: SeriesOf, gauge: str, window: tuple[float, float]) -> dict[str, float | None]:

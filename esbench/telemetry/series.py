@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -106,6 +106,15 @@ class SeriesOf:
             if total > earlier_total
         ]
         return max(shares, default=None)
+
+    def inside(self, start_s: float, end_s: float) -> SeriesOf:
+        """What was read in a span, both ends included: what goes on before and after it plays no part."""
+        first, end = bisect_left(self.times_s, start_s), bisect_right(self.times_s, end_s)
+        return SeriesOf(
+            self.times_s[first:end],
+            {name: values[first:end] for name, values in self.gauges.items()},
+            {name: values[first:end] for name, values in self.counters.items()},
+        )
 
     def forget_before(self, time_s: float) -> None:
         """Drop what was read before the last reading that is not after `time_s`."""

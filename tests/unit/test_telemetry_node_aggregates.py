@@ -112,6 +112,18 @@ def test_a_node_that_came_late_counts_for_the_time_that_it_was_there() -> None:
     assert too_late["cpu_core_percent"]["mean"] == 100.0  # it was there for less than half of the window
 
 
+def test_what_ran_before_and_after_a_task_plays_no_part_in_its_cpu() -> None:
+    """Idle until 10.5 and from 19.5 on, one core in between; the server measures at whole seconds."""
+    busy = {("node-0", "process"): series(30, counters={"cpu_ms": lambda second: 1000 * min(max(second - 10.5, 0), 9)})}
+    assert of_task(TaskSpan("get", 10.5, 19.5, 10.5, 19.5), busy)["cpu_core_percent"] == {"mean": 100.0, "peak": 100.0}
+
+
+def test_a_task_between_two_readings_has_no_figures_of_its_own() -> None:
+    assert of_task(TaskSpan("get", 10.2, 10.8, 10.2, 10.8), node("node-0", 1000)) == {}
+    found = of_task(TaskSpan("get", 10.2, 13.8, 10.2, 13.8), node("node-0", 1000))
+    assert found["cpu_core_percent"] == {"mean": 100.0, "peak": 100.0}
+
+
 def test_only_the_busiest_nodes_of_a_large_cluster_are_told_one_by_one() -> None:
     many: SeriesByGroup = {}
     for number in range(30):

@@ -42,6 +42,14 @@ def test_the_last_value_is_that_before_the_end_or_the_first_after_it() -> None:
     assert gauges(None).last("x", 5) is None
 
 
+def test_what_is_inside_a_span_knows_nothing_of_what_is_outside() -> None:
+    inside = series(cpu=[0, 100, 300, 600, 1000]).inside(0.5, 3.0)
+    assert inside.times_s == [1.0, 2.0, 3.0]
+    assert inside.rate("cpu", 0.5, 3.0) == 250
+    assert inside.peak_rate("cpu", 0.5, 3.0) == 300
+    assert gauges(1, 2, 3).inside(1.5, 1.8) == SeriesOf([], {"x": []}, {})
+
+
 def test_a_counter_is_linear_between_its_readings() -> None:
     found = series(cpu=[0, 100, 300])
     assert found.rate("cpu", 0.5, 1.5) == pytest.approx(150)
