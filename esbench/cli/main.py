@@ -29,6 +29,7 @@ COMMANDS = {
     ),
     "show": LazyCommand("esbench.cli.show:show", "Show the summary of a race."),
     "compare": LazyCommand("esbench.cli.compare:compare", "Compare two races."),
+    "store": LazyCommand("esbench.cli.store:store", "Store races as documents in a cluster."),
 }
 
 

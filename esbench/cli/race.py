@@ -11,6 +11,7 @@ import click
 from esbench.cli.command import Choice, EsbenchCommand, esbench_home
 from esbench.cli.output import check_report_file, print_document, report_options
 from esbench.cli.progress_options import progress_of, progress_options
+from esbench.cli.store import check_store, keep_finished_race, store_options
 
 if TYPE_CHECKING:
     from esbench.progress.following import Following, Quiet
@@ -85,6 +86,7 @@ _ON_ERROR = Choice(
 )
 @click.option("--telemetry-params", default="", metavar="PARAMS", help="k:v,k2:v2, inline JSON or a .json file.")
 @progress_options
+@store_options
 @report_options
 def race(**flags: Any) -> int:
     """Race a track against a cluster and keep the record."""
@@ -111,6 +113,7 @@ def _race(flags: dict[str, Any], progress: Following | Quiet) -> int:
         facts = record.clusters["default"]
         for url, pid in zip(facts.hosts, facts.settings.get("pids", ()), strict=False):
             progress.insist(f"the node at {url} is kept (end it with: kill {pid})")
+    stored = keep_finished_race(flags, options.home, record.race_id, progress)
     if record.status == "failed":
         raise RaceError(f"the race failed: {record.failure}")
     if record.status == "cancelled":
@@ -118,7 +121,7 @@ def _race(flags: dict[str, Any], progress: Following | Quiet) -> int:
         return CANCELLED
     if flags["strict"] and (failed := failed_checks(record)):
         raise RaceError(f"checks failed: {failed}", where="--strict")
-    return 0
+    return 0 if stored else 1
 
 
 def _options(flags: dict[str, Any]) -> Any:

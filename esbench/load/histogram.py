@@ -103,8 +103,7 @@ def decode(text: str) -> Counts:
 
     histogram = HdrHistogram.decode(text)
     counts = Counts()
-    for index in range(histogram.counts_len):
-        count = histogram.counts[index]
+    for index, count in enumerate(histogram.counts[: histogram.counts_len]):
         if count:
             value = lowest_equivalent_ns(index)
             counts.buckets[index] = count

@@ -1,0 +1,139 @@
+"""`esbench store`: races that were run before, as documents in a metrics store; and the same right after a race."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from esbench.cli.command import EsbenchCommand, esbench_home
+from esbench.cli.output import format_option, print_document
+
+if TYPE_CHECKING:
+    from esbench.metrics_store.store import MetricsStore, Stored
+    from esbench.progress.base import Progress
+    from esbench.report.document import Document
+
+C = TypeVar("C", bound=Callable[..., Any])
+HOSTS, OPTIONS, PREFIX = "--store-hosts", "--store-options", "--store-prefix"
+
+
+def store_options(command: C) -> C:
+    """--store-hosts, --store-options and --store-prefix, as `open_store` takes them."""
+    prefix = click.option(
+        PREFIX, default="esbench", show_default=True, help="What the names of indices or data streams begin with."
+    )
+    options = click.option(OPTIONS, default="", metavar="OPTIONS", help="As --client-options, for --store-hosts.")
+    hosts = click.option(
+        HOSTS, default="", metavar="HOSTS", help="host:port,... of a cluster that keeps results as documents."
+    )
+    return hosts(options(prefix(command)))
+
+
+@click.command(cls=EsbenchCommand)
+@click.argument("races", metavar="RACE...", nargs=-1, required=True)
+@store_options
+@format_option
+def store(races: tuple[str, ...], store_hosts: str, store_options: str, store_prefix: str, form: str) -> None:
+    """Store races as documents in a cluster. RACE is an id, the beginning of an id, or 'last'."""
+    from esbench.errors import UsageError
+    from esbench.store import RaceStore
+
+    if not store_hosts:
+        raise UsageError("where to?", where=HOSTS, hint=f"esbench store {races[0]} {HOSTS}=10.0.0.1:9200")
+    home = esbench_home()
+    ids = list(dict.fromkeys(RaceStore(home).resolve(race) for race in races))
+    stored: dict[str, Stored] = {}
+    with open_store(store_hosts, store_options, store_prefix) as metrics_store:
+        try:
+            for race_id in ids:
+                stored[race_id] = keep_race(metrics_store, home, race_id)
+        finally:  # those that were stored before one could not be
+            if stored:
+                print_document(_table(stored), form)
+
+
+def _table(stored: Mapping[str, Stored]) -> Document:
+    from esbench.report.document import Column, Document, Table
+
+    columns = (
+        Column("Race", "race_id"),
+        Column("Documents", "documents", numeric=True),
+        Column("Created", "created", numeric=True),
+        Column("Already there", "already_there", numeric=True),
+        Column("Removed", "removed", numeric=True),
+    )
+    rows = tuple((race, s.documents, s.created, s.already_there, s.removed) for race, s in stored.items())
+    return Document(Table(columns, rows))
+
+
+def check_store(flags: Mapping[str, Any]) -> None:
+    """Say before a race whether it could be stored after it."""
+    from esbench.errors import UsageError
+
+    if flags["store_hosts"]:
+        with _opened(flags):
+            return
+    if flags["store_options"]:
+        raise UsageError(f"{OPTIONS} is about the cluster that keeps results", hint=f"add {HOSTS}=10.0.0.1:9200")
+
+
+def keep_finished_race(flags: Mapping[str, Any], home: Path, race_id: str, progress: Progress) -> bool:
+    """Store a race that has just ended, if that was asked for; False, with one line that says why, when it failed."""
+    from esbench.errors import EsbenchError
+
+    if not flags["store_hosts"]:
+        return True
+    try:
+        with _opened(flags) as metrics_store:
+            stored = keep_race(metrics_store, home, race_id)
+    except EsbenchError as error:
+        progress.insist(f"esbench: race {race_id} was not stored: {error}")
+        progress.insist(f"its record is kept; this stores it later: esbench store {race_id} {HOSTS}=...")
+        return False
+    progress.say(f"race {race_id} is stored: {stored.documents} documents")
+    return True
+
+
+def _opened(flags: Mapping[str, Any]) -> AbstractContextManager[MetricsStore]:
+    return open_store(flags["store_hosts"], flags["store_options"], flags["store_prefix"])
+
+
+@contextmanager
+def open_store(hosts: str, options: str, prefix: str) -> Iterator[MetricsStore]:
+    """The metrics store that the options name, reached and prepared; its errors name these options."""
+    from esbench.cli.values import parse_client_options, parse_target_hosts
+    from esbench.client_options import ClientOptions, parse_hosts
+    from esbench.cluster import Cluster
+    from esbench.errors import ClusterError
+    from esbench.metrics_store.store import MetricsStore
+
+    given = ClientOptions.from_mapping(parse_client_options(options, OPTIONS), OPTIONS)
+    found, client_options = parse_hosts(parse_target_hosts(hosts, HOSTS), given, HOSTS)
+    with Cluster([host.url for host in found], client_options) as cluster:
+        try:
+            metrics_store = MetricsStore(cluster, prefix)
+            metrics_store.prepare()
+            yield metrics_store
+        except ClusterError as error:
+            hint = error.hint.replace("--target-hosts", HOSTS).replace("--client-options", OPTIONS)
+            raise ClusterError(error.what, where=f"{HOSTS}: {error.where}", hint=hint) from error
+
+
+def keep_race(metrics_store: MetricsStore, home: Path, race_id: str) -> Stored:
+    """Store a race of a home, as its record stands on disk; a UsageError while it runs."""
+    from esbench.errors import UsageError
+    from esbench.locks import status_now
+    from esbench.metrics_store.documents import RaceDocuments
+    from esbench.store import RaceStore
+
+    races = RaceStore(home)
+    record = races.load(race_id)
+    record = replace(record, status=status_now(home, race_id, record.status))
+    if record.status == "running":
+        raise UsageError(f"race {race_id} is still running", hint="store it when it has ended")
+    return metrics_store.keep(RaceDocuments(record, races.folder(race_id)))

@@ -1,0 +1,79 @@
+"""Bulk requests of a metrics store: in chunks, refused ones again after a pause, failures by their first reason."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+from esbench.cluster import Cluster
+from esbench.connection_failure import explain_http_error
+from esbench.errors import ClusterError
+
+CHUNK_BYTES = 5_000_000
+_PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0)
+_TOO_BUSY = 429
+
+Pause = Callable[[float], None]
+
+
+def send(
+    cluster: Cluster, path: str, actions: Iterable[bytes], *, fine: Collection[int], pause: Pause = time.sleep
+) -> Counter[int]:
+    """Send actions (an action's lines each, newlines included); how many had which status, all of them `fine`.
+
+    Anything else is a ClusterError with the reason of the first. What the cluster is too busy for (429) is sent again
+    a few times, each after a longer pause.
+    """
+    statuses: Counter[int] = Counter()
+    for chunk in _chunks(actions):
+        statuses += _send_chunk(cluster, path, chunk, fine, pause)
+    return statuses
+
+
+def _send_chunk(cluster: Cluster, path: str, actions: list[bytes], fine: Collection[int], pause: Pause) -> Counter[int]:
+    statuses: Counter[int] = Counter()
+    for pause_s in (*_PAUSES_S, None):
+        items = _items(cluster, path, actions)
+        statuses.update(status for status, _ in items if status in fine)
+        wrong = [item for item in items if item[0] not in fine]
+        final = [item for item in wrong if item[0] != _TOO_BUSY]
+        if not wrong:
+            break
+        if final or pause_s is None:
+            raise _first_of(final or wrong, len(items), path, cluster)
+        actions = [action for action, (status, _) in zip(actions, items, strict=True) if status == _TOO_BUSY]
+        pause(pause_s)
+    return statuses
+
+
+def _chunks(actions: Iterable[bytes]) -> Iterator[list[bytes]]:
+    chunk: list[bytes] = []
+    size = 0
+    for action in actions:
+        if chunk and size + len(action) > CHUNK_BYTES:
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(action)
+        size += len(action)
+    if chunk:
+        yield chunk
+
+
+def _items(cluster: Cluster, path: str, actions: list[bytes]) -> list[tuple[int, Any]]:
+    """Status and error of each action; those of the request where it was refused as a whole."""
+    reply = cluster.request("POST", path, body=b"".join(actions), ignore=(_TOO_BUSY,))
+    found = reply.get("items") if isinstance(reply, Mapping) else None
+    if isinstance(found, list) and len(found) == len(actions):
+        results = [next(iter(item.values())) for item in found]
+        return [(int(result["status"]), result.get("error")) for result in results]
+    if isinstance(reply, Mapping) and reply.get("status") == _TOO_BUSY:
+        return [(_TOO_BUSY, reply.get("error"))] * len(actions)
+    raise ClusterError("this is no reply to a bulk request", where=f"POST {path}", hint="is it Elasticsearch?")
+
+
+def _first_of(failed: list[tuple[int, Any]], sent: int, path: str, cluster: Cluster) -> ClusterError:
+    status, error = failed[0]
+    reason = explain_http_error(f"POST {path}", status, {"error": error}, cluster.options)
+    return ClusterError(f"{len(failed)} of {sent} documents were refused: {reason.what}", where=reason.where)

@@ -1,0 +1,274 @@
+"""A race record as flat documents: one of the race, one of each task, of each second of a task, of each reading.
+
+docs/reference/store.md names their fields. Reads the files of a race and knows no cluster. What a record lacks is
+left out, and a dot in a name (`p99.9`) is an underscore, since a dot in a field's name would mean an object.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from esbench.errors import RecordError
+from esbench.load.histogram import decode, percentiles_ns, supported
+from esbench.record import PERCENTILES, ClusterFacts, RaceRecord, TaskResult
+from esbench.store import RaceFolder, encode_record
+
+FORMAT = 1  # of the documents; a race that was stored in an older one is stored anew
+_DISTRIBUTIONS = ("latency_ms", "service_time_ms", "client_wait_ms", "driver_lag_ms", "schedule_lag_ms")
+_TIMED_BY_SECOND = ("latency", "service_time")
+_COPIED_OF_A_TASK = (
+    *("step", "operation", "operation_type", "tags", "loop", "clients", "workers", "path"),
+    *("target_rate_per_s", "target_unit", "start_s", "duration_s", "requests", "units", "unit", "errors"),
+    *("error_rate_ratio", "due", "sent", "unsent", "waited_ratio", "driver_share_ratio", "histograms"),
+)
+_COPIED_OF_A_SECOND = ("task", "second", "phase", "due", "sent", "requests", "units", "backlog")
+_NS_PER_MS = 1e6
+
+Fields = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Document:
+    """`id` is the same whenever the same race is stored."""
+
+    id: str
+    fields: Fields
+
+
+class RaceDocuments:
+    """The documents of one race, made as they are asked for: RecordError when a file of it cannot be read."""
+
+    def __init__(self, record: RaceRecord, folder: RaceFolder) -> None:
+        self.record = record
+        self._folder = folder
+        self._epoch = datetime.fromisoformat(record.started_at)
+        self._began = {task.name: self._at(task.begun_s or 0.0) for task in record.tasks}
+
+    @property
+    def race_id(self) -> str:
+        return self.record.race_id
+
+    def digest(self) -> str:
+        """Another one when any of the documents is."""
+        digest = hashlib.sha256(f"{FORMAT}\n".encode() + encode_record(self.record))
+        for file in (self._folder.seconds_file, self._folder.telemetry_file):
+            if file.exists():
+                digest.update(_read(file))
+        return digest.hexdigest()
+
+    def race(self) -> Document:
+        """The race as a whole."""
+        record, cluster = self.record, self._cluster
+        session = record.session
+        fields = {
+            **self._shared,
+            "@timestamp": record.started_at,
+            "finished_at": record.finished_at,
+            "failure": record.failure,
+            "warnings": record.warnings,
+            "seed": record.seed,
+            "track_digest": record.track.digest,
+            "track_params": _pairs(record.track_params),
+            "corpora": [corpus.name for corpus in record.corpora],
+            "session_id": session and session.id,
+            "session_kind": session and session.kind,
+            "session_side": session and session.side,
+            "session_round": session and session.round,
+            "session_pair": session and session.pair,
+            "session_position": session and session.position,
+            "host_class": record.host_class,
+            "esbench_version": record.esbench.get("version"),
+            "devices": list(record.telemetry),
+            "task_count": len(record.tasks),
+        }
+        if cluster is not None:
+            fields |= {
+                "pipeline": cluster.pipeline,
+                "cluster_name": cluster.name,
+                "build_hash": cluster.build_hash,
+                "node_count": len(cluster.nodes),
+                "jvm": sorted({node.jvm for node in cluster.nodes}),
+                "heap_max_bytes": max((node.heap_max_bytes or 0 for node in cluster.nodes), default=0) or None,
+                "statistics": {name: row["value"] for name, row in cluster.statistics.items()},
+            }
+        return Document(record.race_id, _known(fields))
+
+    def tasks(self) -> Iterator[Document]:
+        """The tasks' results, and those of the parts of a sequence."""
+        for number, task in enumerate(self.record.tasks):
+            document_id = f"{self.record.race_id}:{number}"
+            yield Document(document_id, self._of_task(task))
+            for part_number, part in enumerate(task.requests_by_name):
+                fields = {
+                    **self._shared,
+                    "@timestamp": _text(self._began[task.name]),
+                    "task": f"{task.name}/{part.name}",
+                    "part_of": task.name,
+                    "step": task.step,
+                    "requests": part.requests,
+                    "errors": part.errors,
+                    "service_time_ms": _finite(part.service_time_ms or {}),
+                    "histograms": {"service_time": part.histogram} if part.histogram else None,
+                }
+                yield Document(f"{document_id}:{part_number}", _known(fields))
+
+    def seconds(self) -> Iterator[Document]:
+        """The seconds of the tasks."""
+        for number, line in _lines(self._folder.seconds_file):
+            began = self._began.get(line["task"], self._epoch)
+            counts = {name: decode(line[name]) for name in _TIMED_BY_SECOND if name in line}
+            fields = {
+                **self._shared,
+                **{name: line.get(name) for name in _COPIED_OF_A_SECOND},
+                "@timestamp": _text(began + timedelta(seconds=line["second"])),
+                "errors": sum(line["errors"].values()),
+                "error_kinds": list(line["errors"]),
+                "histograms": {name: line[name] for name in (*_TIMED_BY_SECOND, "driver_lag") if name in line},
+            }
+            for name, counted in counts.items():
+                percentiles = percentiles_ns(counted, supported(PERCENTILES, counted.count))
+                fields[f"{name}_ms"] = {_spelt(f"p{rank:g}"): ns / _NS_PER_MS for rank, ns in percentiles.items()}
+            yield Document(f"{self.record.race_id}:{number}", _known(fields))
+
+    def telemetry(self) -> Iterator[Document]:
+        """What telemetry devices read."""
+        columns: dict[int, Fields] = {}
+        for number, line in _lines(self._folder.telemetry_file):
+            if isinstance(line, dict):
+                columns[line["series"]] = line
+                continue
+            series, time_s, *values = line
+            header = columns[series]
+            gauges = header["gauges"]
+            fields = {
+                **self._shared,
+                "@timestamp": _text(self._at(time_s)),
+                "time_s": time_s,
+                **{name: header[name] for name in ("device", "of", "group")},
+                "gauges": _named(gauges, values),
+                "counters": _named(header["counters"], values[len(gauges) :]),
+            }
+            yield Document(f"{self.record.race_id}:{number}", _known(fields))
+
+    @cached_property
+    def _shared(self) -> Fields:
+        """What every document says of its race, to be selected by."""
+        record, cluster = self.record, self._cluster
+        return {
+            "race_id": record.race_id,
+            "status": record.status,
+            "test_mode": record.test_mode,
+            "track": record.track.name,
+            "challenge": record.challenge,
+            "user_tags": _pairs(record.user_tags),
+            "distribution": cluster and cluster.distribution,
+            "version": cluster and cluster.version,
+        }
+
+    @property
+    def _cluster(self) -> ClusterFacts | None:
+        return next(iter(self.record.clusters.values()), None)
+
+    def _of_task(self, task: TaskResult) -> Fields:
+        distributions = {name: getattr(task, name) or {} for name in _DISTRIBUTIONS}
+        rates = {name: getattr(task.throughput, name) for name in ("mean", "median", "min", "max")}
+        return _known(
+            {
+                **self._shared,
+                "@timestamp": _text(self._began[task.name]),
+                "task": task.name,
+                **{name: getattr(task, name) for name in _COPIED_OF_A_TASK},
+                "administrative": not task.include_in_reporting,
+                "window_start_s": task.window.start_s,
+                "window_end_s": task.window.end_s,
+                "warmup_requests": task.warmup.requests,
+                "warmup_errors": task.warmup.errors,
+                "error_kinds": list(task.error_kinds),
+                "throughput_unit": task.throughput.unit,
+                "throughput": _known(rates),
+                **{name: _finite(values) for name, values in distributions.items()},
+                "beyond": [
+                    f"{name}.{_spelt(key)}"
+                    for name, values in distributions.items()
+                    for key, value in values.items()
+                    if not isfinite(value)
+                ],
+                "within_ms": _finite(task.within_ms),
+                "checks": [check.name for check in task.checks],
+                "unusable": any(check.level == "unusable" for check in task.checks),
+                "returned": {_spelt(name): dict(spread) for name, spread in task.returned.items()},
+                "telemetry": {device: _numbers(said) for device, said in task.telemetry.items()},
+            }
+        )
+
+    def _at(self, time_s: float) -> datetime:
+        """A time of the race's clock."""
+        return self._epoch + timedelta(seconds=time_s)
+
+
+def _known(fields: Mapping[str, Any]) -> Fields:
+    """Without what is missing."""
+    return {name: value for name, value in fields.items() if value is not None and value not in ((), [], {}, "")}
+
+
+def _spelt(name: str) -> str:
+    return name.replace(".", "_")
+
+
+def _finite(values: Mapping[str, float]) -> Fields:
+    return {_spelt(name): value for name, value in values.items() if isfinite(value)}
+
+
+def _named(names: list[str], values: list[float | None]) -> Fields:
+    return {_spelt(name): value for name, value in zip(names, values, strict=False) if value is not None}
+
+
+def _numbers(said: Any) -> Fields:
+    """The numbers that a device says of a task, and those one level below (`mean`, `peak`): no node has a field."""
+    found: Fields = {}
+    for name, value in said.items() if isinstance(said, Mapping) else ():
+        within = value if isinstance(value, Mapping) else {"": value}
+        for key, number in within.items():
+            if isinstance(number, int | float) and not isinstance(number, bool) and isfinite(number):
+                found[_spelt(f"{name}_{key}" if key else name)] = number
+    return found
+
+
+def _pairs(values: Mapping[str, Any]) -> list[str]:
+    """`name:value` each: any name may be there, and none becomes a field."""
+    return [
+        f"{name}:{value if isinstance(value, str) else json.dumps(value, sort_keys=True)}"
+        for name, value in values.items()
+    ]
+
+
+def _text(moment: datetime) -> str:
+    return moment.isoformat(timespec="milliseconds")
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise RecordError(f"cannot be read: {error.strerror}", where=str(file)) from error
+
+
+def _lines(file: Path) -> Iterator[tuple[int, Any]]:
+    """The lines of a file of series, by their numbers; a crash may have left the last one incomplete."""
+    if not file.exists():
+        return
+    for number, line in enumerate(_read(file).splitlines(keepends=True), 1):
+        if not line.endswith(b"\n"):
+            return
+        try:
+            yield number, json.loads(line)
+        except ValueError as error:
+            raise RecordError(f"is no JSON: {error}", where=f"{file}:{number}") from error

@@ -1,0 +1,137 @@
+"""A metrics store: keeps the documents of races, each race once, in data streams where the cluster has them.
+
+A data stream takes new documents only, and an id is unique in one of its backing indices, not in the stream. So the
+ids alone would not keep a race from being stored twice: the race's document, which is written last, says by its digest
+that all of this very record is there. What is there of another state of the record is removed first.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from esbench.cluster import Cluster
+from esbench.dialect import Dialect
+from esbench.errors import ClusterError, UsageError
+from esbench.metrics_store.bulk import Pause, send
+from esbench.metrics_store.documents import Document, RaceDocuments
+from esbench.metrics_store.templates import KINDS, has_data_streams, name_of, put_templates
+
+DEFAULT_PREFIX = "esbench"
+_PREFIX = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
+_LENIENT = {"ignore_unavailable": True, "allow_no_indices": True}
+_REMOVED_AT_ONCE = 5_000
+_CREATED, _CONFLICT, _DELETED, _MISSING = 201, 409, 200, 404
+
+
+@dataclass(frozen=True)
+class Stored:
+    """How many documents a race has, how many were new or there already, how many of an earlier state were removed."""
+
+    documents: int
+    created: int = 0
+    already_there: int = 0
+    removed: int = 0
+
+
+class MetricsStore:
+    """Keeps races in a cluster, under names that begin with a prefix. Every failure is a ClusterError."""
+
+    def __init__(self, cluster: Cluster, prefix: str = DEFAULT_PREFIX, pause: Pause = time.sleep) -> None:
+        self._cluster = cluster
+        self._prefix = check_prefix(prefix)
+        self._pause = pause
+        self._dialect: Dialect | None = None
+
+    def prepare(self) -> None:
+        """See that the cluster is there and has the templates."""
+        info = self._cluster.info()
+        major, minor = (*info.version_tuple, 0, 0)[:2]
+        self._dialect = Dialect(info.distribution, (major, minor))
+        streams = has_data_streams(self._cluster, self._prefix)
+        put_templates(self._cluster, self._dialect, self._prefix, streams=streams)
+
+    def keep(self, race: RaceDocuments) -> Stored:
+        """Store a race; where this very record is there already, nothing is changed."""
+        digest = race.digest()
+        self._refresh()
+        if (documents := self._documents_of(race.race_id, digest)) is not None:
+            return Stored(documents, already_there=documents)
+        removed = self._remove(race.race_id)
+        created = conflicts = 0
+        kinds = {"tasks": race.tasks, "seconds": race.seconds, "telemetry": race.telemetry}
+        for kind, documents_of_kind in kinds.items():
+            new, there = self._create(kind, documents_of_kind())
+            created, conflicts = created + new, conflicts + there
+        last = race.race()
+        total = created + conflicts + 1
+        new, there = self._create("races", [Document(last.id, {**last.fields, "digest": digest, "documents": total})])
+        self._refresh()
+        return Stored(total, created + new, conflicts + there, removed)
+
+    @property
+    def _known_dialect(self) -> Dialect:
+        if self._dialect is None:
+            self.prepare()
+        assert self._dialect is not None
+        return self._dialect
+
+    @property
+    def _all(self) -> str:
+        return ",".join(name_of(self._prefix, kind) for kind in KINDS)
+
+    def _refresh(self) -> None:
+        self._cluster.request("POST", f"/{self._all}/_refresh", params=_LENIENT)
+
+    def _documents_of(self, race_id: str, digest: str) -> int | None:
+        """How many documents the race has, if this state of its record is there."""
+        body = {"query": {"bool": {"filter": [{"term": {"race_id": race_id}}, {"term": {"digest": digest}}]}}}
+        path = f"/{name_of(self._prefix, 'races')}/_search"
+        reply = self._cluster.request("POST", path, params=_LENIENT, body=body)
+        return next((int(hit["_source"]["documents"]) for hit in reply["hits"]["hits"]), None)
+
+    def _create(self, kind: str, documents: Iterable[Document]) -> tuple[int, int]:
+        """How many were created, and how many another process has just stored."""
+        actions = (_action("create", {"_id": each.id}) + _line(each.fields) for each in documents)
+        path = self._known_dialect.bulk_path(name_of(self._prefix, kind))
+        statuses = send(self._cluster, path, actions, fine=(_CREATED, _CONFLICT), pause=self._pause)
+        return statuses[_CREATED], statuses[_CONFLICT]
+
+    def _remove(self, race_id: str) -> int:
+        """Remove what is there of a race, by the ids that a search finds: every version can, without any module."""
+        removed = 0
+        while actions := list(self._deletions(race_id)):
+            statuses = send(self._cluster, "/_bulk?refresh=true", actions, fine=(_DELETED, _MISSING), pause=self._pause)
+            if not statuses[_DELETED]:
+                raise ClusterError(f"the documents of race {race_id} cannot be removed", where=f"/{self._all}")
+            removed += statuses[_DELETED]
+        return removed
+
+    def _deletions(self, race_id: str) -> Iterator[bytes]:
+        names = ("_index", "_type", "_id") if self._known_dialect.typed else ("_index", "_id")
+        body = {"query": {"term": {"race_id": race_id}}, "size": _REMOVED_AT_ONCE, "_source": False}
+        reply = self._cluster.request("POST", f"/{self._all}/_search", params=_LENIENT, body=body)
+        for hit in reply["hits"]["hits"]:
+            yield _action("delete", {name: hit[name] for name in names})
+
+
+def check_prefix(prefix: str) -> str:
+    """`prefix` itself if names can begin with it, else a UsageError."""
+    if not _PREFIX.fullmatch(prefix):
+        raise UsageError(
+            f'no index can be called "{prefix}-races"',
+            where="--store-prefix",
+            hint="lower case letters, digits, . _ and -, at most 100",
+        )
+    return prefix
+
+
+def _action(name: str, what: dict[str, str]) -> bytes:
+    return _line({name: what})
+
+
+def _line(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode() + b"\n"
