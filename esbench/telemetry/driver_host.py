@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 
 from esbench.telemetry.device import Device, Param, Reading, Scene, TaskSpan
-from esbench.telemetry.processes import known, process_figures, rounded, whole
+from esbench.telemetry.processes import KB_PER_BYTE, known, process_figures, rounded, whole
 from esbench.telemetry.series import SeriesOf
 
 _LOOPBACK = ("lo", "lo0")
@@ -78,16 +78,20 @@ class DriverHost(Device):
                 "cpu_percent": known(
                     {kind: rounded(cpu.share(f"{kind}_s", "total_s", *between), 100.0) for kind in _KINDS}
                 ),
-                "busy_percent": rounded(cpu.share("busy_s", "total_s", *between), 100.0),
-                "busy_peak_percent": rounded(cpu.peak_share("busy_s", "total_s", *between), 100.0),
+                "busy_percent": known(
+                    {
+                        "mean": rounded(cpu.share("busy_s", "total_s", *between), 100.0),
+                        "peak": rounded(cpu.peak_share("busy_s", "total_s", *between), 100.0),
+                    }
+                ),
                 "load_1m": load.last("load_1m", span.window_end_s),
                 "memory_used_peak_bytes": whole(memory.peak("used_bytes", *between)),
                 "swap_in_bytes": whole(memory.gained("swap_in_bytes", *between)),
                 "swap_out_bytes": whole(memory.gained("swap_out_bytes", *between)),
-                "disk_read_bytes_per_s": whole(disk.rate("read_bytes", *between)),
-                "disk_written_bytes_per_s": whole(disk.rate("written_bytes", *between)),
-                "network_received_bytes_per_s": whole(network.rate("received_bytes", *between)),
-                "network_sent_bytes_per_s": whole(network.rate("sent_bytes", *between)),
+                "disk_read_kb_per_s": rounded(disk.rate("read_bytes", *between), KB_PER_BYTE),
+                "disk_written_kb_per_s": rounded(disk.rate("written_bytes", *between), KB_PER_BYTE),
+                "network_received_kb_per_s": rounded(network.rate("received_bytes", *between), KB_PER_BYTE),
+                "network_sent_kb_per_s": rounded(network.rate("sent_bytes", *between), KB_PER_BYTE),
                 "process_core_percent": known(
                     {name: rounded(seen.rate("cpu_s", *between), 100.0) for name, seen in _processes(series)}
                 ),

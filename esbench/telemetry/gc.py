@@ -76,10 +76,10 @@ class Gc(Device):
                     "stopped_ms": rounded(stops.gained("stopped_ms", *between)),
                 }
             )
-        return known({"nodes": nodes})
+        return known({"by_node": nodes})
 
     def end(self) -> Mapping[str, Any]:
-        return {"nodes": {name: {"log": f"logs/{name}/{LOG}", **log.summary()} for name, log in self._logs.items()}}
+        return {"by_node": {name: {"log": f"logs/{name}/{LOG}", **log.summary()} for name, log in self._logs.items()}}
 
 
 class _GcLog:

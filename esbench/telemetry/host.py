@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 
 from esbench.telemetry.device import Device, Param, Reading, Scene, TaskSpan, Unseen
-from esbench.telemetry.processes import known, process_figures, rounded, whole
+from esbench.telemetry.processes import KB_PER_BYTE, known, process_figures, rounded, whole
 from esbench.telemetry.series import SeriesOf
 
 _GROUP = "process"
@@ -59,7 +59,7 @@ class Host(Device):
         between = (span.window_start_s, span.window_end_s)
         nodes = {name: _of_node(seen, *between) for (name, group), seen in series.items() if group == _GROUP}
         cached = series.get(("host", "memory"), SeriesOf()).last("cached_bytes", span.window_end_s)
-        return known({"nodes": known(nodes), "page_cache_bytes": whole(cached)})
+        return known({"by_node": known(nodes), "page_cache_bytes": whole(cached)})
 
     def _process(self, name: str, process: psutil.Process) -> Reading:
         with process.oneshot():
@@ -94,14 +94,18 @@ def _of_node(seen: SeriesOf, start_s: float, end_s: float) -> dict[str, Any]:
     between = (start_s, end_s)
     return known(
         {
-            "cpu_core_percent": rounded(seen.rate("cpu_s", *between), 100.0),
-            "cpu_core_peak_percent": rounded(seen.peak_rate("cpu_s", *between), 100.0),
+            "cpu_core_percent": known(
+                {
+                    "mean": rounded(seen.rate("cpu_s", *between), 100.0),
+                    "peak": rounded(seen.peak_rate("cpu_s", *between), 100.0),
+                }
+            ),
             "system_core_percent": rounded(seen.rate("system_s", *between), 100.0),
             "memory_percent": rounded(seen.peak("memory_percent", *between)),
             "resident_peak_bytes": whole(seen.peak("resident_bytes", *between)),
             "threads": whole(seen.peak("threads", *between)),
-            "read_bytes_per_s": whole(seen.rate("read_bytes", *between)),
-            "written_bytes_per_s": whole(seen.rate("written_bytes", *between)),
+            "disk_read_kb_per_s": rounded(seen.rate("read_bytes", *between), KB_PER_BYTE),
+            "disk_written_kb_per_s": rounded(seen.rate("written_bytes", *between), KB_PER_BYTE),
             "written_bytes": whole(seen.gained("written_bytes", *between)),
             "major_faults": whole(seen.gained("major_faults", *between)),
         }

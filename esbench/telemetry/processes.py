@@ -6,6 +6,8 @@ from typing import Any
 
 import psutil
 
+KB_PER_BYTE = 1 / 1024  # as vmstat counts
+
 
 def process_figures(process: psutil.Process) -> tuple[dict[str, float], dict[str, float]]:
     """Gauges and counters of a process: resident bytes, threads; seconds of CPU and context switches since it began.

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import psutil
 import pytest
+from idle_process import idle
 
 from esbench.cluster import Cluster, ClusterInfo
 from esbench.telemetry.device import Reading, Scene, TaskSpan
@@ -49,10 +48,9 @@ def test_time_in_which_a_cpu_has_nothing_to_do_is_not_busy() -> None:
 
 
 def test_a_worker_that_has_ended_is_told_and_costs_no_sample() -> None:
-    ended = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    watch = device(ended.pid)
-    assert ("worker-0", "process") in read(watch)
-    ended.communicate(b"\n")
+    with idle() as ended:
+        watch = device(ended.pid)
+        assert ("worker-0", "process") in read(watch)
     assert ("worker-0", "process") not in read(watch)
     assert ("parent", "process") in read(watch)
     assert watch.notes == [f"worker-0: process no longer exists (pid={ended.pid})"]
@@ -73,6 +71,7 @@ def series(gauges: dict[str, list[float]], counters: dict[str, list[float]]) -> 
 
 def test_a_tasks_figures_are_of_its_window() -> None:
     watch = device()
+    still = [0.0] * 5
     # Of the four spans of 5 s, at 5, 10, 15, 20 and 25 s, the two in the middle are the window's.
     seen = watch.of_task(
         SPAN,
@@ -91,23 +90,24 @@ def test_a_tasks_figures_are_of_its_window() -> None:
                 {"used_bytes": [900.0, 10.0, 30.0, 20.0, 900.0]},
                 {"swap_in_bytes": [0.0, 0.0, 0.0, 4096.0, 4096.0], "swap_out_bytes": [7.0] * 5},
             ),
-            ("host", "disk"): series({}, {"read_bytes": [0.0, 1.0, 2.0, 3001.0, 9e9], "written_bytes": [0.0] * 5}),
-            ("host", "network"): series({}, {"received_bytes": [0.0, 5.0, 105.0, 205.0, 9e9], "sent_bytes": [0.0] * 5}),
+            ("host", "disk"): series({}, {"read_bytes": [0.0, 1024.0, 2048.0, 3073024.0, 9e9], "written_bytes": still}),
+            ("host", "network"): series(
+                {}, {"received_bytes": [0.0, 5.0, 100005.0, 204805.0, 9e9], "sent_bytes": still}
+            ),
             ("worker-0", "process"): series({}, {"cpu_s": [0.0, 1.0, 5.0, 10.0, 10.0]}),
         },
     )
     assert seen == {
         "cpu_percent": {"user": 30.0, "idle": 60.0},
-        "busy_percent": 40.0,
-        "busy_peak_percent": 60.0,
+        "busy_percent": {"mean": 40.0, "peak": 60.0},
         "load_1m": 0.4,
         "memory_used_peak_bytes": 30,
         "swap_in_bytes": 4096,
         "swap_out_bytes": 0,
-        "disk_read_bytes_per_s": 300,
-        "disk_written_bytes_per_s": 0,
-        "network_received_bytes_per_s": 20,
-        "network_sent_bytes_per_s": 0,
+        "disk_read_kb_per_s": 300.0,
+        "disk_written_kb_per_s": 0.0,
+        "network_received_kb_per_s": 20.0,
+        "network_sent_kb_per_s": 0.0,
         "process_core_percent": {"worker-0": 90.0},
     }
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from idle_process import Idle, idle
 
 from esbench.cluster import Cluster, ClusterInfo
 from esbench.telemetry.device import Reading, Scene, TaskSpan, Unseen
@@ -86,21 +85,16 @@ def test_the_logs_of_each_java_and_collector_are_understood(java: int) -> None:
     assert len(told) == kinds.total()
 
 
-class Java:
+class Java(Idle):
     """A process that was started with what the device asks for, and its log."""
 
     def __init__(self, folder: Path) -> None:
         self.log = folder / LOG
-        options = [option.replace("{logs}", str(folder)) for option in Gc.java_options(PARAMS)]
-        self.process = subprocess.Popen([sys.executable, "-c", "input()", *options], stdin=subprocess.PIPE)
+        super().__init__(*(option.replace("{logs}", str(folder)) for option in Gc.java_options(PARAMS)))
 
     def write(self, *lines: str) -> None:
         with self.log.open("a") as log:
             log.write("".join(f"[{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%f}+0000][1.0s][info]{line}" for line in lines))
-
-    def end(self) -> None:
-        if self.process.poll() is None:
-            self.process.communicate(b"\n")
 
 
 @pytest.fixture
@@ -124,7 +118,7 @@ STOP = '[safepoint] Safepoint "Cleanup", Time since last: 9 ns, Reaching safepoi
 
 def test_only_what_is_logged_from_now_on_is_read_in_whole_lines(java: Java) -> None:
     java.write("[gc] GC(0) Pause Remark 95M->95M(128M) 99.9ms\n", STOP)
-    watch = device(**{"node-0": java.process.pid})
+    watch = device(**{"node-0": java.pid})
     java.write("[gc] GC(1) Pause Remark 95M->95M(128M) 0.4ms\n", STOP, "[gc] GC(2) Pause Cleanup 5M->5M(8M) 0.")
     first = list(watch.sample())
     assert first == [
@@ -138,7 +132,7 @@ def test_only_what_is_logged_from_now_on_is_read_in_whole_lines(java: Java) -> N
         ("Cleanup", {"pause_ms": 0.2})
     ]
     assert watch.end() == {
-        "nodes": {
+        "by_node": {
             "node-0": {
                 "log": "logs/node-0/gc-esbench.log",
                 "pauses": {
@@ -153,7 +147,7 @@ def test_only_what_is_logged_from_now_on_is_read_in_whole_lines(java: Java) -> N
 
 def test_what_the_log_of_a_dead_node_holds_is_still_read(java: Java) -> None:
     java.write(STOP)
-    watch = device(**{"node-0": java.process.pid})
+    watch = device(**{"node-0": java.pid})
     java.write("[gc] GC(1) Pause Full (System.gc()) 9M->5M(12M) 7.5ms\n")
     java.end()
     assert [reading.group for reading in watch.sample()] == ["Full", "safepoints"]
@@ -161,22 +155,21 @@ def test_what_the_log_of_a_dead_node_holds_is_still_read(java: Java) -> None:
 
 def test_safepoints_that_java_does_not_log_are_not_said_to_be_none(java: Java) -> None:
     java.write("[gc] GC(0) Pause Remark 95M->95M(128M) 0.4ms\n")
-    assert list(device(**{"node-0": java.process.pid}).sample()) == []
+    assert list(device(**{"node-0": java.pid}).sample()) == []
 
 
 def test_the_99th_percentile_needs_a_hundred_pauses(java: Java) -> None:
     java.write("\n")
-    watch = device(**{"node-0": java.process.pid})
+    watch = device(**{"node-0": java.pid})
     java.write(*(f"[gc] GC({number}) Pause Remark 95M->95M(128M) {number}.0ms\n" for number in range(1, 201)))
     assert len(list(watch.sample())) == 200
-    remark = watch.end()["nodes"]["node-0"]["pauses"]["Remark"]
+    remark = watch.end()["by_node"]["node-0"]["pauses"]["Remark"]
     assert remark == {"count": 200, "total_ms": 20100.0, "p50_ms": 100.0, "p99_ms": 198.0, "max_ms": 200.0}
 
 
 def test_a_java_without_such_a_log_is_told_and_leaves_nothing_to_see() -> None:
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+    with idle() as process:
         watch = device(**{"node-0": process.pid})
-        process.communicate(b"\n")
     assert watch.notes == [f"node-0: the process was not started with gc-esbench.log (pid={process.pid})"]
     assert device(**{"node-0": process.pid}).notes == [f"node-0: process PID not found (pid={process.pid})"]
     with pytest.raises(Unseen):
@@ -185,7 +178,7 @@ def test_a_java_without_such_a_log_is_told_and_leaves_nothing_to_see() -> None:
 
 def test_a_tasks_pauses_are_those_that_ended_in_its_window(java: Java) -> None:
     java.write(STOP)
-    watch = device(**{"node-0": java.process.pid})
+    watch = device(**{"node-0": java.pid})
     young, full, stops = SeriesOf(), SeriesOf(), SeriesOf()
     for time_s, ms in ((9.9, 100.0), (10.1, 3.0), (19.9, 4.0), (20.1, 200.0)):
         young.add(time_s, {"pause_ms": ms}, {})
@@ -195,11 +188,11 @@ def test_a_tasks_pauses_are_those_that_ended_in_its_window(java: Java) -> None:
     span = TaskSpan("bulk", 5.0, 25.0, 10.0, 20.0)
     groups = {"Young (Normal)": young, "Full": full, "safepoints": stops}
     assert watch.of_task(span, {("node-0", group): seen for group, seen in groups.items()}) == {
-        "nodes": {
+        "by_node": {
             "node-0": {"pauses": 3, "pause_ms": 57.0, "longest_pause_ms": 50.0, "safepoints": 20, "stopped_ms": 30.0}
         }
     }
-    assert watch.of_task(span, {}) == {"nodes": {"node-0": {"pauses": 0, "pause_ms": 0.0}}}
+    assert watch.of_task(span, {}) == {"by_node": {"node-0": {"pauses": 0, "pause_ms": 0.0}}}
 
 
 def test_what_java_logs_can_be_chosen() -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NoReturn
 
 import psutil
 import pytest
+from idle_process import idle
 
 from esbench.cluster import Cluster, ClusterInfo
 from esbench.telemetry.device import Reading, Scene, TaskSpan, Unseen
@@ -47,10 +46,9 @@ def test_disk_io_and_page_faults_are_counted_where_they_are_told() -> None:
 
 
 def test_a_node_that_ends_is_told_and_the_last_one_ends_the_watch() -> None:
-    ended = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    watch, alone = device(a=ended.pid, b=os.getpid()), device(a=ended.pid)
-    assert {"a", "b"} <= set(by_name(watch.sample()))
-    ended.communicate(b"\n")
+    with idle() as ended:
+        watch, alone = device(a=ended.pid, b=os.getpid()), device(a=ended.pid)
+        assert {"a", "b"} <= set(by_name(watch.sample()))
     assert set(by_name(watch.sample())) >= {"b"}
     assert watch.notes == [f"a: process no longer exists (pid={ended.pid})"]
     with pytest.raises(Unseen, match="no process of a node left"):
@@ -85,23 +83,22 @@ def test_a_tasks_figures_are_of_each_node() -> None:
             {
                 "cpu_s": 6.0 * number**2,
                 "system_s": 1.0 * number,
-                "written_bytes": 1000.0 * number,
+                "written_bytes": 1024000.0 * number,
                 "read_bytes": 0.0,
                 "major_faults": 3.0 * number,
             },
         )
     assert device().of_task(SPAN, {("node-0", "process"): process, ("host", "memory"): cache}) == {
-        "nodes": {
+        "by_node": {
             "node-0": {
-                "cpu_core_percent": 240.0,
-                "cpu_core_peak_percent": 360.0,
+                "cpu_core_percent": {"mean": 240.0, "peak": 360.0},
                 "system_core_percent": 20.0,
                 "memory_percent": 12.0,
                 "resident_peak_bytes": 500,
                 "threads": 40,
-                "read_bytes_per_s": 0,
-                "written_bytes_per_s": 200,
-                "written_bytes": 2000,
+                "disk_read_kb_per_s": 0.0,
+                "disk_written_kb_per_s": 200.0,
+                "written_bytes": 2048000,
                 "major_faults": 6,
             }
         },

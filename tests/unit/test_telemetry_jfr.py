@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
+
+from idle_process import idle
 
 from esbench.cluster import Cluster, ClusterInfo
 from esbench.telemetry.device import Scene
@@ -28,7 +28,7 @@ def test_a_recording_has_no_limits_unless_they_are_given() -> None:
 
 def test_the_files_of_nodes_are_named_and_what_a_killed_one_leaves(tmp_path: Path) -> None:
     options = [option.replace("{logs}", str(tmp_path)) for option in Jfr.java_options(PARAMS)]
-    with subprocess.Popen([sys.executable, "-c", "input()", *options], stdin=subprocess.PIPE) as process:
+    with idle(*options) as process:
         assert file_in_command(process.pid, RECORDING) == tmp_path / RECORDING
         pids = {"node-0": process.pid}
         scene = Scene(Cluster(["http://127.0.0.1:1"]), ClusterInfo("elasticsearch", "7.10.2"), (), Path(), pids)
@@ -36,6 +36,5 @@ def test_the_files_of_nodes_are_named_and_what_a_killed_one_leaves(tmp_path: Pat
         watch.begin()
         assert watch.end() == {"files": {"node-0": "logs/node-0/esbench.jfr"}}
         assert watch.notes == []
-        process.communicate(b"\n")
     watch.end()
     assert watch.notes == ["node-0 has ended by itself: what it had recorded is in logs/node-0/jfr"]
