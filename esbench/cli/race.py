@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from esbench.cli.command import Choice, EsbenchCommand, esbench_home
+from esbench.cli.metrics_options import metrics_options, others_who_follow
 from esbench.cli.output import check_report_file, print_document, report_options
 from esbench.cli.progress_options import progress_of, progress_options
 from esbench.cli.store import check_store, keep_finished_race, store_options
@@ -85,6 +86,7 @@ _ON_ERROR = Choice(
     "--telemetry", default="", metavar="LIST", help="More to watch: names of esbench list telemetry, all, none."
 )
 @click.option("--telemetry-params", default="", metavar="PARAMS", help="k:v,k2:v2, inline JSON or a .json file.")
+@metrics_options
 @progress_options
 @store_options
 @report_options
@@ -103,8 +105,9 @@ def _race(flags: dict[str, Any], progress: Following | Quiet) -> int:
     report_file, report_format = flags["report_file"], flags["report_format"]
     check_report_file(report_file, report_format)
     options = _options(flags)
-    with progress:
-        record = run(options, builtin_operations(), progress, [progress])
+    check_store(flags)
+    with progress, others_who_follow(flags, progress) as others:
+        record = run(options, builtin_operations(), progress, [progress, *others])
     if record.tasks:
         from esbench.report.tables import summary
 

@@ -57,7 +57,18 @@ LAYERS: list[set[str]] = [
     },
     {"load.preparation", "load.worker"},
     {"compare", "engine", "listeners", "load.coordinator", "metrics_store", "progress", "summary", "telemetry"},
-    {"annotations", "calibrate", "documents", "create_track", "interrupts", "keeper", "metrics", "pulses", "race", "report"},
+    {
+        "annotations",
+        "calibrate",
+        "documents",
+        "create_track",
+        "interrupts",
+        "keeper",
+        "metrics",
+        "pulses",
+        "race",
+        "report",
+    },
     {"cli"},
 ]
 PURE = {
