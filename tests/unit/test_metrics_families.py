@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 from prometheus_client import Metric
@@ -210,6 +212,20 @@ def test_every_sample_of_both_text_formats_is_read_back(following: Following) ->
     for text, parse in ((as_text(samples), parse_text), (as_openmetrics(samples), parse_openmetrics)):
         found = {(s.name, tuple(sorted(s.labels.items()))) for f in parse(text.decode()) for s in f.samples}
         assert found == expected
+
+
+def test_every_metric_is_documented(following: Following) -> None:
+    following.second("paced", second(0, 1, errors=1))
+    following.worker_told(0, Usage(1, 1), 1)
+    page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
+    rows = dict(re.findall(r"^\| `(esbench_\w+)` \| (\w+)", page, re.MULTILINE))
+    telemetry = [rows.pop(name) for name in list(rows) if "GROUP_FIGURE" in name]
+    served = {
+        family.name + {"counter": "_total", "info": "_info"}.get(family.type, ""): family.type.replace("info", "gauge")
+        for family in Samples(following).families
+    }
+    assert rows == served
+    assert telemetry == ["gauge", "counter"]
 
 
 def test_a_state_that_was_seen_does_not_change_any_more(following: Following) -> None:

@@ -1,0 +1,247 @@
+"""Real Prometheus servers scrape a race, in text and in protobuf, and have what the record has."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from socket import create_server
+from typing import Any
+
+import pytest
+from driver import NullServerFactory
+from racing import Races
+
+from esbench.load.histogram import decode
+from esbench.metrics.folding import DEFAULT_BOUNDS, LAG_BOUNDS, NATIVE_SCHEMA, parse_bounds
+from esbench.record import RaceRecord, TaskResult
+
+PROMETHEUS, PROMTOOL = shutil.which("prometheus"), shutil.which("promtool")
+pytestmark = pytest.mark.skipif(
+    PROMETHEUS is None or PROMTOOL is None, reason="prometheus and promtool are not installed (Debian: prometheus)"
+)
+SCRAPE_S = 0.3
+# At its end there is time to scrape what was measured.
+TRACK = """
+version: 2
+indices: [{name: orders}, {name: gone}]
+variables: [{name: any_id, type: range, from: 1, to: 500}]
+challenges:
+  - name: default
+    schedule:
+      - parallel:
+          tasks:
+            - {name: paced, operation: {operation-type: get, index: orders, id: "$[[any_id]]"}, clients: 8,
+               target-throughput: 200, warmup-time-period: 0.5, time-period: 1}
+            - {name: closed, operation: {operation-type: get, index: gone, id: "1"}, clients: 2, iterations: 40}
+      - {name: wait, operation: {operation-type: sleep, duration: 2}}
+"""
+SCRIPT = {
+    "rules": [
+        {"path": "/gone/", "every": 4, "reply": {"status": 503}},
+        {"path": "/orders/", "delay": {"type": "list", "ms": [0, 1.5, 4, 8, 25, 40, 60, 90]}},
+    ]
+}
+
+
+def free_port() -> int:
+    with create_server(("127.0.0.1", 0)) as sock:
+        return int(sock.getsockname()[1])
+
+
+def get(url: str) -> bytes:
+    with urllib.request.urlopen(url, timeout=10) as reply:
+        return bytes(reply.read())
+
+
+@contextmanager
+def prometheus(folder: Path, target: int, *options: str) -> Iterator[str]:
+    """A server of its own that scrapes a port of this host; yields its URL."""
+    assert PROMETHEUS is not None
+    folder.mkdir()
+    scraped = {"job_name": "esbench", "static_configs": [{"targets": [f"127.0.0.1:{target}"]}]}
+    every = {"scrape_interval": f"{SCRAPE_S * 1000:.0f}ms", "scrape_timeout": f"{SCRAPE_S * 1000:.0f}ms"}
+    (folder / "prometheus.yml").write_text(json.dumps({"global": every, "scrape_configs": [scraped]}))
+    port = free_port()
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [
+                PROMETHEUS,
+                f"--config.file={folder / 'prometheus.yml'}",
+                f"--storage.tsdb.path={folder / 'data'}",
+                f"--web.listen-address=127.0.0.1:{port}",
+                *options,
+            ],
+            stdout=log,
+            stderr=log,
+            env={**os.environ, "GOMAXPROCS": "1"},
+        )
+    try:
+        deadline = time.monotonic() + 20
+        while True:
+            try:
+                get(f"http://127.0.0.1:{port}/-/ready")
+                break
+            except (urllib.error.URLError, ConnectionError):
+                assert process.poll() is None, (folder / "log").read_text()
+                assert time.monotonic() < deadline, (folder / "log").read_text()
+                time.sleep(0.05)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+@dataclass
+class Scraped:
+    """A race that has ended, and those who scraped it. `text` is the last answer of its endpoint."""
+
+    record: RaceRecord
+    text: bytes
+    in_text: str
+    in_protobuf: str
+
+    def task(self, name: str) -> TaskResult:
+        return next(task for task in self.record.tasks if task.name == name)
+
+    def query(self, server: str, expression: str) -> list[tuple[dict[str, str], Any]]:
+        """(labels, value) of each series right before the race ended."""
+        at_s = datetime.fromisoformat(self.record.finished_at or "").timestamp() - 0.1
+        ask = urllib.parse.urlencode({"query": expression, "time": at_s})
+        result = json.loads(get(f"{server}/api/v1/query?{ask}"))["data"]["result"]
+        return [(series["metric"], (series.get("value") or series["histogram"])[1]) for series in result]
+
+    def values(self, expression: str, *labels: str) -> dict[Any, float]:
+        """Values by one label or several."""
+        found = self.query(self.in_text, expression)
+        return {tuple(series[label] for label in labels): float(value) for series, value in found}
+
+
+@pytest.fixture(scope="module")
+def scraped(null_servers: NullServerFactory, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scraped]:
+    folder = tmp_path_factory.mktemp("scraped")
+    races, port = Races(folder), free_port()
+    (races.track / "track.yml").write_text(TRACK)
+    with ExitStack() as stack:
+        stack.callback(races.end)
+        in_text = stack.enter_context(prometheus(folder / "text", port))
+        in_protobuf = stack.enter_context(prometheus(folder / "protobuf", port, "--enable-feature=native-histograms"))
+        race = races.start(null_servers(SCRIPT), f"--metrics-port={port}", "--on-error=continue", "--workers=2")
+        text = b""
+        while race.poll() is None:
+            try:
+                text = get(f"http://127.0.0.1:{port}/metrics") or text
+            except OSError:
+                pass  # it does not listen yet, or not any more
+            time.sleep(0.1)
+        outcome = races.finish(race)
+        assert outcome.code == 0, outcome.stderr
+        assert f"metrics at http://127.0.0.1:{port}/metrics" in outcome.stderr
+        yield Scraped(races.record(), text, in_text, in_protobuf)
+
+
+@pytest.mark.parametrize(
+    ("task", "measure", "bounds"),
+    [
+        ("paced", "latency", DEFAULT_BOUNDS),
+        ("paced", "service_time", DEFAULT_BOUNDS),
+        ("paced", "driver_lag", LAG_BOUNDS),
+        ("paced", "schedule_lag", LAG_BOUNDS),
+        ("closed", "service_time", DEFAULT_BOUNDS),
+    ],
+)
+def test_its_buckets_are_those_of_the_record(scraped: Scraped, task: str, measure: str, bounds: str) -> None:
+    result = scraped.task(task)
+    counts = decode(result.histograms[measure])
+    expected = parse_bounds(bounds, "")
+    series = f'{{task="{task}",phase="measurement"}}'
+    buckets = scraped.values(f"esbench_{measure}_seconds_bucket{series}", "le")
+    by_bound = {float(le): count for (le,), count in buckets.items()}
+    assert by_bound == dict(zip(map(float, expected.labels), expected.cumulative(counts.buckets), strict=True))
+    (total,) = scraped.values(f"esbench_{measure}_seconds_count{series}").values()
+    assert total == counts.count
+    (sum_s,) = scraped.values(f"esbench_{measure}_seconds_sum{series}").values()
+    mean_ms = (getattr(result, f"{measure}_ms") or {})["mean"]
+    assert sum_s == pytest.approx(counts.count * mean_ms / 1000)
+
+
+def test_its_counters_are_those_of_the_record(scraped: Scraped) -> None:
+    results = [scraped.task(name) for name in ("paced", "closed")]
+    requests = scraped.values('esbench_requests_total{task=~"paced|closed"}', "task", "phase")
+    expected = {(r.name, "measurement"): r.requests for r in results}
+    assert requests == {**expected, ("paced", "warmup"): scraped.task("paced").warmup.requests}
+    units = scraped.values('esbench_units_total{phase="measurement",task=~"paced|closed"}', "task", "unit")
+    assert units == {(r.name, r.unit): r.units for r in results}
+    errors = scraped.values("esbench_errors_total", "task", "kind")
+    assert errors == {("closed", kind): error.count for kind, error in scraped.task("closed").error_kinds.items()}
+    assert sum(errors.values()) == 20
+    (sent,) = scraped.values('esbench_requests_sent_total{task="paced",phase="measurement"}').values()
+    assert sent == scraped.task("paced").sent
+
+
+def test_native_histograms_hold_the_same_requests(scraped: Scraped) -> None:
+    result = scraped.task("paced")
+    counts = decode(result.histograms["latency"])
+    series = 'esbench_latency_seconds{task="paced",phase="measurement"}'
+    ((_, histogram),) = scraped.query(scraped.in_protobuf, series)
+    assert int(histogram["count"]) == counts.count
+    assert sum(int(count) for _, _, _, count in histogram["buckets"]) == counts.count
+    for _, lower, upper, _ in histogram["buckets"]:
+        assert float(upper) / float(lower) == pytest.approx(2 ** (2**-NATIVE_SCHEMA), rel=1e-6)
+    assert result.latency_ms is not None
+    ((_, median_s),) = scraped.query(scraped.in_protobuf, f"histogram_quantile(0.5, {series})")
+    assert float(median_s) * 1000 == pytest.approx(result.latency_ms["p50"], rel=0.03)
+
+
+def test_the_race_and_its_driver_are_told(scraped: Scraped) -> None:
+    record = scraped.record
+    told = scraped.query(scraped.in_text, "esbench_race_info")
+    assert [(labels["race_id"], labels["track"], labels["challenge"]) for labels, _ in told] == [
+        (record.race_id, record.track.name, "default")
+    ]
+    cpu = scraped.values("esbench_driver_cpu_seconds_total", "worker")
+    for driver in record.drivers:
+        assert 0 < cpu[str(driver.worker),] <= driver.cpu_s
+    host = scraped.values('esbench_telemetry_load_1m{device="driver"}', "of")
+    assert host.keys() == {("host",)}
+
+
+def documented(language: str) -> list[str]:
+    """The blocks of the page about metrics in a language."""
+    page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
+    return re.findall(rf"^```{language}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+
+
+def test_every_documented_query_has_an_answer(scraped: Scraped) -> None:
+    queries = documented("promql")
+    answers = {query: scraped.query(scraped.in_text, query.replace("[10s]", "[1m]")) for query in queries}
+    assert len(answers) > 5
+    assert [query for query, found in answers.items() if not found and "target_units" not in query] == []
+    ((_, within),) = answers[queries[0]]
+    assert float(within) == pytest.approx(0.75, abs=0.02)  # six of the eight delays
+
+
+def test_the_documented_configuration_is_one(tmp_path: Path) -> None:
+    assert PROMTOOL is not None
+    (block,) = documented("yaml")
+    (tmp_path / "prometheus.yml").write_text(block)
+    subprocess.run([PROMTOOL, "check", "config", tmp_path / "prometheus.yml"], check=True, capture_output=True)
+
+
+def test_promtool_has_nothing_to_say_about_it(scraped: Scraped) -> None:
+    assert PROMTOOL is not None
+    for name in ("esbench_latency_seconds_bucket", "esbench_errors_total", "esbench_telemetry_"):
+        assert name.encode() in scraped.text
+    checked = subprocess.run([PROMTOOL, "check", "metrics"], input=scraped.text, capture_output=True, check=False)
+    assert (checked.returncode, checked.stdout + checked.stderr) == (0, b"")
