@@ -36,7 +36,12 @@ def disk_usage(record: RaceRecord) -> tuple[Section, ...]:
         *(Column(title, f"{name}_mb", numeric=True) for name, title in parts),
     )
     rows = tuple(
-        (sizes["index"], sizes["field"], *(_mb(sizes.get(f"{name}_bytes")) for name in ("total", *dict(parts))))
+        (
+            sizes["index"],
+            sizes["field"],
+            sizes["total_bytes"] / _MB,
+            *(_mb(sizes.get(f"{name}_bytes")) for name, _ in parts),
+        )
         for sizes in _lines(indices, usage)
     )
     return (Section("Disk usage by field, in MB", Table(columns, rows)),)

@@ -22,7 +22,7 @@ _INDICES = Param("disk-usage-stats-indices", "names", (), "indices to look at; t
 
 @dataclass(frozen=True)
 class FieldSize:
-    """What a field takes: bytes by part (`inverted_index`, `doc_values` ...), those that are not empty."""
+    """What a field takes: bytes by part (`inverted_index`, `doc_values` ...), without those that are empty."""
 
     index: str
     field: str
@@ -97,8 +97,9 @@ def usage(entries: Mapping[str, Any]) -> dict[str, Any]:
 def _field_sizes(entries: Mapping[str, Any]) -> Iterator[FieldSize]:
     for index, entry in entries.items():
         for field, sizes in entry["fields"].items():
-            parts = _parts(sizes)
-            yield FieldSize(index, field, parts.pop("total"), {name: size for name, size in parts.items() if size})
+            parts = {name: size for name, size in _parts(sizes).items() if size}
+            if total := parts.pop("total", 0):
+                yield FieldSize(index, field, total, parts)
 
 
 def _parts(sizes: Mapping[str, Any]) -> dict[str, int]:

@@ -320,7 +320,8 @@ def index_of_fields(count: int) -> dict[str, Any]:
 def test_of_many_fields_the_largest_are_kept_and_the_others_summed() -> None:
     kept = usage({"wide": index_of_fields(150)})
     assert [field["field"] for field in kept["fields"]] == [f"field-{number}" for number in range(149, 49, -1)]
-    assert kept["other_fields"] == {"count": 50, "total_bytes": sum(range(50)), "doc_values_bytes": sum(range(50))}
+    others = {"count": 49, "total_bytes": sum(range(50)), "doc_values_bytes": sum(range(50))}
+    assert kept["other_fields"] == others  # but the one without a byte
 
 
 def test_shards_that_did_not_tell_are_said(tmp_path: Path) -> None:
