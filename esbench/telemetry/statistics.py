@@ -7,8 +7,8 @@ does. A cluster that does not tell (rights, missing APIs) costs rows and gives a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
@@ -122,22 +122,20 @@ class Snapshot:
 
 def take(cluster: Cluster, indices: Iterable[str]) -> Snapshot:
     """The counters of those of the `indices` that exist, and of the nodes' garbage collectors and thread pools."""
-    warnings: list[str] = []
-    index_replies: tuple[Any, Any] | None = None
-    node_reply: Any = None
-    try:
-        index_replies = _ask_for_indices(cluster, indices)
-    except ClusterError as error:
-        warnings.append(f"no index statistics: {error}")
-    try:
-        node_reply = cluster.request("GET", "/_nodes/stats/jvm,thread_pool", timeout_s=_NODES_TIMEOUT_S)
-    except ClusterError as error:
-        warnings.append(f"no statistics of the nodes: {error}")
-    try:
-        return snapshot(index_replies, node_reply, tuple(warnings))
-    except (AttributeError, KeyError, TypeError) as error:  # what stands before the cluster may answer anything
-        unknown = f"no cluster statistics: the reply has an unknown form ({type(error).__name__}: {error})"
-        return Snapshot(warnings=(*warnings, unknown))
+    found = Snapshot()
+    parts: tuple[tuple[str, Callable[[], Snapshot]], ...] = (
+        ("index statistics", lambda: _with_indices(found, *_ask_for_indices(cluster, indices))),
+        ("statistics of the nodes", lambda: _with_nodes(found, _ask_for_nodes(cluster))),
+    )
+    for what, look in parts:
+        try:
+            found = look()
+        except ClusterError as error:
+            found = replace(found, warnings=(*found.warnings, f"no {what}: {error}"))
+        except (AttributeError, KeyError, TypeError) as error:  # what stands before the cluster may answer anything
+            unknown = f"no {what}: the reply has an unknown form ({type(error).__name__}: {error})"
+            found = replace(found, warnings=(*found.warnings, unknown))
+    return found
 
 
 def _ask_for_indices(cluster: Cluster, indices: Iterable[str]) -> tuple[Any, Any]:
@@ -151,33 +149,39 @@ def _ask_for_indices(cluster: Cluster, indices: Iterable[str]) -> tuple[Any, Any
     return uuids, cluster.request("GET", f"{path}/_stats/{metrics}", params=by_shard, timeout_s=_INDICES_TIMEOUT_S)
 
 
-def snapshot(index_replies: tuple[Any, Any] | None, node_reply: Any, warnings: tuple[str, ...] = ()) -> Snapshot:
+def _ask_for_nodes(cluster: Cluster) -> Any:
+    return cluster.request("GET", "/_nodes/stats/jvm,thread_pool", timeout_s=_NODES_TIMEOUT_S)
+
+
+def snapshot(index_replies: tuple[Any, Any] | None, node_reply: Any) -> Snapshot:
     """A snapshot from replies: (`_settings/index.uuid`, `_stats?level=shards`), `_nodes/stats/jvm,thread_pool`."""
-    shards: dict[ShardKey, Counters] | None = None
+    found = Snapshot() if index_replies is None else _with_indices(Snapshot(), *index_replies)
+    return found if node_reply is None else _with_nodes(found, node_reply)
+
+
+def _with_indices(found: Snapshot, settings: Any, stats: Any) -> Snapshot:
+    shards: dict[ShardKey, Counters] = {}
     primaries: set[ShardKey] = set()
     totals: dict[str, int] = {}
     segments: dict[str, int] = {}
-    if index_replies is not None:
-        settings, stats = index_replies
-        shards = {}
-        for index, entry in stats["indices"].items():
-            uuid = settings.get(index, {}).get("settings", {}).get("index", {}).get("uuid", index)
-            for key, copy in _copies(uuid, entry["shards"]):
-                shards[key] = _counters(copy)
-                if copy["routing"]["primary"]:
-                    primaries.add(key)
-            _add(totals, entry["total"], ((section, name) for _, _, section, name in _SIZES))
-            _add(segments, entry["primaries"], (("segments", name) for name in ("count", *dict(_HEAP).values())))
-    nodes = None if node_reply is None else node_reply["nodes"]
-    return Snapshot(
-        shards=shards,
-        primaries=frozenset(primaries),
-        totals=totals,
-        segments=segments,
-        collectors=None if nodes is None else {node: _collectors(entry) for node, entry in nodes.items()},
-        rejections={node: _rejections(entry) for node, entry in (nodes or {}).items()},
-        uptimes_ms={node: entry["jvm"]["uptime_in_millis"] for node, entry in (nodes or {}).items()},
-        warnings=warnings,
+    for index, entry in stats["indices"].items():
+        uuid = settings.get(index, {}).get("settings", {}).get("index", {}).get("uuid", index)
+        for key, copy in _copies(uuid, entry["shards"]):
+            shards[key] = _counters(copy)
+            if copy["routing"]["primary"]:
+                primaries.add(key)
+        _add(totals, entry["total"], ((section, name) for _, _, section, name in _SIZES))
+        _add(segments, entry["primaries"], (("segments", name) for name in ("count", *dict(_HEAP).values())))
+    return replace(found, shards=shards, primaries=frozenset(primaries), totals=totals, segments=segments)
+
+
+def _with_nodes(found: Snapshot, reply: Any) -> Snapshot:
+    nodes = reply["nodes"]
+    return replace(
+        found,
+        collectors={node: _collectors(entry) for node, entry in nodes.items()},
+        rejections={node: _rejections(entry) for node, entry in nodes.items()},
+        uptimes_ms={node: entry["jvm"]["uptime_in_millis"] for node, entry in nodes.items()},
     )
 
 

@@ -117,7 +117,7 @@ def use_now(cluster: Cluster) -> Use | None:
 def look(cluster: Cluster) -> Surroundings:
     """The cluster as it is before a race: four requests."""
     asking = _Asking(cluster)
-    settings = asking.ask("cluster settings", "/_cluster/settings", _SETTINGS, dict, {})
+    settings = asking.ask("cluster settings", "/_cluster/settings", _SETTINGS, _mapping, {})
     redactor = Redactor(cluster.options.secrets())
     return Surroundings(
         health=asking.health(),
@@ -141,6 +141,10 @@ def look_back(cluster: Cluster, names: Iterable[str]) -> Surroundings:
         shards=asking.ask("places of shards", f"{path}/_stats/docs,store", by_shard, shards_of, ()) if path else (),
         notes=tuple(asking.notes),
     )
+
+
+def _mapping(reply: Mapping[str, Any]) -> dict[str, Any]:
+    return {**reply}  # a TypeError for anything else
 
 
 def health_of(reply: Mapping[str, Any]) -> dict[str, Any]:
