@@ -25,6 +25,7 @@ def builtin_devices() -> Registry[type[Device]]:
     from esbench.telemetry.hot_threads import HotThreads
     from esbench.telemetry.ingest_pipeline_stats import IngestPipelineStats
     from esbench.telemetry.jfr import Jfr
+    from esbench.telemetry.master_node_stats import MasterNodeStats
     from esbench.telemetry.node_stats import Nodes, NodeStats
     from esbench.telemetry.recovery_stats import RecoveryStats
     from esbench.telemetry.segment_stats import SegmentStats
@@ -45,6 +46,7 @@ def builtin_devices() -> Registry[type[Device]]:
         RecoveryStats,
         IngestPipelineStats,
         DataStreamStats,
+        MasterNodeStats,
     )
     for kind in kinds:
         registry.add(kind.name, kind)
