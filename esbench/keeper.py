@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,7 +12,7 @@ from typing import Any
 from esbench.listeners import Listener
 from esbench.load.measurements import seconds_line
 from esbench.load.recorder import Second
-from esbench.record import DriverFacts, HostEvent, RaceRecord, TaskResult
+from esbench.record import ClusterFacts, CorpusFacts, DriverFacts, HostEvent, RaceRecord, TaskResult
 from esbench.store import RaceFolder
 
 
@@ -37,6 +37,11 @@ class RecordKeeper(Listener):
     def second(self, task: str, second: Second) -> None:
         """Keep a closed second of a task."""
         self._folder.append_seconds(json.dumps(seconds_line(task, second)).encode() + b"\n")
+
+    def begin(self, cluster: ClusterFacts, corpora: Sequence[CorpusFacts]) -> None:
+        """Keep what is raced, as soon as it is there."""
+        self.record = replace(self.record, clusters={"default": cluster}, corpora=tuple(corpora))
+        self.save()
 
     def add(self, results: tuple[TaskResult, ...], drivers: tuple[DriverFacts, ...]) -> None:
         """Keep the results of a step, and what its workers used until now."""

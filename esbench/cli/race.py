@@ -133,7 +133,7 @@ def _options(flags: dict[str, Any]) -> Any:
     from esbench.client_options import ClientOptions, Host, parse_hosts
     from esbench.environment import default_workers
     from esbench.errors import UsageError
-    from esbench.race import RaceOptions
+    from esbench.race_options import RaceOptions
     from esbench.store import check_race_id, new_race_id
     from esbench.telemetry import builtin_devices, choose
     from esbench.track.library import find_track

@@ -1,0 +1,194 @@
+"""The cluster of a race: a node of esbench's own or one that is there, who watches it, what the record says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from esbench.addresses import addresses_by_name, resolve
+from esbench.client_options import ClientOptions, Host, parse_hosts
+from esbench.cluster import Cluster, ClusterInfo
+from esbench.dialect import Dialect
+from esbench.engine.base import Endpoint
+from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
+from esbench.engine.external import ExternalEngine
+from esbench.errors import ClusterError, EsbenchError, UsageError
+from esbench.keeper import RecordKeeper
+from esbench.listeners import Listener
+from esbench.model import Challenge, Track
+from esbench.progress.base import Progress
+from esbench.race_options import RaceOptions
+from esbench.record import ClusterFacts, NodeFacts
+from esbench.store import RaceFolder
+from esbench.telemetry import surroundings
+from esbench.telemetry.device import Reading, Scene
+from esbench.telemetry.disturbances import disturbances, disturbed
+from esbench.telemetry.watch import SeriesFile, Telemetry
+from esbench.track.features import features_needed, nodes_needed
+
+TELEMETRY_TIMEOUT_S = 10.0  # of its requests
+
+
+class RacedCluster:
+    """A cluster for the length of a race. One that is there is reached at once, a node is started by `start`."""
+
+    def __init__(self, options: RaceOptions, progress: Progress, folder: RaceFolder, stack: ExitStack) -> None:
+        self._options = options
+        self._progress = progress
+        self._folder = folder
+        self._stack = stack
+        self._engine: EmbeddedEngine | ExternalEngine
+        self._endpoint: Endpoint | None = None
+        self._hosts: tuple[Host, ...] = ()
+        self._nodes: tuple[NodeFacts, ...] = ()
+        self._earlier: surroundings.Use | None = None
+        self._before = surroundings.Surroundings()
+        if options.hosts:
+            self._engine = ExternalEngine(options.hosts, options.client_options)
+            self._endpoint = self._engine.start()
+            self.info = self._connect(self._endpoint)
+            self._earlier = surroundings.use_now(self.client)
+        else:
+            self._engine = self._embedded(folder.logs)
+            self.info = ClusterInfo(*self._engine.identity())
+
+    @property
+    def _pids(self) -> dict[str, int]:
+        """The processes of nodes of ours, by name."""
+        pids = self._endpoint.settings.get("pids", ()) if self._endpoint else ()
+        return {f"node-{number}": pid for number, pid in enumerate(pids)}
+
+    @property
+    def dialect(self) -> Dialect:
+        major, minor = (*self.info.version_tuple, 0, 0)[:2]
+        return Dialect(self.info.distribution, (major, minor))
+
+    def require(self, track: Track, challenge: Challenge) -> None:
+        """An error when a node of ours would lack what the challenge needs, or be too few."""
+        if not isinstance(self._engine, EmbeddedEngine):
+            return
+        self._engine.require(features_needed(track, challenge))
+        if (needed := nodes_needed(track, challenge)) > self._options.nodes:
+            raise UsageError(
+                f"the challenge waits for a green cluster, and {needed - 1} replicas need {needed} nodes",
+                hint=f"--nodes={needed}, or fewer replicas",
+            )
+
+    def start(self, keeper: RecordKeeper) -> tuple[tuple[Host, ...], ClientOptions]:
+        """Start the node where it is ours; the hosts to send to, with their addresses, and how to talk to them."""
+        if self._endpoint is None:
+            self._stack.callback(self._engine.stop)
+            with self._progress.job(f"starting {self.info.distribution}-{self.info.version}"):
+                self._endpoint = self._engine.start()
+            self.info = self._connect(self._endpoint)
+        hosts, client_options = parse_hosts(self._endpoint.urls, self._options.client_options)
+        self._hosts = resolve(hosts)
+        self._before = surroundings.look(self.client)
+        found = tuple(disturbances(self._before, self._earlier))
+        for warning in found:
+            self._progress.warn(warning)
+        keeper.warn(*self._before.notes, *found)
+        return self._hosts, client_options
+
+    @contextmanager
+    def telemetry(
+        self,
+        keeper: RecordKeeper,
+        track: Track,
+        audience: Listener,
+        clock: Callable[[], float],
+        workers: tuple[int, ...],
+    ) -> Iterator[Telemetry]:
+        """What watches the steps while they run; the record gets what it says at the end, however that comes.
+
+        `clock` is the race's, in seconds; `workers` are the processes that drive the load.
+        """
+        options = self._options.client_options
+        limited = replace(options, timeout_s=min(options.timeout_s, TELEMETRY_TIMEOUT_S))
+        file = SeriesFile(self._folder.append_telemetry)
+
+        def keep(device: str, reading: Reading, time_s: float) -> None:
+            file.add(device, reading, time_s)
+            audience.read(device, reading)
+
+        with Cluster(self.client.urls, limited) as cluster:
+            scene = Scene(cluster, self.info, track.targets, self._folder.logs, self._pids, workers)
+            devices = [chosen.kind(scene, chosen.params) for chosen in self._options.telemetry]
+            telemetry = Telemetry(cluster, track.targets, devices, clock, keep)
+            in_a_hurry = True
+            try:
+                with telemetry:
+                    yield telemetry
+                    in_a_hurry = False
+                    telemetry.close()
+            finally:
+                telemetry.close(in_a_hurry=in_a_hurry)
+                keeper.tell(telemetry.news())
+                keeper.record = replace(keeper.record, telemetry=telemetry.report())
+                keeper.warn(*telemetry.notes)
+
+    def finish(self, keeper: RecordKeeper, track: Track, telemetry: Telemetry) -> None:
+        """Put what the race did to the cluster into the record."""
+        names = track.targets
+        facts = self.facts()
+        try:
+            facts = replace(facts, indices=self.client.indices_facts(names))
+        except ClusterError as error:
+            keeper.warn(f"no facts about the indices: {error}")
+        after = surroundings.look_back(self.client, names)
+        facts = surroundings.completed(replace(facts, statistics=telemetry.statistics()), after)
+        keeper.record = replace(keeper.record, clusters={"default": facts})
+        keeper.warn(*after.notes, *disturbed(self._before, after, {*names, *facts.indices}))
+
+    def explain(self, error: EsbenchError) -> str:
+        """An error, with the reason when it was that a node of ours has died."""
+        died = self._engine.failure() if isinstance(self._engine, EmbeddedEngine) else None
+        return f"{error}\n{died}" if died else str(error)
+
+    def facts(self) -> ClusterFacts:
+        """What the record says of the cluster, as far as it is known now."""
+        endpoint = self._endpoint
+        facts = ClusterFacts(
+            pipeline=self._engine.pipeline,
+            hosts=endpoint.urls if endpoint else (),
+            distribution=self.info.distribution,
+            version=self.info.version,
+            build_hash=self.info.build_hash,
+            name=self.info.name,
+            nodes=self._nodes,
+            settings=endpoint.settings if endpoint else {},
+            addresses=addresses_by_name(self._hosts),
+        )
+        return surroundings.described(facts, self._before)
+
+    def _embedded(self, logs: Path) -> EmbeddedEngine:
+        options = self._options
+        return EmbeddedEngine(
+            EmbeddedOptions(
+                home=options.home,
+                race_id=options.race_id,
+                logs=logs,
+                distribution=options.distribution,
+                nodes=options.nodes,
+                heap_bytes=options.heap_bytes,
+                java_home=options.java_home,
+                keep_node=options.keep_node,
+                node_user=options.node_user,
+                offline=options.origin.offline,
+                java_options=tuple(
+                    option for chosen in options.telemetry for option in chosen.kind.java_options(chosen.params)
+                ),
+            ),
+            self._progress,
+        )
+
+    def _connect(self, endpoint: Endpoint) -> ClusterInfo:
+        self.client = self._stack.enter_context(Cluster(endpoint.urls, self._options.client_options))
+        info = self.client.info()
+        try:
+            self._nodes = self.client.nodes()
+        except ClusterError as error:  # a managed cluster may hide them
+            self._progress.warn(f"no facts about the nodes: {error}")
+        return info
