@@ -86,5 +86,5 @@ def _gauges(stream: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "backing_indices": stream["backing_indices"],
         "store_bytes": stream["store_size_bytes"],
-        "newest_ms": stream.get("maximum_timestamp"),
+        "newest_ms": stream.get("maximum_timestamp") or None,  # 0: it has no document
     }

@@ -99,8 +99,6 @@ class IngestPipelineStats(Device):
         self._race = Counters()
 
     def begin(self) -> None:
-        if self.scene.info.distribution == "opensearch" and self.scene.info.version_tuple >= (3,):
-            self.note("OpenSearch counts the time of a batch of documents once for each of them: times are no CPU time")
         self._last = self._ask()
 
     def end_step(self, step: int, tasks: tuple[str, ...]) -> Mapping[str, Any]:
@@ -114,6 +112,8 @@ class IngestPipelineStats(Device):
             return {}
         if left_out := found.get("other_pipelines"):
             self.note(f"{left_out} pipelines that took less time are only in the sums")
+        if self.scene.info.distribution == "opensearch" and self.scene.info.version_tuple >= (3,):
+            self.note("OpenSearch counts the time of a batch of documents once for each of them: times are no CPU time")
         nodes = {self._race.names[node]: total.whole.figures for node, total in sorted(self._race.totals.items())}
         return {**found, "nodes": nodes}
 

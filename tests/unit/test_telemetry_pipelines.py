@@ -132,10 +132,15 @@ def test_without_the_counters_of_before_nothing_is_told() -> None:
     assert device.end() == {}
 
 
-def test_the_times_of_opensearch_are_explained() -> None:
-    cluster = RecordedCluster({"_nodes/stats/ingest": ingest_of(counted(1, 1))})
+def test_the_times_of_opensearch_are_explained_where_there_are_some() -> None:
+    replies = recorded("opensearch-3")
+    cluster = RecordedCluster({"_nodes/stats/ingest": replies["ingest_before"]})
     device = made(IngestPipelineStats, cluster, version="opensearch-3.6.0")
     device.begin()
+    device.end()
+    assert device.notes == []
+    cluster.replies["_nodes/stats/ingest"] = replies["ingest"]
+    device.end()
     assert "once for each of them" in device.notes[0]
 
 
@@ -165,6 +170,12 @@ def test_data_streams_are_read_and_indices_left_out() -> None:
     assert device.end()["data_streams"] == [{"data_stream": "logs-x", **reading.gauges}]
     cluster.replies = {"_stats": replies["orders"]}
     assert list(device.sample()) == []
+
+
+def test_an_empty_data_stream_has_no_newest_document() -> None:
+    stream = {"data_stream": "logs-x", "backing_indices": 1, "store_size_bytes": 208, "maximum_timestamp": 0}
+    (reading,) = streams(RecordedCluster({"_stats": {"data_streams": [stream]}}), "logs-x").sample()
+    assert reading.gauges == {"backing_indices": 1, "store_bytes": 208, "newest_ms": None}
 
 
 def test_a_data_stream_that_is_not_there_yet_does_not_hide_the_others() -> None:
