@@ -62,15 +62,13 @@ def _chunks(actions: Iterable[bytes]) -> Iterator[list[bytes]]:
 
 
 def _items(cluster: Cluster, path: str, actions: list[bytes]) -> list[tuple[int, Any]]:
-    """Status and error of each action; those of the request where it was refused as a whole."""
+    """Status and error of each action; a request that was refused as a whole is a refusal of each."""
     reply = cluster.request("POST", path, body=b"".join(actions), ignore=(_TOO_BUSY,))
-    found = reply.get("items") if isinstance(reply, Mapping) else None
-    if isinstance(found, list) and len(found) == len(actions):
-        results = [next(iter(item.values())) for item in found]
+    if isinstance(reply, Mapping) and "items" in reply:
+        results = [next(iter(item.values())) for item in reply["items"]]
         return [(int(result["status"]), result.get("error")) for result in results]
-    if isinstance(reply, Mapping) and reply.get("status") == _TOO_BUSY:
-        return [(_TOO_BUSY, reply.get("error"))] * len(actions)
-    raise ClusterError("this is no reply to a bulk request", where=f"POST {path}", hint="is it Elasticsearch?")
+    error = reply.get("error") if isinstance(reply, Mapping) else reply  # a proxy's is text
+    return [(_TOO_BUSY, error)] * len(actions)
 
 
 def _first_of(failed: list[tuple[int, Any]], sent: int, path: str, cluster: Cluster) -> ClusterError:

@@ -202,7 +202,7 @@ class RaceDocuments:
                     if not isfinite(value)
                 ],
                 "within_ms": _finite(task.within_ms),
-                "checks": [check.name for check in task.checks],
+                "checks": [check.name for check in task.checks if check.level != "ok"],
                 "unusable": any(check.level == "unusable" for check in task.checks),
                 "returned": {_spelt(name): dict(spread) for name, spread in task.returned.items()},
                 "telemetry": {device: _numbers(said) for device, said in task.telemetry.items()},

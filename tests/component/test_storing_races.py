@@ -1,0 +1,198 @@
+"""Storing races over real sockets: what a cluster refuses, in one line each, and a race whose store fails."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from driver import NullServerFactory
+from racing import Races
+from tiny_server import INFO, Reply, TinyServer, serve
+
+from esbench.cli.main import run
+from esbench.cluster import Cluster
+from esbench.errors import ClusterError
+from esbench.metrics_store.bulk import send
+from esbench.store import RaceStore, decode_record
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-2.json"
+RACE = "20261121t101530-4f2a"
+ACTIONS = [b'{"create":{"_id":"%d"}}\n{}\n' % number for number in range(2)]
+REJECTED = {"type": "es_rejected_execution_exception", "reason": "queue capacity 200"}
+BUSY: Reply = (429, {"error": REJECTED, "status": 429})
+
+
+def items(*statuses: int, error: Any = REJECTED) -> Reply:
+    results = [{"status": status, **({"error": error} if status >= 400 else {})} for status in statuses]
+    return 200, {"items": [{"create": result} for result in results]}
+
+
+class Replies(dict[str, Reply]):
+    """Those of a cluster that keeps nothing; bulk requests get `bulks` one after another, then all goes well."""
+
+    server: TinyServer
+
+    def __init__(self, *bulks: Reply) -> None:
+        super().__init__({"GET /": (200, INFO)})
+        self.bulks = list(bulks)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        if key.endswith("/_bulk"):
+            if self.bulks:
+                return self.bulks.pop(0)
+            return items(*[201] * (self.server.asked[-1].body.count(b"\n") // 2))
+        if key.endswith("/_search"):
+            return 200, {"hits": {"hits": []}}
+        if "_template/" in key or key.endswith("/_refresh"):
+            return 200, {}
+        return super().get(key, default)
+
+
+@pytest.fixture
+def replies() -> Replies:
+    return Replies()
+
+
+@pytest.fixture
+def metrics(replies: Replies) -> Iterator[TinyServer]:
+    with serve(replies) as server:
+        replies.server = server
+        yield server
+
+
+def sent(server: TinyServer, pause: Callable[[float], None] = lambda pause_s: None) -> dict[int, int]:
+    with Cluster([server.url]) as cluster:
+        return dict(send(cluster, "/x/_bulk", ACTIONS, fine=(201, 409), pause=pause))
+
+
+def bulk_bodies(server: TinyServer) -> list[bytes]:
+    return [asked.body for asked in server.asked if asked.target.endswith("/_bulk")]
+
+
+def test_what_a_cluster_is_too_busy_for_is_sent_again_after_longer_pauses(
+    metrics: TinyServer, replies: Replies
+) -> None:
+    replies.bulks = [BUSY, items(429, 201), (429, "429 Too Many Requests"), items(201)]
+    pauses: list[float] = []
+    assert sent(metrics, pauses.append) == {201: 2}
+    assert pauses == [0.5, 1.0, 2.0]
+    assert bulk_bodies(metrics) == [b"".join(ACTIONS)] * 2 + [ACTIONS[0]] * 2
+
+
+def test_what_stays_refused_is_an_error_with_its_reason(metrics: TinyServer, replies: Replies) -> None:
+    replies.bulks = [BUSY] * 6
+    with pytest.raises(ClusterError) as caught:
+        sent(metrics)
+    assert str(caught.value) == (
+        "POST /x/_bulk: 2 of 2 documents were refused: HTTP 429 es_rejected_execution_exception: queue capacity 200"
+    )
+    assert len(bulk_bodies(metrics)) == 6
+
+
+def test_a_document_that_is_there_already_is_fine(metrics: TinyServer, replies: Replies) -> None:
+    replies.bulks = [items(409, 201)]
+    assert sent(metrics) == {409: 1, 201: 1}
+
+
+@pytest.mark.parametrize(
+    ("reply", "message"),
+    [
+        (
+            items(201, 400, error={"type": "mapper_parsing_exception", "reason": "failed to parse"}),
+            "POST /x/_bulk: 1 of 2 documents were refused: HTTP 400 mapper_parsing_exception: failed to parse",
+        ),
+        ((500, {"error": {"type": "x", "reason": "disk is gone"}}), "POST /x/_bulk: HTTP 500 x: disk is gone"),
+    ],
+)
+def test_other_refusals_are_told_at_once(metrics: TinyServer, replies: Replies, reply: Reply, message: str) -> None:
+    replies.bulks = [reply]
+    with pytest.raises(ClusterError) as caught:
+        sent(metrics)
+    assert str(caught.value) == message
+
+
+@pytest.fixture
+def kept_race(esbench_home: Path) -> str:
+    RaceStore(esbench_home).create(RACE).save(decode_record(GOLDEN.read_bytes()))
+    return RACE
+
+
+def test_the_command_says_what_it_stored(
+    metrics: TinyServer, kept_race: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["store", "last", RACE, f"--store-hosts={metrics.url}", "--format=json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [
+        {"race_id": RACE, "documents": 9, "created": 9, "already_there": 0, "removed": 0}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ([RACE], 2, "--store-hosts: where to? (esbench store 20261121t101530-4f2a --store-hosts=10.0.0.1:9200)"),
+        ([RACE, "--store-hosts=es:x"], 2, '--store-hosts: "es:x" is not a host'),
+        ([RACE, "--store-hosts=URL", "--store-options=usr:x"], 2, '--store-options: unknown client option "usr"'),
+        ([RACE, "--store-hosts=URL", "--store-prefix=A"], 2, '--store-prefix: no index can be called "A-races"'),
+        (["nobody", "--store-hosts=URL"], 2, 'there is no race "nobody"'),
+        ([RACE, "--store-hosts=CLOSED"], 1, "connection refused (is the cluster running? check --store-hosts)"),
+    ],
+)
+def test_what_is_wrong_is_one_line(
+    metrics: TinyServer,
+    unused_url: str,
+    kept_race: str,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    code: int,
+    message: str,
+) -> None:
+    given = [each.replace("URL", metrics.url).replace("CLOSED", unused_url) for each in arguments]
+    assert run(["store", *given]) == code
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
+    assert bulk_bodies(metrics) == []
+
+
+def test_a_wrong_password_of_the_store_is_not_repeated(
+    metrics: TinyServer, replies: Replies, kept_race: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    replies["GET /"] = (401, {"error": {"type": "security_exception", "reason": "no"}})
+    host = metrics.url.replace("http://", "http://eve:x1y2z3@")
+    assert run(["store", RACE, f"--store-hosts={host}"]) == 1
+    said = capsys.readouterr().err
+    assert "wrong user or password (user eve)" in said
+    assert "x1y2z3" not in said
+    assert "--client-options" not in said
+
+
+def test_a_race_does_not_begin_when_it_cannot_be_stored(
+    unused_url: str, null_server: NullServerFactory, tmp_path: Path
+) -> None:
+    races, server = Races(tmp_path), null_server()
+    outcome = races.run(server, f"--store-hosts={unused_url}")
+    assert outcome.code == 1
+    assert outcome.error.endswith("connection refused (is the cluster running? check --store-hosts)")
+    assert server.counts().requests == 0
+    assert not races.home.exists() or not (races.home / "races").exists()
+
+
+def test_a_race_whose_store_fails_is_printed_kept_and_stored_later(
+    metrics: TinyServer, replies: Replies, null_server: NullServerFactory, tmp_path: Path
+) -> None:
+    replies.bulks = [(500, {"error": {"type": "x", "reason": "disk is gone"}})]
+    races = Races(tmp_path)
+    outcome = races.run(null_server(), "--race-id=nightly", f"--store-hosts={metrics.url}", "--quiet")
+    assert outcome.code == 1
+    assert "Mean throughput" in outcome.stdout
+    assert "race nightly was not stored" in outcome.error
+    assert "disk is gone" in outcome.error
+    assert "esbench store nightly --store-hosts=..." in outcome.stderr
+    assert races.record().status == "complete"
+
+    printed = json.loads(races.ask("store", "last", f"--store-hosts={metrics.url}", "--format=json"))
+    documents = sum(len(body.splitlines()) // 2 for body in bulk_bodies(metrics)[1:])
+    assert printed[0]["documents"] == printed[0]["created"] == documents
+    assert documents > len(races.series("nightly")) + len(races.record().tasks)
