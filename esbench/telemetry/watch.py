@@ -85,7 +85,7 @@ class Telemetry:
         """Begin to watch."""
         begun = {device.name: device.start() for device in self._devices}
         self._before = self._after = statistics.take(self._cluster, self._targets)
-        wait_for(begun, _BEGIN_S)
+        wait_for(begun, dict.fromkeys(begun, _BEGIN_S))
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -133,8 +133,8 @@ class Telemetry:
         if self._ends or not self._devices:
             return
         self._ends = {device.name: device.close() for device in self._devices}
-        patience_s = _END_S if in_a_hurry else max(device.device.patience_s for device in self._devices)
-        for name in wait_for(self._ends, patience_s):
+        waits = {device.name: _END_S if in_a_hurry else device.device.patience_s for device in self._devices}
+        for name in wait_for(self._ends, waits):
             self._notes.append(f"{name}: did not end in time: what it would have said at its end is missing")
 
     def statistics(self) -> dict[str, Any]:
@@ -149,5 +149,9 @@ class Telemetry:
     def notes(self) -> tuple[str, ...]:
         """Sentences about what could not be seen."""
         found = [*self._before.warnings, *self._after.warnings, *self._notes]
-        found += [f"{device.name}: {note}" for device in self._devices for note in device.device.notes]
+        unseen: dict[str, list[str]] = {}  # many devices are blind to a cluster that is gone
+        for device in self._devices:
+            for note in device.device.notes:
+                unseen.setdefault(note, []).append(device.name)
+        found += [f"{', '.join(names)}: {note}" for note, names in unseen.items()]
         return tuple(dict.fromkeys(found))

@@ -61,7 +61,7 @@ class Watched:
         self._continued = Continued()
         self._finished: list[_Finished] = []
         self._blind = False  # there is nothing (more) to sample
-        self._closing = False
+        self._closing = self._ended = False
         self._due_s = 0.0
         # a daemon: a request that hangs must not hold the exit
         self._thread = threading.Thread(target=self._run, name=f"telemetry-{self.device.name}", daemon=True)
@@ -97,7 +97,8 @@ class Watched:
         report: dict[str, Any] = {}
         if interval_s is not None:
             report["interval_s"] = interval_s
-            report["samples"], report["missed"], report["failed"] = counted.samples, counted.missed, counted.failed
+            report["samples"], report["failed"] = counted.samples, counted.failed
+            report["missed"] = counted.missed + (0 if self._ended or self._blind else self._overdue(interval_s))
             if counted.samples:
                 report["cost_ms"] = round(1000 * counted.cost_s / counted.samples, 2)
         if self.device.notes:
@@ -146,7 +147,8 @@ class Watched:
             self._sample()
 
     def _end_step(self, step: int, spans: Sequence[TaskSpan]) -> None:
-        if not self._blind and self.device.interval_s is not None and self.device.samples_at_steps:
+        is_sampled = not self._blind and self.device.interval_s is not None and self.device.samples_at_steps
+        if is_sampled and not self._closing:
             self._sample()
         seen: Mapping[str, Any] = {}
         try:
@@ -154,23 +156,26 @@ class Watched:
         except _FAULTS as error:
             self.note(_sentence(error))
         self._finished.append(_Finished(step, spans, seen, self.clock()))
-        self._tell_what_is_settled()
+        if not self._closing:  # else the end takes one sample for all steps that are left
+            self._tell_what_is_settled()
 
     def _end(self) -> None:
         if self._finished and not self._blind and self.device.interval_s is not None:
             self._sample()
         self._tell_what_is_settled()
+        self._ended = True
         self.facts = self.device.end()
 
     def _sample_on_time(self, interval_s: float) -> None:
-        late_s = self.clock() - self._due_s
-        if late_s >= interval_s:
-            missed = int(late_s / interval_s)
-            self._counted.missed += missed
-            self._due_s += missed * interval_s
-        self._due_s += interval_s
+        missed = self._overdue(interval_s)
+        self._counted.missed += missed
+        self._due_s += (missed + 1) * interval_s
         self._sample()
         self._tell_what_is_settled()
+
+    def _overdue(self, interval_s: float) -> int:
+        """Samples that should have been taken since the one that is due."""
+        return max(0, int((self.clock() - self._due_s) / interval_s))
 
     def _sample(self) -> None:
         begun_s = self.clock()
@@ -223,13 +228,13 @@ def _sentence(error: BaseException) -> str:
     return f"what was read has an unknown form ({type(error).__name__}: {error})"
 
 
-def wait_for(futures: Mapping[str, Future[Any]], limit_s: float) -> list[str]:
-    """Wait until all are done, at most so long in all; the names of those that are not."""
-    deadline = time.monotonic() + limit_s
+def wait_for(futures: Mapping[str, Future[Any]], limits_s: Mapping[str, float]) -> list[str]:
+    """Wait until all are done, for each at most so long from now on; the names of those that are not."""
+    begun_s = time.monotonic()
     late = []
     for name, future in futures.items():
         try:
-            future.result(max(0.0, deadline - time.monotonic()))
+            future.result(max(0.0, begun_s + limits_s[name] - time.monotonic()))
         except TimeoutError:
             late.append(name)
     return late

@@ -223,6 +223,60 @@ def test_a_device_that_hangs_holds_nobody_up(tmp_path: Path) -> None:
     hanging.goes_on.set()
 
 
+class Patient(Recording):
+    name = "patient"
+    patience_s = 30.0
+
+
+def test_each_device_is_waited_for_no_longer_than_it_may_take(tmp_path: Path) -> None:
+    hanging, patient = Hanging(scene(tmp_path)), Patient(scene(tmp_path))
+    with watch(patient, hanging) as telemetry:
+        until(lambda: "sample" in hanging.asked)
+        begun_s = time.monotonic()
+        telemetry.close()
+        assert time.monotonic() - begun_s < 5  # not until the 10 s of the one that hangs are over
+    assert "hanging: did not end in time" in telemetry.notes[0]
+    hanging.goes_on.set()
+
+
+def test_a_device_that_hangs_to_the_end_missed_the_samples_that_it_did_not_take(tmp_path: Path) -> None:
+    device = Hanging(scene(tmp_path))
+    with watch(device) as telemetry:
+        until(lambda: "sample" in device.asked)
+        time.sleep(0.05)  # ten intervals
+    report = telemetry.report()["hanging"]
+    assert (report["samples"], report["failed"]) == (0, 0)
+    assert report["missed"] >= 8
+    device.goes_on.set()
+
+
+def test_a_device_that_fell_behind_samples_once_at_its_end_not_for_each_step(tmp_path: Path) -> None:
+    device = Hanging(scene(tmp_path))
+    with watch(device) as telemetry:
+        until(lambda: "sample" in device.asked)
+        for step in range(5):
+            telemetry.end_step(step, [SPAN])
+        telemetry.close()
+        device.goes_on.set()
+        until(lambda: device.asked[-1] == "end")
+    assert device.asked[device.asked.index("end 0") :].count("sample") == 1
+
+
+class Refused(Recording):
+    def sample(self) -> Iterable[Reading]:
+        raise ClusterError("connection refused")
+
+
+def test_what_several_devices_do_not_see_for_the_same_reason_is_told_once(tmp_path: Path) -> None:
+    class Other(Refused):
+        name = "other"
+
+    with watch(Refused(scene(tmp_path)), Other(scene(tmp_path)), Unable(scene(tmp_path))) as telemetry:
+        until(lambda: all(telemetry.report()[name]["failed"] for name in ("recording", "other")))
+    assert telemetry.notes == ("recording, other: connection refused", "unable: no rights")
+    assert telemetry.report()["other"]["notes"] == ["connection refused"]
+
+
 def test_samples_that_were_not_taken_in_time_are_counted(tmp_path: Path) -> None:
     device = Hanging(scene(tmp_path))
     with watch(device) as telemetry:
