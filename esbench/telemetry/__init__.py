@@ -30,6 +30,7 @@ def builtin_devices() -> Registry[type[Device]]:
     from esbench.telemetry.recovery_stats import RecoveryStats
     from esbench.telemetry.segment_stats import SegmentStats
     from esbench.telemetry.shard_stats import ShardStats
+    from esbench.telemetry.slowlog import Slowlog
 
     registry: Registry[type[Device]] = Registry("telemetry device")
     kinds: tuple[type[Device], ...] = (
@@ -47,6 +48,7 @@ def builtin_devices() -> Registry[type[Device]]:
         IngestPipelineStats,
         DataStreamStats,
         MasterNodeStats,
+        Slowlog,
     )
     for kind in kinds:
         registry.add(kind.name, kind)

@@ -1,0 +1,184 @@
+"""The servers' own slow logs: thresholds on the track's indices for the length of a race, and what was logged in it.
+
+What it changes is put back at the end, whatever the end is; only a killed esbench leaves its thresholds behind.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from esbench.cluster import index_path
+from esbench.errors import ClusterError
+from esbench.telemetry.device import Device, Param, Scene, Unseen
+from esbench.telemetry.indices import LENIENT
+
+# Of the levels the highest, whose threshold is looked at first: whatever a log's level is, it takes these entries.
+SETTINGS = {
+    "slowlog-query": "index.search.slowlog.threshold.query.warn",
+    "slowlog-fetch": "index.search.slowlog.threshold.fetch.warn",
+    "slowlog-index": "index.indexing.slowlog.threshold.index.warn",
+}
+_AT_ONCE = 20  # indices in a request, whose line has limits
+# Who logged an entry: a search's query phase otherwise. JSON of 7.x and OpenSearch, and of 8.x; text.
+_FETCH = re.compile(
+    rb'"component": "i\.s\.s\.fetch"|"log\.logger":"index\.search\.slowlog\.fetch"'
+    rb"|\[(?:i\.s\.s|index\.search\.slowlog)\.fetch *\]"
+)
+_ELSEWHERE = (
+    "the slow requests are in the slow logs of the cluster's own nodes (*_index_search_slowlog.*, "
+    "*_index_indexing_slowlog.*): they cannot be counted from here"
+)
+
+Values = dict[str, str | None]
+
+
+@dataclass
+class _LogFile:
+    """A slow log of a node of esbench's own, and how much of it has been counted."""
+
+    node: str
+    path: Path
+    counted_bytes: int = 0
+
+    def new_lines(self) -> Iterator[bytes]:
+        """The whole lines since the last time."""
+        if self.path.stat().st_size < self.counted_bytes:
+            self.counted_bytes = 0  # it was rolled over
+        with self.path.open("rb") as file:
+            file.seek(self.counted_bytes)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    return
+                self.counted_bytes += len(line)
+                yield line
+
+
+class Slowlog(Device):
+    """Has the nodes log the searches, fetches and indexing operations that take longer than some time.
+
+    The thresholds are set on the track's indices, on those that the race makes when the step after has begun. A task's
+    figures count what was logged during its step: `query`, `fetch` (shards' parts of searches), `index` (documents).
+    """
+
+    name = "slowlog"
+    help = "slow logs of searches and indexing, whose thresholds are set for the race"
+    params = (
+        Param("slowlog-query", "duration", 0.1, "log the query phase of a search on a shard from so long on"),
+        Param("slowlog-fetch", "duration", 0.05, "log the fetch phase of a search on a shard from so long on"),
+        Param("slowlog-index", "duration", 0.1, "log the indexing of a document from so long on"),
+    )
+    patience_s = 5.0
+
+    def __init__(self, scene: Scene, params: Mapping[str, Any]) -> None:
+        super().__init__(scene, params)
+        self._wanted: Values = {setting: _time(params[name]) for name, setting in SETTINGS.items()}
+        self._before: dict[tuple[str, str], Values] = {}  # (index, its uuid) -> what was set
+        self._is_refused = False
+        self._folders: dict[str, Path] = {}  # node of esbench's own -> its logs
+        self._files: dict[Path, _LogFile] = {}
+        self._logged: Counter[str] = Counter()
+
+    def begin(self) -> None:
+        if not self.scene.targets:
+            raise Unseen("the track names no indices: there is nothing whose slow log could be set")
+        if self.scene.pids:
+            reply = self.scene.cluster.request("GET", "/_nodes/settings", params={"flat_settings": True})
+            settings = {node["name"]: node["settings"] for node in reply["nodes"].values()}
+            self._folders = {name: Path(settings[name]["path.logs"]) for name in self.scene.pids if name in settings}
+        else:
+            self.note(_ELSEWHERE)
+        self._set_thresholds()
+
+    def begin_step(self, step: int, tasks: tuple[str, ...]) -> None:
+        self._set_thresholds()
+        self._count()  # what others had logged before, and what came late
+
+    def end_step(self, step: int, tasks: tuple[str, ...]) -> Mapping[str, Any]:
+        counts = self._count()
+        self._logged.update(counts)
+        return counts if self._files else {}
+
+    def end(self) -> Mapping[str, Any]:
+        """Puts back what was set before; null where nothing was."""
+        indices = len(self._before)
+        self._put_back()
+        files = sorted(f"logs/{file.node}/{file.path.name}" for file in self._files.values())
+        return {"thresholds": self._wanted, "indices": indices, "entries": dict(self._logged), "files": files}
+
+    def _put_back(self) -> None:
+        present = self._present() if self._before else {}
+        groups: dict[tuple[tuple[str, str | None], ...], list[str]] = {}
+        for key, values in self._before.items():
+            if present.get(key, values) != values:  # neither deleted meanwhile nor as it was
+                groups.setdefault(tuple(values.items()), []).append(key[0])
+        self._before.clear()
+        for items, names in groups.items():
+            try:
+                self._put(names, dict(items))
+            except ClusterError as error:
+                self.note(f"the thresholds of the slow logs of {', '.join(names)} were not put back: {error}")
+
+    def _set_thresholds(self) -> None:
+        """Set them on those of the track's indices that are there and lack them."""
+        if self._is_refused:
+            return
+        new = {key: values for key, values in self._present().items() if key not in self._before}
+        if not new:
+            return
+        try:
+            self._put([index for index, _ in new], self._wanted)
+        except ClusterError as error:
+            self._is_refused = True
+            raise Unseen(f"the thresholds of slow logs were not set: {error}") from error
+        finally:
+            self._before |= new  # also of a request that may have been half done
+
+    def _present(self) -> dict[tuple[str, str], Values]:
+        """(index, its uuid) -> the thresholds that it has; None for one that was never set."""
+        params = {**LENIENT, "flat_settings": True}
+        reply = self.scene.cluster.request("GET", f"{index_path(self.scene.targets)}/_settings", params=params)
+        return {
+            (index, entry["settings"]["index.uuid"]): {
+                setting: entry["settings"].get(setting) for setting in SETTINGS.values()
+            }
+            for index, entry in reply.items()
+        }
+
+    def _put(self, indices: list[str], values: Values) -> None:
+        for first in range(0, len(indices), _AT_ONCE):
+            path = index_path(indices[first : first + _AT_ONCE])
+            self.scene.cluster.request("PUT", f"{path}/_settings", params=LENIENT, body=values)
+
+    def _count(self) -> dict[str, int]:
+        """Kind -> how many entries came since the last time."""
+        counts = dict.fromkeys(("query", "fetch", "index"), 0)
+        self._find_files()
+        for file in self._files.values():
+            for line in file.new_lines():
+                if line.startswith((b"{", b"[")):  # others go on with a document that was logged in several lines
+                    counts[_kind(line, file.path)] += 1
+        return counts
+
+    def _find_files(self) -> None:
+        """The slow logs of the nodes: of those that are written in two forms, the one of JSON."""
+        for node, folder in self._folders.items():
+            for stem in ("_index_search_slowlog", "_index_indexing_slowlog"):
+                for path in list(folder.glob(f"*{stem}.json")) or folder.glob(f"*{stem}.log"):
+                    self._files.setdefault(path, _LogFile(node, path))
+
+
+def _kind(line: bytes, path: Path) -> str:
+    if "_index_indexing_" in path.name:
+        return "index"
+    return "fetch" if _FETCH.search(line) else "query"
+
+
+def _time(seconds: float) -> str:
+    """A threshold as servers take it; under a microsecond it is `0ms`, which logs everything."""
+    micros = round(seconds * 1_000_000)
+    return f"{micros}micros" if micros % 1000 else f"{micros // 1000}ms"
