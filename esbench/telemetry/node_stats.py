@@ -161,6 +161,7 @@ def _reason(reply: Any) -> tuple[str, int | None]:
     """Why there are no statistics, and the HTTP status where the reply says it."""
     if not isinstance(reply, Mapping):
         return str(reply or "an empty reply")[:200], None
-    error = reply.get("error", reply.get("message", "the reply names no node"))
+    said = {key.lower(): value for key, value in reply.items()}  # AWS says Message
+    error = said.get("error", said.get("message", "the reply names no node"))
     reason = error.get("reason") or error.get("type") if isinstance(error, Mapping) else error
     return str(reason)[:200], reply.get("status")

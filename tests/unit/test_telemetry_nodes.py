@@ -273,16 +273,18 @@ def test_a_node_whose_clock_was_set_is_seen_anew() -> None:
 
 
 def test_a_node_that_was_started_anew_goes_on_under_its_name(reply: Any) -> None:
-    ((old_id, node),) = reply["nodes"].items()
-    without = {"nodes": {"other": {**node, "name": "node-1"}}}
-    back = {"nodes": {"new id": node, **without["nodes"]}}
-    device = nodes({"nodes": {old_id: node, **without["nodes"]}}, without, back)
-    device.sample()
-    device.sample()
-    only = copy.deepcopy(back)
-    for known in only["nodes"].values():
-        known["timestamp"] += 1
-    assert {reading.of for reading in nodes(only).sample()} == {"node-0", "node-1"}
+    node = only_node(reply)
+    other = {**node, "name": "node-1"}
+    back = {**node, "process": {**node["process"], "timestamp": node["process"]["timestamp"] + 9000}}
+    device = nodes(
+        {"nodes": {"old id": node, "other id": other}},
+        {"nodes": {"other id": other}},
+        {"nodes": {"new id": back, "other id": other}},
+    )
+    told = [[(reading.of, reading.group) for reading in device.sample()] for _ in range(3)]
+    assert {of for of, _ in told[0]} == {"node-0", "node-1"}
+    assert told[1] == []
+    assert told[2] == [("node-0", "process")]
 
 
 def test_nodes_of_one_name_are_told_apart_by_their_ids(reply: Any) -> None:
@@ -301,6 +303,11 @@ def test_missing_rights_end_the_samples_with_one_sentence() -> None:
     device = nodes({"error": error, "status": 403})
     with pytest.raises(Unseen, match=r"does not tell of its nodes: action \[cluster:monitor/nodes/stats\]"):
         device.sample()
+
+
+def test_the_reason_is_told_in_whatever_form_it_comes() -> None:
+    with pytest.raises(Unseen, match="nodes: User: anonymous is not authorized"):
+        nodes({"Message": "User: anonymous is not authorized"}).sample()
 
 
 def test_serverless_is_not_asked_at_all() -> None:
