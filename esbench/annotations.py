@@ -150,7 +150,7 @@ class Annotations(Listener):
 
 def _sentence(result: TaskResult) -> str:
     """What came out of a task, in a line."""
-    parts = [f"{result.requests:,} requests"]
+    parts = [f"{result.requests:,} request{'' if result.requests == 1 else 's'}"]
     if result.throughput.mean is not None:
         parts.append(f"{format_number(result.throughput.mean)} {result.throughput.unit}/s")
     for name, figures in (("latency", result.latency_ms), ("service time", result.service_time_ms)):
@@ -158,7 +158,7 @@ def _sentence(result: TaskResult) -> str:
             parts.append(f"p99 {name} {format_number(figures['p99'])} ms")
             break
     if result.errors:
-        parts.append(f"{result.errors:,} errors")
+        parts.append(f"{result.errors:,} of them failed")
     return f"task {result.name}: {', '.join(parts)}"
 
 
