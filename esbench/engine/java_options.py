@@ -27,9 +27,9 @@ def check_options(java: Java, options: Sequence[str]) -> None:
         module = next((name for start, name in _MODULES.items() if option.startswith(start)), "")
         if module and java.lacks((module,)):
             raise EngineError(
-                f"the Java of {java.source}, {java.version}, has no module {module}, which {_name(option)} needs",
+                f"Java {java.version} of {java.source} has no module {module}, which {_name(option)} needs",
                 where=str(java.home),
-                hint="name a full JDK with --java-home, or leave out the telemetry device",
+                hint="name a full JDK with --java-home, or leave out the device of --telemetry",
             )
     with tempfile.TemporaryDirectory(prefix="esbench-java-") as folder:
         command = [str(java.home / "bin" / "java"), *with_logs(options, Path(folder)), "-version"]
@@ -48,10 +48,10 @@ def check_options(java: Java, options: Sequence[str]) -> None:
             raise EngineError(f"Java could not be tried: {error}", where=str(java.home)) from error
     if tried.returncode != 0:
         raise EngineError(
-            f"the Java of {java.source}, {java.version}, does not start with {' '.join(options)}: "
+            f"Java {java.version} of {java.source} refuses what telemetry asks of it: "
             f"{_reason(tried.stdout + tried.stderr)}",
             where=str(java.home),
-            hint="they are of --telemetry and --telemetry-params",
+            hint=f"--telemetry-params changes it: {' '.join(options)}",
         )
 
 

@@ -34,7 +34,7 @@ class Jfr(Device):
     def java_options(cls, params: Mapping[str, Any]) -> tuple[str, ...]:
         recording = {
             "filename": f"{{logs}}/{RECORDING}",
-            "settings": params["recording-template"],
+            "settings": _template(params["recording-template"]),
             "dumponexit": "true",
             "maxsize": "0",  # no limit
             "maxage": "0s",
@@ -58,3 +58,8 @@ class Jfr(Device):
             if not psutil.pid_exists(self.scene.pids[name]):
                 self.note(f"{name} has ended by itself: what it had recorded is in logs/{name}/{_CHUNKS}")
         return {"files": {name: f"logs/{name}/{path.name}" for name, path in self._files.items()}}
+
+
+def _template(name: str) -> str:
+    """A template by name, or the absolute path of a .jfc file: nodes run in folders of their own."""
+    return str(Path(name).expanduser().absolute()) if name.endswith(".jfc") else name

@@ -44,7 +44,7 @@ def test_what_a_java_says_is_the_reason(tmp_path: Path) -> None:
     with pytest.raises(EngineError) as caught:
         check_options(java(tmp_path, script), ("-Xlog:gcc",))
     assert caught.value.what == (
-        "the Java of PATH, 17.0.1, does not start with -Xlog:gcc: Invalid tag 'gcc' in log selection."
+        "Java 17.0.1 of PATH refuses what telemetry asks of it: Invalid tag 'gcc' in log selection."
     )
 
 

@@ -20,9 +20,9 @@ def test_a_recording_has_no_limits_unless_they_are_given() -> None:
         "-XX:StartFlightRecording=filename={logs}/esbench.jfr,settings=default,dumponexit=true,maxsize=0,maxage=0s"
     )
     assert repository == "-XX:FlightRecorderOptions=repository={logs}/jfr"
-    given = {"recording-template": "/t/own.jfc", "jfr-delay": 2.5, "jfr-duration": 60.0}
+    given = {"recording-template": "own.jfc", "jfr-delay": 2.5, "jfr-duration": 60.0}
     recording, _ = Jfr.java_options(given)
-    assert "settings=/t/own.jfc" in recording
+    assert f"settings={Path.cwd()}/own.jfc," in recording
     assert recording.endswith(",delay=2500ms,duration=60000ms")
 
 
