@@ -9,6 +9,7 @@ from esbench.record import RaceRecord
 from esbench.report.document import Cell, Column, Section, Table
 
 DEVICE = "disk-usage"
+_INDICES_AT_MOST = 10
 _FIELDS_AT_MOST = 20
 _MB = 1 << 20
 _PARTS = (
@@ -48,15 +49,21 @@ def disk_usage(record: RaceRecord) -> tuple[Section, ...]:
 
 
 def _lines(indices: list[Mapping[str, Any]], usage: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    fields = usage["fields"]
-    shown, others = fields[:_FIELDS_AT_MOST], fields[_FIELDS_AT_MOST:]
-    further: Mapping[str, Any] = usage.get("other_fields", {"count": 0})
-    yield from ({**index, "field": "(all fields)"} for index in indices)
-    yield from shown
-    if count := len(others) + further["count"]:
-        names = {name for sizes in (*others, further) for name in sizes if name.endswith("_bytes")}
-        sums = {name: sum(sizes.get(name, 0) for sizes in (*others, further)) for name in names}
-        yield {"index": "", "field": f"({count} others)", **sums}
+    yield from ({**index, "field": "(all fields)"} for index in indices[:_INDICES_AT_MOST])
+    for sizes in _summed(indices[_INDICES_AT_MOST:], usage.get("other_indices")):
+        yield {**sizes, "index": f"({sizes['count']} others)", "field": "(all fields)"}
+    yield from usage["fields"][:_FIELDS_AT_MOST]
+    for sizes in _summed(usage["fields"][_FIELDS_AT_MOST:], usage.get("other_fields")):
+        yield {**sizes, "index": "", "field": f"({sizes['count']} others)"}
+
+
+def _summed(left_out: list[Mapping[str, Any]], further: Mapping[str, Any] | None) -> Iterator[Mapping[str, Any]]:
+    """What is left out here and what the record has only as a sum, if there is any of them."""
+    every = [*left_out, *([further] if further else [])]
+    if every:
+        names = {name for sizes in every for name in sizes if name.endswith("_bytes")}
+        sums = {name: sum(sizes.get(name, 0) for sizes in every) for name in names}
+        yield {"count": len(left_out) + (further["count"] if further else 0), **sums}
 
 
 def _mb(size_bytes: int | None) -> Cell:

@@ -14,6 +14,7 @@ from esbench.telemetry.device import Param, Unseen
 from esbench.telemetry.indices import LENIENT, IndexDevice
 
 _FIELDS_AT_MOST = 100
+_INDICES_AT_MOST = 100
 _SINCE = (7, 15)
 _LIMIT_S = 600.0
 _PARAMS = {**LENIENT, "run_expensive_tasks": True, "flush": True}
@@ -81,16 +82,21 @@ class DiskUsage(IndexDevice):
 
 
 def usage(entries: Mapping[str, Any]) -> dict[str, Any]:
-    """What is kept of replies: index -> entry of `_disk_usage`."""
+    """What is kept of replies (index -> entry of `_disk_usage`): the largest indices and fields, the others summed."""
     fields = sorted(_field_sizes(entries), key=lambda one: (-one.total_bytes, one.index, one.field))
-    kept, rest = fields[:_FIELDS_AT_MOST], fields[_FIELDS_AT_MOST:]
+    indices = [
+        {"index": index, "store_bytes": entry["store_size_in_bytes"], **_in_bytes(_parts(entry["all_fields"]))}
+        for index, entry in entries.items()
+    ]
+    indices.sort(key=lambda sizes: (-sizes["total_bytes"], sizes["index"]))
+    listed = [
+        {"index": one.index, "field": one.field, **_in_bytes({"total": one.total_bytes, **one.parts})} for one in fields
+    ]
     return {
-        "indices": [
-            {"index": index, "store_bytes": entry["store_size_in_bytes"], **_in_bytes(_parts(entry["all_fields"]))}
-            for index, entry in sorted(entries.items())
-        ],
-        "fields": [{"index": one.index, "field": one.field, **_kept(one)} for one in kept],
-        **({"other_fields": _summed(rest)} if rest else {}),
+        "indices": indices[:_INDICES_AT_MOST],
+        **_others("other_indices", indices[_INDICES_AT_MOST:]),
+        "fields": listed[:_FIELDS_AT_MOST],
+        **_others("other_fields", listed[_FIELDS_AT_MOST:]),
     }
 
 
@@ -109,16 +115,11 @@ def _parts(sizes: Mapping[str, Any]) -> dict[str, int]:
     return {**parts, **nested}
 
 
-def _kept(one: FieldSize) -> dict[str, int]:
-    return _in_bytes({"total": one.total_bytes, **one.parts})
-
-
-def _summed(fields: list[FieldSize]) -> dict[str, int]:
-    sums: dict[str, int] = {"total": 0}
-    for one in fields:
-        for name, size in (("total", one.total_bytes), *one.parts.items()):
-            sums[name] = sums.get(name, 0) + size
-    return {"count": len(fields), **_in_bytes(sums)}
+def _others(name: str, sizes: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
+    """Their number and sums under a name; empty when there are none."""
+    parts = dict.fromkeys(part for one in sizes for part in one if part.endswith("_bytes"))
+    sums = {part: sum(one.get(part, 0) for one in sizes) for part in parts}
+    return {name: {"count": len(sizes), **sums}} if sizes else {}
 
 
 def _in_bytes(parts: Mapping[str, int]) -> dict[str, int]:

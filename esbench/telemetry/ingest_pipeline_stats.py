@@ -8,7 +8,9 @@ from typing import Any, ClassVar
 
 from esbench.telemetry.device import Device, Scene
 
-_PIPELINES_AT_MOST = 20
+# What is kept of a race and of each of its tasks, which may be many: pipelines, and processors of each.
+_OF_A_RACE = (20, 50)
+_OF_A_TASK = (5, 5)
 _KEEP = ["nodes.*.name", "nodes.*.ingest"]
 
 
@@ -56,12 +58,12 @@ class Pipeline:
         pairs = zip(self.processors, other.processors, strict=True)
         return Pipeline(self.whole + other.whole, tuple((name, work + more) for (name, work), (_, more) in pairs))
 
-    @property
-    def figures(self) -> dict[str, Any]:
-        if not self.processors:
-            return self.whole.figures
-        processors = [{"processor": name, **work.figures} for name, work in self.processors]
-        return {**self.whole.figures, "processors": processors}
+    def figures(self, processors_at_most: int) -> dict[str, Any]:
+        """With the processors that took longest, in their order; those that had nothing to do are left out."""
+        busy = [(name, work) for name, work in self.processors if work != Work()]
+        longest = sorted(range(len(busy)), key=lambda place: -busy[place][1].time_ms)[:processors_at_most]
+        kept = [{"processor": busy[place][0], **busy[place][1].figures} for place in sorted(longest)]
+        return {**self.whole.figures, **({"processors": kept} if kept else {})}
 
 
 @dataclass(frozen=True)
@@ -102,20 +104,23 @@ class IngestPipelineStats(Device):
         self._last = self._ask()
 
     def end_step(self, step: int, tasks: tuple[str, ...]) -> Mapping[str, Any]:
-        return summed(self._gained())
+        return summed(self._gained(), *_OF_A_TASK)
 
     def end(self) -> Mapping[str, Any]:
         """The sums of the whole race, with those of each node."""
         self._gained()
-        found = summed(self._race)
+        found = summed(self._race, *_OF_A_RACE)
         if not found:
             return {}
         if left_out := found.get("other_pipelines"):
             self.note(f"{left_out} pipelines that took less time are only in the sums")
         if self.scene.info.distribution == "opensearch" and self.scene.info.version_tuple >= (3,):
             self.note("OpenSearch counts the time of a batch of documents once for each of them: times are no CPU time")
-        nodes = {self._race.names[node]: total.whole.figures for node, total in sorted(self._race.totals.items())}
-        return {**found, "nodes": nodes}
+        nodes: dict[str, Work] = {}
+        for node, total in self._race.totals.items():
+            name = self._race.names[node]  # which two may share
+            nodes[name] = nodes.get(name, Work()) + total.whole
+        return {**found, "nodes": {name: work.figures for name, work in sorted(nodes.items())}}
 
     def _gained(self) -> Counters:
         if self._last is None:
@@ -164,7 +169,7 @@ def _added(one: Mapping[Any, Pipeline], other: Mapping[Any, Pipeline]) -> dict[A
     return {**one, **{key: one[key] + more if key in one else more for key, more in other.items()}}
 
 
-def summed(gained: Counters) -> dict[str, Any]:
+def summed(gained: Counters, pipelines_at_most: int, processors_at_most: int) -> dict[str, Any]:
     """Over all nodes, with the pipelines that had work, those that took longest first; empty when none had any."""
     pipelines: dict[str, Pipeline] = {}
     for (_, name), pipeline in gained.pipelines.items():
@@ -174,10 +179,10 @@ def summed(gained: Counters) -> dict[str, Any]:
     if total == Work() and not busy:
         return {}
     longest_first = sorted(busy, key=lambda name: (-busy[name].whole.time_ms, name))
-    kept, left_out = longest_first[:_PIPELINES_AT_MOST], len(longest_first) - _PIPELINES_AT_MOST
+    kept, left_out = longest_first[:pipelines_at_most], len(longest_first) - pipelines_at_most
     return {
         **total.figures,
-        "pipelines": [{"pipeline": name, **busy[name].figures} for name in kept],
+        "pipelines": [{"pipeline": name, **busy[name].figures(processors_at_most)} for name in kept],
         **({"other_pipelines": left_out} if left_out > 0 else {}),
     }
 

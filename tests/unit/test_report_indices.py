@@ -50,6 +50,20 @@ def test_of_many_fields_the_rest_is_summed() -> None:
     assert section.table.rows[-1] == ("", "(55 others)", 200.0, 150.0)
 
 
+def test_of_many_indices_the_rest_is_summed() -> None:
+    def index(number: int) -> dict[str, Any]:
+        return {"index": f"i{number}", "store_bytes": 2 * MB, "total_bytes": MB, "points_bytes": MB}
+
+    told = {
+        "indices": [index(number) for number in range(12)],
+        "other_indices": {"count": 3, "store_bytes": 9 * MB, "total_bytes": 3 * MB, "points_bytes": 3 * MB},
+        "fields": [],
+    }
+    (section,) = disk_usage(race("disk-usage", told))
+    assert len(section.table.rows) == 11
+    assert section.table.rows[-1] == ("(5 others)", "(all fields)", 5.0, 5.0)
+
+
 def test_the_sections_are_in_the_summary_of_races_that_have_them_alone() -> None:
     told = {"indices": [{"index": "orders", "store_bytes": 1, "total_bytes": 1}], "fields": [field("f", 1)]}
     titles = [section.title for section in summary(race("disk-usage", told)).sections]

@@ -324,6 +324,13 @@ def test_of_many_fields_the_largest_are_kept_and_the_others_summed() -> None:
     assert kept["other_fields"] == others  # but the one without a byte
 
 
+def test_of_many_indices_the_largest_are_kept_and_the_others_summed() -> None:
+    kept = usage({f"index-{number}": index_of_fields(number) for number in range(2, 122)})
+    assert [index["index"] for index in kept["indices"]] == [f"index-{number}" for number in range(121, 21, -1)]
+    assert kept["other_indices"]["count"] == 20
+    assert kept["other_indices"]["total_bytes"] == sum(sum(range(number)) for number in range(2, 22))
+
+
 def test_shards_that_did_not_tell_are_said(tmp_path: Path) -> None:
     reply = {"_shards": {"total": 4, "successful": 3, "failed": 1}, "wide": index_of_fields(3)}
     device = made(DiskUsage, RecordedCluster({"_disk_usage": reply}), tmp_path, version="elasticsearch-8.19.4")

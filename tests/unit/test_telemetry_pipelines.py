@@ -122,6 +122,26 @@ def test_of_many_pipelines_the_longest_are_kept() -> None:
     assert device.notes == ["5 pipelines that took less time are only in the sums"]
 
 
+def test_of_many_processors_the_longest_are_kept_in_their_order() -> None:
+    def node(times: int) -> dict[str, Any]:
+        return counted(times, 100 * times, 0, **{f"p{place}": (times, times * (place % 7)) for place in range(60)})
+
+    device, cluster = begun(ingest_of(node(0)))
+    cluster.replies["_nodes/stats/ingest"] = ingest_of(node(2))
+    of_task = device.end_step(0, ("a",))["pipelines"][0]["processors"]
+    assert [one["processor"] for one in of_task] == ["p6", "p13", "p20", "p27", "p34"]
+    assert len(device.end()["pipelines"][0]["processors"]) == 50
+
+
+def test_nodes_of_one_name_are_added_up() -> None:
+    def named_alike(reply: dict[str, Any]) -> dict[str, Any]:
+        return {"nodes": {node: {**entry, "name": "es"} for node, entry in reply["nodes"].items()}}
+
+    device, cluster = begun(named_alike(ingest_of(counted(10, 1), counted(20, 2))))
+    cluster.replies["_nodes/stats/ingest"] = named_alike(ingest_of(counted(15, 4), counted(50, 12)))
+    assert device.end()["nodes"] == {"es": {"count": 35, "time_ms": 13, "failed": 0}}
+
+
 def test_without_the_counters_of_before_nothing_is_told() -> None:
     cluster = RecordedCluster({"_nodes/stats/ingest": ClusterError("missing rights")})
     device = made(IngestPipelineStats, cluster)
