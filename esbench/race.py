@@ -62,7 +62,7 @@ def run(
     """
     secrets = tuple(secret_values(options.track_params))
     options = replace(options, client_options=replace(options.client_options, other_secrets=secrets))
-    epoch_ns = clock_ns()
+    started_at, epoch_ns = now(), clock_ns()
     with ExitStack() as stack:
         interrupts = stack.enter_context(Interrupts())
         folder = stack.enter_context(_race_folder(options))
@@ -86,7 +86,7 @@ def run(
         track, challenge = raced.track, raced.challenge
         cluster.require(track, challenge)
         warnings = (*options.client_options.warnings, *idle_tasks(track, challenge, operations))
-        record = _first_record(options, track, challenge, cluster.facts(), warnings)
+        record = _first_record(options, started_at, track, challenge, cluster.facts(), warnings)
         keeper = stack.enter_context(RecordKeeper(folder, record))
         audience = Listeners((keeper, *listeners))
         audience.race_begins(record, challenge.steps)
@@ -163,13 +163,18 @@ class _Load:
 
 
 def _first_record(
-    options: RaceOptions, track: Track, challenge: Challenge, facts: ClusterFacts, warnings: tuple[str, ...]
+    options: RaceOptions,
+    started_at: str,
+    track: Track,
+    challenge: Challenge,
+    facts: ClusterFacts,
+    warnings: tuple[str, ...],
 ) -> RaceRecord:
     host = environment.host_facts(options.home)
     return RaceRecord(
         race_id=options.race_id,
         status="running",
-        started_at=now(),
+        started_at=started_at,
         track=TrackFacts(track.name, str(track.path), track.digest),
         challenge=challenge.name,
         esbench=environment.esbench_facts(),
