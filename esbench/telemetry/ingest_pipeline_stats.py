@@ -114,7 +114,7 @@ class IngestPipelineStats(Device):
             return {}
         if left_out := found.get("other_pipelines"):
             self.note(f"{left_out} pipelines that took less time are only in the sums")
-        if self.scene.info.distribution == "opensearch" and self.scene.info.version_tuple >= (3,):
+        if self.scene.info.distribution == "opensearch" and self.scene.info.version_tuple >= (2, 19):
             self.note("OpenSearch counts the time of a batch of documents once for each of them: times are no CPU time")
         nodes: dict[str, Work] = {}
         for node, total in self._race.totals.items():

@@ -12,6 +12,8 @@ from esbench.telemetry.indices import IndexDevice
 
 _GROUP = "recovery"
 _INDICES_AT_MOST = 50
+_SAMPLED_AT_MOST = 20
+_OTHERS = "(others)"
 _STAGES = ("init", "index", "verify_index", "translog", "finalize", "done")
 # Gauge of a sample -> where a shard of `_recovery` has it.
 _PROGRESS = {
@@ -91,22 +93,22 @@ class RecoveryStats(IndexDevice):
 
     def sample(self) -> Iterable[Reading]:
         """What is being recovered; an index that has nothing more to recover is told of once more."""
-        found: dict[str, list[Recovery]] = {}
-        for one in recoveries(self.ask("_recovery", _KEEP, active_only=True)):
-            found.setdefault(one.index, []).append(one)
+        found = _by_index(recoveries(self.ask("_recovery", _KEEP, active_only=True)))
         indices = sorted(self._active | found.keys())
         self._active = set(found)
         return [Reading(index, _GROUP, _gauges(found.get(index, []))) for index in indices]
 
     def end_step(self, step: int, tasks: tuple[str, ...]) -> Mapping[str, Any]:
+        if self._before is None:
+            return {}
         earlier = self._look()
         return _sums(earlier, self._now.values())
 
     def end(self) -> Mapping[str, Any]:
         """Sums over all indices and by index, of what was recovered during the race."""
-        self._look()
         if self._before is None:
             return {}
+        self._look()
         by_index: list[dict[str, Any]] = []
         for index in sorted({key[0] for key in self._now}):
             if sums := _sums(self._before, [one for one in self._now.values() if one.index == index]):
@@ -121,6 +123,18 @@ class RecoveryStats(IndexDevice):
         earlier = dict(self._now)
         self._now |= {one.key: one for one in recoveries(self.ask("_recovery", _KEEP))}
         return earlier
+
+
+def _by_index(found: Iterable[Recovery]) -> dict[str, list[Recovery]]:
+    """Index -> its recoveries; of many indices those with most bytes, and the others together."""
+    every: dict[str, list[Recovery]] = {}
+    for one in found:
+        every.setdefault(one.index, []).append(one)
+    most_first = sorted(every, key=lambda index: (-sum(one.progress["bytes"] for one in every[index]), index))
+    kept = {index: every[index] for index in most_first[:_SAMPLED_AT_MOST]}
+    if others := [one for index in most_first[_SAMPLED_AT_MOST:] for one in every[index]]:
+        kept[_OTHERS] = others
+    return kept
 
 
 def recoveries(reply: Mapping[str, Any]) -> Iterator[Recovery]:

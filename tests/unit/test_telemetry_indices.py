@@ -252,7 +252,17 @@ def test_without_the_recoveries_of_before_nothing_is_said_of_the_race() -> None:
     with pytest.raises(ClusterError):
         device.begin()
     cluster.replies["_recovery"] = {"orders": {"shards": [copied("DONE", 500, 90)]}}
+    assert device.end_step(0, ("bulk",)) == {}
     assert device.end() == {}
+
+
+def test_of_many_indices_that_are_recovered_the_smaller_ones_are_sampled_as_one() -> None:
+    cluster = RecordedCluster({"_recovery": {}})
+    device = made(RecoveryStats, cluster)
+    device.begin()
+    cluster.replies["_recovery"] = {f"index-{number:02}": {"shards": [copied("INDEX", 0, 1)]} for number in range(25)}
+    found = {reading.of: reading.gauges["shards"] for reading in device.sample()}
+    assert found == {**{f"index-{number:02}": 1 for number in range(20)}, "(others)": 5}
 
 
 # disk-usage
