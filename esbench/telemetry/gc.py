@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from esbench.telemetry.device import Device, Param, Reading, Scene, TaskSpan, Unseen
 from esbench.telemetry.gc_log import Pause, Safepoint, parse_line
 from esbench.telemetry.java_process import file_in_command
@@ -33,6 +35,7 @@ class Gc(Device):
     def __init__(self, scene: Scene, params: Mapping[str, Any]) -> None:
         super().__init__(scene, params)
         self._logs: dict[str, _GcLog] = {}
+        self._ended: set[str] = set()
 
     @classmethod
     def java_options(cls, params: Mapping[str, Any]) -> tuple[str, ...]:
@@ -53,6 +56,11 @@ class Gc(Device):
         if not self._logs:
             raise Unseen("there is no log of a node's Java")
         for name, log in self._logs.items():
+            if name in self._ended:
+                continue
+            if not psutil.pid_exists(self.scene.pids[name]):
+                self._ended.add(name)  # what it wrote last is read now
+                self.note(f"{name} has ended by itself, and its log with it")
             pauses = log.read()
             now = time.time()
             for pause in pauses:
@@ -65,6 +73,8 @@ class Gc(Device):
         nodes = {}
         for name in self._logs:
             groups = {group: seen for (of, group), seen in series.items() if of == name}
+            if name in self._ended and not any(seen.times_s[-1] >= span.window_start_s for seen in groups.values()):
+                continue
             stops = groups.pop(_SAFEPOINTS, SeriesOf())
             pauses = [ms for seen in groups.values() for ms in seen.values("pause_ms", *between)]
             nodes[name] = known(

@@ -151,6 +151,20 @@ def test_what_the_log_of_a_dead_node_holds_is_still_read(java: Java) -> None:
     java.write("[gc] GC(1) Pause Full (System.gc()) 9M->5M(12M) 7.5ms\n")
     java.end()
     assert [reading.group for reading in watch.sample()] == ["Full", "safepoints"]
+    assert watch.notes == ["node-0 has ended by itself, and its log with it"]
+    assert list(watch.sample()) == []
+
+
+def test_a_task_after_the_end_of_a_node_has_nothing_of_it(java: Java) -> None:
+    java.write(STOP)
+    watch = device(**{"node-0": java.pid})
+    java.end()
+    stops = SeriesOf()
+    for (reading,) in [list(watch.sample())]:
+        stops.add(8.0, reading.gauges, reading.counters)
+    series = {("node-0", "safepoints"): stops}
+    assert "node-0" in watch.of_task(TaskSpan("last", 5.0, 12.0, 5.0, 12.0), series)["by_node"]
+    assert watch.of_task(TaskSpan("after", 9.0, 12.0, 9.0, 12.0), series) == {}
 
 
 def test_safepoints_that_java_does_not_log_are_not_said_to_be_none(java: Java) -> None:
