@@ -125,15 +125,15 @@ def percentiles_ns(counts: Counts, ranks: tuple[float, ...], beyond: int = 0) ->
     if total == 0:
         return {}
     result = dict.fromkeys(ranks, math.inf)
-    buckets = iter(sorted(counts.buckets.items()))
+    buckets = iter(sorted(counts.buckets))  # sorting pairs would take four times as long
     index, reached = 0, 0
     for rank in sorted(ranks):
         wanted = max(1, math.ceil(rank * total / 100 - 1e-6))  # 99.9 % of 1,000 is 999, not 999.0000000001
         if wanted > good:
             break
         while reached < wanted:
-            index, count = next(buckets)
-            reached += count
+            index = next(buckets)
+            reached += counts.buckets[index]
         highest_equivalent_ns = lowest_equivalent_ns(index + 1) - 1
         result[rank] = float(max(counts.min_ns, min(highest_equivalent_ns, counts.max_ns)))
     return result

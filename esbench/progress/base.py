@@ -5,8 +5,14 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Self
+
+
+def print_to_stderr(line: str) -> None:
+    """Print a line; where nobody reads it any more, the work goes on."""
+    with suppress(OSError):
+        print(line, file=sys.stderr, flush=True)
 
 
 class Job:
@@ -47,7 +53,7 @@ class Progress:
 
     def insist(self, message: str) -> None:
         """One line that --quiet does not hide: what is left behind, what went wrong."""
-        print(message, file=sys.stderr, flush=True)
+        print_to_stderr(message)
 
     def fail(self, message: str) -> bool:
         """The error that ends it all; False where it is the caller's to print."""

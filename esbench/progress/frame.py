@@ -14,11 +14,12 @@ from esbench.units import format_number
 
 Line = list[tuple[str, str]]  # texts, each with its style
 
+_ABOVE = 5  # rows that are left to what scrolls by, and to the cursor
 _NAME = 24
 _PHASE = 11
 _BAR = 20
 _LEFT = 18
-_FIGURES = (("throughput", 14), ("target", 8), ("p50 ms", 7), ("p99 ms", 7), ("so far", 8), ("p99 ms", 7))
+_FIGURES = (("throughput", 14), ("target", 8), ("p50 ms", 7), ("p99 ms", 7), ("p50 so far", 10), ("p99 so far", 10))
 _REST = (("max lag", 8), ("errors", 7))
 _COLUMNS = (*_FIGURES, *_REST)
 _WIDTH_OF_FIGURES = sum(width + 1 for _, width in _COLUMNS)
@@ -37,12 +38,12 @@ class Screen:
 def frame(race: Following, jobs: Sequence[Job], screen: Screen, now_s: float) -> list[Line]:
     """The lines, not more than fit; those that are too long are to be cut. Call it under the race's lock."""
     lines: list[Line] = []
-    tasks = list(race.tasks.values())
+    tasks, rows = list(race.tasks.values()), max(3, screen.height - _ABOVE)
     if tasks:
         lines.append(_heading(race, screen, now_s))
-        lines += _tasks(tasks, screen, now_s, screen.height - 2 - len(jobs))
+        lines += _tasks(tasks, screen, now_s, rows - 1 - len(jobs))
     lines += [_job(job, screen, now_s) for job in jobs]
-    return lines[: max(0, screen.height - 1)]
+    return lines[:rows]
 
 
 def _heading(race: Following, screen: Screen, now_s: float) -> Line:
@@ -64,26 +65,32 @@ def _servers(servers: Servers) -> str:
 def _tasks(tasks: Sequence[RunningTask], screen: Screen, now_s: float, room: int) -> list[Line]:
     """A line for each task where the screen is wide; two where they are few, else one without bars."""
     if screen.width >= WIDE:
-        indent = screen.width - _WIDTH_OF_FIGURES
-        header, rows = _header(indent), [[*_how_far(task, indent, screen, now_s), *_row(task, now_s)] for task in tasks]
-    elif 2 * len(tasks) < room and len(tasks) <= 2:
-        header = _header(0)
-        rows = [line for task in tasks for line in (_how_far(task, screen.width, screen, now_s), _row(task, now_s))]
+        far = screen.width - _WIDTH_OF_FIGURES
+        names = _name_width(tasks, far)
+        rows = [_header(far), *([*_how_far(task, names, far, screen, now_s), *_row(task, now_s)] for task in tasks)]
+    elif len(tasks) <= 2 and 2 * len(tasks) < room:
+        names, rows = _name_width(tasks, screen.width), [_header(0)]
+        for task in tasks:
+            rows += [_how_far(task, names, screen.width, screen, now_s), _row(task, now_s)]
     else:
-        header, rows = _short_header(), [_short_row(task, now_s) for task in tasks]
-    room -= 1  # the header
+        rows = _short_rows(tasks, screen.width, now_s)
     if len(rows) > room:
-        more = len(rows) - room + 1
-        rows = [*rows[: max(0, room - 1)], [(f"... and {more} more", "dim")]]
-    return [header, *rows]
+        shown = max(0, room - 1)
+        rows = [*rows[:shown], [(f"... and {len(rows) - shown} more", "dim")]]
+    return rows
 
 
-def _how_far(task: RunningTask, width: int, screen: Screen, now_s: float) -> Line:
+def _name_width(tasks: Sequence[RunningTask], width: int) -> int:
+    """The longest name, as far as phase, bar and time leave it room."""
+    return max(_NAME, min(width - _PHASE - _BAR - _LEFT - 3, max(len(task.task.name) for task in tasks)))
+
+
+def _how_far(task: RunningTask, name_width: int, width: int, screen: Screen, now_s: float) -> Line:
     """Name, phase, bar and the time left: as wide as asked for."""
     ratio, phase = task.done_ratio(now_s), task.phase(now_s)
     told = how_long(task.left_s(now_s), task.elapsed_s(now_s))
-    name_width = max(_NAME, min(width - _PHASE - _BAR - _LEFT - 3, len(task.task.name)))
-    room = max(0, width - name_width - _PHASE - _LEFT - 3)
+    if (room := width - name_width - _PHASE - _LEFT - 3) < 0:
+        return [(_fit(task.task.name, max(0, width - _LEFT - 1)), "bold"), (f" {told:>{_LEFT}}", "")]
     return [
         (_fit(task.task.name, name_width), "bold"),
         (f" {phase:<{_PHASE}} ", "yellow" if phase == "warmup" else ""),
@@ -106,7 +113,7 @@ def _header(indent: int) -> Line:
 
 
 def _row(task: RunningTask, now_s: float) -> Line:
-    of_second, so_far = task.figures(now_s)
+    of_second, so_far = task.of_second(now_s), task.so_far
     p50, p99 = _times(of_second)
     p50_so_far, p99_so_far = _times(so_far)
     lag = "" if of_second.lag_ms is None else format_number(of_second.lag_ms)
@@ -115,32 +122,38 @@ def _row(task: RunningTask, now_s: float) -> Line:
     return [*cells, (f" {task.errors:>{_REST[1][1]}}", "red" if task.errors else "")]
 
 
-_SHORT = (("left", 16), ("throughput", 14), ("p50 ms", 7), ("p99 ms", 7), ("errors", 7))
+_SHORT = (("left", 16), ("throughput", 13), ("target", 6), ("p50 ms", 6), ("p99 ms", 6), ("errors", 6))
+_SHORT_NAME = 20
 
 
-def _short_header() -> Line:
-    return [(" " * _NAME + "".join(f" {name:>{width}}" for name, width in _SHORT), "dim")]
+def _short_rows(tasks: Sequence[RunningTask], width: int, now_s: float) -> list[Line]:
+    """The header, and a line for each task."""
+    room = width - sum(width + 1 for _, width in _SHORT)
+    name_width = max(_SHORT_NAME, min(room, max(len(task.task.name) for task in tasks)))
+    header: Line = [(" " * name_width + "".join(f" {name:>{width}}" for name, width in _SHORT), "dim")]
+    return [header, *(_short_row(task, name_width, now_s) for task in tasks)]
 
 
-def _short_row(task: RunningTask, now_s: float) -> Line:
-    of_second, _ = task.figures(now_s)
+def _short_row(task: RunningTask, name_width: int, now_s: float) -> Line:
+    of_second = task.of_second(now_s)
     told = how_long(task.left_s(now_s), task.elapsed_s(now_s))
     if (phase := task.phase(now_s)) in ("end", "waiting", "prepare"):
         told = phase
-    texts = [told, _rate(task, of_second, now_s), *_times(of_second)]
+    texts = [told, _rate(task, of_second, now_s), _target(task, now_s), *_times(of_second)]
     cells: Line = [(f" {text:>{width}}", "") for text, (_, width) in zip(texts, _SHORT[:-1], strict=True)]
     errors = (f" {task.errors:>{_SHORT[-1][1]}}", "red" if task.errors else "")
-    return [(_fit(task.task.name, _NAME), "bold"), *cells, errors]
+    return [(_fit(task.task.name, name_width), "bold"), *cells, errors]
 
 
 def _rate(task: RunningTask, figures: Figures, now_s: float) -> str:
     """What was done in a second, in the target's unit where requests are what is asked for."""
-    if not task.unit or task.phase(now_s) == "waiting":
-        return ""
+    if task.phase(now_s) == "end" or (not figures.requests and task.done_ratio(now_s) is None):
+        return ""  # one long request, as a force-merge is, has no pace
     target = task.target(now_s)
     if target is not None and target.unit == "ops":
         return f"{figures.requests} ops/s"
-    return f"{format_number(figures.units)} {task.unit}/s"
+    units = round(figures.units) if figures.units == round(figures.units) else figures.units
+    return f"{format_number(units)} {task.unit}/s"
 
 
 def _target(task: RunningTask, now_s: float) -> str:
@@ -158,8 +171,8 @@ def _times(figures: Figures) -> Iterator[str]:
 
 def _job(job: Job, screen: Screen, now_s: float) -> Line:
     told = job_text(job, now_s)
-    line: Line = [(job.what, "bold"), (" ", "")]
-    if job.total is not None and (room := screen.width - len(job.what) - len(told) - 2) >= 10:
+    line: Line = [(job.what, "bold"), ("  ", "")]
+    if job.total is not None and (room := screen.width - len(job.what) - len(told) - 3) >= 10:
         line += [*_bar(min(1.0, job.done / job.total), min(room, 60), screen.ascii_only), (" ", "")]
     return [*line, (told, "")]
 

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
-from esbench.progress.base import Job
+from esbench.progress.base import Job, print_to_stderr
 from esbench.progress.following import Following
 from esbench.progress.repeating import Repeating
+from esbench.progress.running import Sum
 from esbench.progress.texts import announcement, host_text, job_begins, job_text, result_text, running_text
 
 if TYPE_CHECKING:
+    from esbench.load.recorder import Second
     from esbench.model import Step
     from esbench.record import HostEvent, RaceRecord, TaskResult
 
 EVERY_S = 10.0
 _INDENT = "      "
-
-
-def print_to_stderr(line: str) -> None:
-    """Print a line; where nobody reads it any more, the race goes on."""
-    with suppress(OSError):
-        print(line, file=sys.stderr, flush=True)
 
 
 class LineProgress(Following):
@@ -37,6 +31,7 @@ class LineProgress(Following):
         self._write = write
         self._jobs: dict[Job, float] = {}  # when each was told of last
         self._task_said_s = 0.0
+        self._lately: dict[str, Sum] = {}  # what each task did since then
         self._repeating = Repeating(1.0, self.tick, "progress")
 
     def __enter__(self) -> Self:
@@ -72,7 +67,13 @@ class LineProgress(Following):
     def step_begins(self, number: int, step: Step) -> None:
         super().step_begins(number, step)
         self.say(announcement(number, len(self.steps), step))
-        self._task_said_s = self.clock()
+        with self.lock:
+            self._begin_anew()
+
+    def second(self, task: str, second: Second) -> None:
+        with self.lock:
+            super().second(task, second)
+            self._lately[task].add(second.tally)
 
     def task_ended(self, result: TaskResult) -> None:
         super().task_ended(result)
@@ -92,7 +93,11 @@ class LineProgress(Following):
             length_s = now_s - self._task_said_s
             if length_s < EVERY_S:
                 return
-            self._task_said_s = now_s
             for name, task in self.tasks.items():
-                told = running_text(task, task.take_lately(), length_s, now_s)
+                told = running_text(task, self._lately[name].figures, length_s, now_s)
                 self.say(f"{_INDENT}{f'{name}: ' if len(self.tasks) > 1 else ''}{told}")
+            self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self._task_said_s = self.clock()
+        self._lately = {name: Sum(task.task.schedule.is_open) for name, task in self.tasks.items()}

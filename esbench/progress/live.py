@@ -13,11 +13,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self, TextIO
 
-from esbench.progress.base import Job
+from esbench.progress.base import Job, print_to_stderr
 from esbench.progress.following import Following
 from esbench.progress.frame import Line, frame
-from esbench.progress.lines import print_to_stderr
 from esbench.progress.texts import host_text, job_begins, place, result_text
+from esbench.units import format_duration
 
 if TYPE_CHECKING:
     from esbench.model import Step
@@ -35,8 +35,8 @@ class LiveProgress(Following):
     def __init__(self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(clock)
         self._stream = stream
-        self._jobs: list[Job] = []
-        self._said: deque[Line] = deque()
+        self._jobs: dict[Job, bool] = {}  # whether it is told of when it has ended
+        self._said: deque[tuple[Line, bool]] = deque()  # whether it may be cut
         self._wake = threading.Event()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._draw_on, name="progress", daemon=True)
@@ -59,15 +59,16 @@ class LiveProgress(Following):
         self._print([("warning: ", "yellow"), (message, "")])
 
     def _begin(self, job: Job, announce: bool) -> None:
-        if announce:
-            self.say(job_begins(job))
         with self.lock:
-            self._jobs.append(job)
+            self._jobs[job] = announce
         self._wake.set()
 
     def _end(self, job: Job) -> None:
         with self.lock:
-            self._jobs.remove(job)
+            announced = self._jobs.pop(job)
+        if announced:
+            took_s = self.clock() - job.began_s
+            self.say(f"{job_begins(job)}, {format_duration(round(took_s))}" if took_s >= 1 else job_begins(job))
 
     def race_begins(self, record: RaceRecord, steps: Sequence[Step]) -> None:
         super().race_begins(record, steps)
@@ -80,16 +81,16 @@ class LiveProgress(Following):
     def task_ended(self, result: TaskResult) -> None:
         super().task_ended(result)
         where = f"{place(result.step, len(self.steps))} "
-        self._print([(where, "dim"), (f"{result.name}: ", "bold"), (result_text(result), "")])
+        self._print([(where, "dim"), (f"{result.name}: ", "bold"), (result_text(result, terse=True), "")], cut=True)
 
     def host_changed(self, event: HostEvent) -> None:
         (self.say if event.what == "back" else self.warn)(host_text(event))
 
-    def _print(self, line: Line) -> None:
+    def _print(self, line: Line, *, cut: bool = False) -> None:
         if self._stopped.is_set() or not self._thread.is_alive():
             print_to_stderr("".join(text for text, _ in line))
             return
-        self._said.append(line)
+        self._said.append((line, cut))
         self._wake.set()
 
     def _draw_on(self) -> None:
@@ -106,8 +107,8 @@ class LiveProgress(Following):
 
     def _draw(self, painter: Painter) -> None:
         with self.lock:
-            region = frame(self, self._jobs, painter.screen, self.clock())
+            region = frame(self, tuple(self._jobs), painter.screen, self.clock())
         painter.paint(self._take_said(), region)
 
-    def _take_said(self) -> list[Line]:
+    def _take_said(self) -> list[tuple[Line, bool]]:
         return [self._said.popleft() for _ in range(len(self._said))]

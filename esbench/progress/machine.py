@@ -9,9 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
-from esbench.progress.base import Job
+from esbench.progress.base import Job, print_to_stderr
 from esbench.progress.following import Following
-from esbench.progress.lines import print_to_stderr
 from esbench.progress.repeating import Repeating
 from esbench.progress.running import Figures, Sum, target_at
 from esbench.progress.texts import names_of

@@ -5,7 +5,10 @@ The cursor stays visible, on the empty row below: nothing has to be put back, ho
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TextIO
 
 from rich.console import Console
@@ -16,10 +19,20 @@ from rich.text import Text
 from esbench.progress.frame import Line, Screen
 
 
-class Painter:
-    """A region of lines on the terminal behind a stream."""
+def size_of(stream: TextIO) -> os.terminal_size:
+    """The columns and rows of the terminal behind a stream now, whatever $COLUMNS was at its begin."""
+    with suppress(OSError):
+        size = os.get_terminal_size(stream.fileno())
+        if size.columns and size.lines:  # zeros: nobody has said it
+            return size
+    return shutil.get_terminal_size()
 
-    def __init__(self, stream: TextIO) -> None:
+
+class Painter:
+    """A region of lines on the terminal behind a stream. `size`: asks for its columns and rows."""
+
+    def __init__(self, stream: TextIO, size: Callable[[TextIO], os.terminal_size] = size_of) -> None:
+        self._stream, self._size = stream, size
         self._console = Console(file=stream, highlight=False, markup=False, emoji=False, soft_wrap=True)
         self._rows: list[int] = []  # the columns that each takes
         self._drawn: tuple[Sequence[Line], int] = ([], 0)
@@ -27,26 +40,27 @@ class Painter:
     @property
     def screen(self) -> Screen:
         """What there is to draw on now: a window may have been resized."""
-        size = self._console.size
-        return Screen(size.width, size.height, self._console.options.ascii_only)
+        columns, rows = self._size(self._stream)
+        return Screen(columns, rows, self._console.options.ascii_only)
 
-    def paint(self, above: Sequence[Line], region: Sequence[Line]) -> None:
-        """Print lines, whole, and the region below them; nothing is written when nothing has changed."""
-        width = self._console.width
+    def paint(self, above: Sequence[tuple[Line, bool]], region: Sequence[Line]) -> None:
+        """Print lines, whole or cut, and the region below them; nothing is written when nothing has changed."""
+        width = self.screen.width
         if not above and self._drawn == (region, width):
             return
         with self._console:  # one write
             self._erase(width)
-            for line in above:
-                self._console.print(Text.assemble(*line))
+            for line, cut in above:
+                self._print(line, width if cut else None)
             self._rows = [self._print(line, width) for line in region]
         self._drawn = (region, width)
 
-    def _print(self, line: Line, width: int) -> int:
-        """Print as much of a line as fits; how many columns that took."""
+    def _print(self, line: Line, width: int | None) -> int:
+        """Print a line, or as much of it as fits; how many columns that took."""
         text = Text.assemble(*line)
         text.rstrip()
-        text.truncate(width, overflow="ellipsis")
+        if width is not None:
+            text.truncate(width, overflow="ellipsis")
         self._console.print(text)
         return text.cell_len
 

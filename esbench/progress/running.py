@@ -33,22 +33,29 @@ class Sum:
     def __init__(self, is_open: bool) -> None:
         self._is_open = is_open
         self._times = Counts()
-        self._lags = Counts()
+        self._lag_ns = 0
         self._timed_out = 0
         self.requests = 0
         self.units = 0.0
         self.errors = 0
+        self._figures: Figures | None = None
 
     def add(self, tally: Tally) -> None:
+        self._figures = None
         self.requests += tally.requests
         self.units += tally.units
         self.errors += tally.errors.total
         self._timed_out += tally.timed_out
         self._times.merge(tally.latency if self._is_open else tally.service_time)
-        self._lags.merge(tally.schedule_lag)
+        self._lag_ns = max(self._lag_ns, tally.schedule_lag.max_ns)
 
     @property
     def figures(self) -> Figures:
+        if self._figures is None:
+            self._figures = self._count()
+        return self._figures
+
+    def _count(self) -> Figures:
         times, samples = self._times, self._times.count + self._timed_out
         values = percentiles_ns(times, supported(RANKS, samples), self._timed_out)
         p50, p99 = (None if (ns := values.get(rank)) is None else ns / 1e6 for rank in RANKS)
@@ -58,7 +65,7 @@ class Sum:
             self.errors,
             (p50, p99),
             times.max_ns / 1e6 if times.buckets else None,
-            self._lags.max_ns / 1e6 if self._lags.buckets else None,
+            self._lag_ns / 1e6 if self._is_open and self.requests else None,
         )
 
 
@@ -85,7 +92,7 @@ def length_s(task: Task) -> float | None:
 
 def target_at(task: Task, elapsed_s: float) -> Rate | None:
     """The rate that is asked for at a moment: of its stage, or on the way up to it; None where none is."""
-    schedule = task.schedule
+    schedule, elapsed_s = task.schedule, max(0.0, elapsed_s)
     if schedule.stages:
         until_s = 0.0
         for stage in schedule.stages:
@@ -94,7 +101,7 @@ def target_at(task: Task, elapsed_s: float) -> Rate | None:
                 return stage.rate
         return None
     if schedule.rate is not None and elapsed_s < schedule.ramp_up_s:
-        return Rate(schedule.rate.value * max(0.0, elapsed_s) / schedule.ramp_up_s, schedule.rate.unit)
+        return Rate(schedule.rate.value * elapsed_s / schedule.ramp_up_s, schedule.rate.unit)
     return schedule.rate
 
 
@@ -121,8 +128,6 @@ class RunningTask:
         self._heard_s = 0.0
         self._of_second = Sum(task.schedule.is_open)
         self._so_far = Sum(task.schedule.is_open)
-        self._lately = Sum(task.schedule.is_open)
-        self._known: tuple[Figures, Figures] | None = None
 
     def begin(self, now_s: float, unit: str) -> None:
         """The clock of its step has started."""
@@ -138,25 +143,23 @@ class RunningTask:
             self._second, self._of_second = second.second, Sum(self.task.schedule.is_open)
         if self._warms_up != second.warmup:
             self._warms_up, self._so_far = second.warmup, Sum(self.task.schedule.is_open)
-        for sums in (self._of_second, self._so_far, self._lately):
-            sums.add(second.tally)
+        self._of_second.add(second.tally)
+        self._so_far.add(second.tally)
         self._requests += second.tally.requests
         self._units += second.tally.units
         self.errors += second.tally.errors.total
         self._heard_s = now_s
-        self._known = None
 
-    def figures(self, now_s: float) -> tuple[Figures, Figures]:
-        """Of the last second, and of its phase so far."""
-        if self._known is None:
-            self._known = self._of_second.figures, self._so_far.figures
-        of_second, so_far = self._known
-        return (of_second if now_s - self._heard_s < _STALE_S else Figures()), so_far
+    def of_second(self, now_s: float) -> Figures:
+        """Of the last second; of none when nothing was heard lately, or nothing new is begun."""
+        if now_s - self._heard_s >= _STALE_S or self.phase(now_s) == "end":
+            return Figures()
+        return self._of_second.figures
 
-    def take_lately(self) -> Figures:
-        """What it did since this was asked last."""
-        lately, self._lately = self._lately, Sum(self.task.schedule.is_open)
-        return lately.figures
+    @property
+    def so_far(self) -> Figures:
+        """Of its phase so far."""
+        return self._so_far.figures
 
     def phase(self, now_s: float) -> str:
         """waiting, prepare, warmup, measurement, or end: nothing new is begun."""

@@ -22,14 +22,15 @@ def announcement(number: int, steps: int, step: Step) -> str:
     return f"{place(number, steps)} {', '.join(task.name for task in step.tasks)}"
 
 
-def result_text(result: TaskResult) -> str:
+def result_text(result: TaskResult, *, terse: bool = False) -> str:
     """What a task that has ended came to."""
     if not result.include_in_reporting:
         return format_duration(result.duration_s)
     rate = result.throughput.mean
     figures = [f"{format_number(rate)} {result.throughput.unit}/s"] if rate is not None else []
     times = result.latency_ms or result.service_time_ms or {}
-    figures += _times(result.loop == "open", (times.get("p50"), times.get("p99")), times.get("max"))
+    p50_and_p99 = times.get("p50"), times.get("p99")
+    figures += _times(result.loop == "open", p50_and_p99, times.get("max"), terse=terse)
     if result.errors:
         figures.append(f"{result.errors} errors")
     return ", ".join(figures)
@@ -49,13 +50,16 @@ def milliseconds(value: float, longest: float | None) -> str:
     return f"{format_number(value)} ms"
 
 
-def _times(is_open: bool, times_ms: tuple[float | None, float | None], longest: float | None) -> list[str]:
-    name = "latency" if is_open else "service time"
-    return [
-        f"{name} {rank} {milliseconds(value, longest)}"
-        for rank, value in zip(("p50", "p99"), times_ms, strict=True)
-        if value is not None
-    ]
+def _times(
+    is_open: bool, times_ms: tuple[float | None, float | None], longest: float | None, *, terse: bool = False
+) -> list[str]:
+    """Both percentiles, as far as there are any; `terse`: what they are of is said once."""
+    name = "latency " if is_open else "service time "
+    texts: list[str] = []
+    for rank, value in zip(("p50", "p99"), times_ms, strict=True):
+        if value is not None:
+            texts.append(f"{'' if terse and texts else name}{rank} {milliseconds(value, longest)}")
+    return texts
 
 
 def running_text(task: RunningTask, lately: Figures, length_s: float, now_s: float) -> str:
