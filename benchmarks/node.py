@@ -20,9 +20,10 @@ INDEX = "orders"
 
 @dataclass(frozen=True)
 class RealNode:
-    """Its address, and what its index has counted since it was created; zero while there is none."""
+    """Its address and process, and what its index has counted since it was created; zero while there is none."""
 
     url: str
+    pid: int
 
     def requests(self) -> int:
         """GETs of documents."""
@@ -62,7 +63,7 @@ def real_node(folder: Path, distribution: str, cpus: set[int] | None = None) -> 
     finally:
         os.sched_setaffinity(0, all_cpus)
     try:
-        yield RealNode(endpoint.urls[0])
+        yield RealNode(endpoint.urls[0], endpoint.settings["pids"][0])
     finally:
         engine.stop()
 
