@@ -111,11 +111,9 @@ def run(
                 keeper.warn(warning)
             clock = partial(_seconds_since, epoch_ns)
             with cluster.telemetry(keeper, track, audience, clock, coordinator.pids) as telemetry:
-                load = _Load(coordinator, target, stock, keeper, audience, telemetry)
+                load = _Load(interrupts, coordinator, target, stock, keeper, audience, telemetry)
                 for number, step in enumerate(challenge.steps):
-                    interrupts.call_instead(coordinator.cancel)
                     load.run(number, step)
-                    interrupts.raise_again()
             cluster.finish(keeper, track, telemetry)
             keeper.finish("complete")
         except (Cancelled, KeyboardInterrupt):
@@ -135,6 +133,7 @@ def run(
 class _Load:
     """Runs steps, and tells those who watch and keep them."""
 
+    interrupts: Interrupts
     coordinator: Coordinator
     target: Target
     stock: Stock
@@ -144,20 +143,26 @@ class _Load:
 
     def run(self, number: int, step: Step) -> None:
         """Run a step; of one that is cut short, what it measured is kept before the error is raised again."""
+        self.interrupts.call_instead(self.coordinator.cancel)
         self.audience.step_begins(number, step)
         self.telemetry.begin_step(number, [task.name for task in step.tasks])
         following = Listeners((self.audience, Pulses(self.telemetry.pulse, step.tasks)))
         try:
             results = self.coordinator.run(number, step, self.target, self.stock, following)
         except CutShort as ended:
-            self._keep(number, ended.results, cut_short=True)
+            self._keep(ended.results)
+            self._end(number, ended.results, cut_short=True)
             raise
-        self._keep(number, results)
+        self._keep(results)
+        self.interrupts.raise_again()  # the cluster may hang
+        self._end(number, results)
 
-    def _keep(self, number: int, results: tuple[TaskResult, ...], *, cut_short: bool = False) -> None:
+    def _keep(self, results: tuple[TaskResult, ...]) -> None:
         self.keeper.add(results, self.coordinator.drivers)
         for result in results:
             self.audience.task_ended(result)
+
+    def _end(self, number: int, results: tuple[TaskResult, ...], *, cut_short: bool = False) -> None:
         self.telemetry.end_step(number, spans(results), cut_short=cut_short)
         self.keeper.tell(self.telemetry.news())
 

@@ -101,7 +101,7 @@ def test_an_interrupt_while_statistics_are_read_is_heard(null_server: NullServer
     assert outcome.seconds < SOON_S
     assert races.record().status == "cancelled"
 
-    server.use({"rules": [{"path": "_nodes/stats", "first": 2, "fault": "hang"}]})
+    server.use({"rules": [{"path": "orders/_stats/indexing", "first": 2, "fault": "hang"}]})
     process = races.start(server, "--include-tasks=closed")
     wait_until(lambda: server.counts().by_class.get("GET /*/_doc/*", 0) == 120, process)
     time.sleep(0.5)
