@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from esbench.cluster import index_path
@@ -19,16 +18,6 @@ _SINCE = (7, 15)
 _LIMIT_S = 600.0
 _PARAMS = {**LENIENT, "run_expensive_tasks": True, "flush": True}
 _INDICES = Param("disk-usage-stats-indices", "names", (), "indices to look at; the track's when not given")
-
-
-@dataclass(frozen=True)
-class FieldSize:
-    """What a field takes: bytes by part (`inverted_index`, `doc_values` ...), without those that are empty."""
-
-    index: str
-    field: str
-    total_bytes: int
-    parts: Mapping[str, int]
 
 
 class DiskUsage(IndexDevice):
@@ -83,36 +72,32 @@ class DiskUsage(IndexDevice):
 
 def usage(entries: Mapping[str, Any]) -> dict[str, Any]:
     """What is kept of replies (index -> entry of `_disk_usage`): the largest indices and fields, the others summed."""
-    fields = sorted(_field_sizes(entries), key=lambda one: (-one.total_bytes, one.index, one.field))
     indices = [
-        {"index": index, "store_bytes": entry["store_size_in_bytes"], **_in_bytes(_parts(entry["all_fields"]))}
+        {"index": index, "store_bytes": entry["store_size_in_bytes"], **_parts(entry["all_fields"])}
         for index, entry in entries.items()
     ]
-    indices.sort(key=lambda sizes: (-sizes["total_bytes"], sizes["index"]))
-    listed = [
-        {"index": one.index, "field": one.field, **_in_bytes({"total": one.total_bytes, **one.parts})} for one in fields
+    fields = [
+        {"index": index, "field": field, **parts}
+        for index, entry in entries.items()
+        for field, sizes in entry["fields"].items()
+        if (parts := _parts(sizes))["total_bytes"]
     ]
+    indices.sort(key=lambda sizes: (-sizes["total_bytes"], sizes["index"]))
+    fields.sort(key=lambda sizes: (-sizes["total_bytes"], sizes["index"], sizes["field"]))
     return {
         "indices": indices[:_INDICES_AT_MOST],
         **_others("other_indices", indices[_INDICES_AT_MOST:]),
-        "fields": listed[:_FIELDS_AT_MOST],
-        **_others("other_fields", listed[_FIELDS_AT_MOST:]),
+        "fields": fields[:_FIELDS_AT_MOST],
+        **_others("other_fields", fields[_FIELDS_AT_MOST:]),
     }
 
 
-def _field_sizes(entries: Mapping[str, Any]) -> Iterator[FieldSize]:
-    for index, entry in entries.items():
-        for field, sizes in entry["fields"].items():
-            parts = {name: size for name, size in _parts(sizes).items() if size}
-            if total := parts.pop("total", 0):
-                yield FieldSize(index, field, total, parts)
-
-
 def _parts(sizes: Mapping[str, Any]) -> dict[str, int]:
-    """Part -> bytes, with `total`, of `{"total_in_bytes": .., "inverted_index": {"total_in_bytes": ..}, ...}`."""
-    parts = {name.removesuffix("_in_bytes"): size for name, size in sizes.items() if name.endswith("_in_bytes")}
+    """`total_bytes`, and the other parts that are not empty (`doc_values_bytes` ...), of
+    `{"total_in_bytes": .., "inverted_index": {"total_in_bytes": ..}, "doc_values_in_bytes": ..}`."""
+    flat = {name.removesuffix("_in_bytes"): size for name, size in sizes.items() if name.endswith("_in_bytes")}
     nested = {name: value["total_in_bytes"] for name, value in sizes.items() if isinstance(value, Mapping)}
-    return {**parts, **nested}
+    return {f"{name}_bytes": size for name, size in {**flat, **nested}.items() if size or name == "total"}
 
 
 def _others(name: str, sizes: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
@@ -120,7 +105,3 @@ def _others(name: str, sizes: list[dict[str, Any]]) -> dict[str, dict[str, int]]
     parts = dict.fromkeys(part for one in sizes for part in one if part.endswith("_bytes"))
     sums = {part: sum(one.get(part, 0) for one in sizes) for part in parts}
     return {name: {"count": len(sizes), **sums}} if sizes else {}
-
-
-def _in_bytes(parts: Mapping[str, int]) -> dict[str, int]:
-    return {f"{name}_bytes": size for name, size in parts.items() if size or name == "total"}

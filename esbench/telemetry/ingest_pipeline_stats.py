@@ -25,8 +25,10 @@ class Work:
     def __add__(self, other: Work) -> Work:
         return Work(self.count + other.count, self.time_ms + other.time_ms, self.failed + other.failed)
 
-    def __sub__(self, other: Work) -> Work:
-        return Work(self.count - other.count, self.time_ms - other.time_ms, self.failed - other.failed)
+    def since(self, earlier: Work) -> Work:
+        """What came on top; everything where the counters began anew."""
+        figures = (self.count - earlier.count, self.time_ms - earlier.time_ms, self.failed - earlier.failed)
+        return Work(*figures) if min(figures) >= 0 else self
 
     @property
     def figures(self) -> dict[str, int]:
@@ -40,23 +42,25 @@ class Pipeline:
     whole: Work
     processors: tuple[tuple[str, Work], ...] = ()
 
-    def since(self, earlier: Pipeline | None) -> Pipeline:
-        """What came on top; everything where its counters began anew, or its processors are others now."""
-        if earlier is None or [name for name, _ in self.processors] != [name for name, _ in earlier.processors]:
-            return self
-        processors = tuple(
-            (name, work - before) for (name, work), (_, before) in zip(self.processors, earlier.processors, strict=True)
-        )
-        whole = self.whole - earlier.whole
-        fell = any(figure < 0 for work in (whole, *dict(processors).values()) for figure in work.figures.values())
-        return self if fell else Pipeline(whole, processors)
+    @property
+    def names(self) -> list[str]:
+        return [name for name, _ in self.processors]
+
+    def since(self, earlier: Pipeline) -> Pipeline:
+        """What came on top. A pipeline that was put anew goes on counting, its processors only if they are the same."""
+        whole = self.whole.since(earlier.whole)
+        if self.names != earlier.names:
+            return Pipeline(whole, self.processors)
+        pairs = zip(self.processors, earlier.processors, strict=True)
+        return Pipeline(whole, tuple((name, work.since(before)) for (name, work), (_, before) in pairs))
 
     def __add__(self, other: Pipeline) -> Pipeline:
         """Processors are added where they are the same ones, else those of the later are kept."""
-        if [name for name, _ in self.processors] != [name for name, _ in other.processors]:
-            return Pipeline(self.whole + other.whole, other.processors)
+        whole = self.whole + other.whole
+        if self.names != other.names:
+            return Pipeline(whole, other.processors)
         pairs = zip(self.processors, other.processors, strict=True)
-        return Pipeline(self.whole + other.whole, tuple((name, work + more) for (name, work), (_, more) in pairs))
+        return Pipeline(whole, tuple((name, work + more) for (name, work), (_, more) in pairs))
 
     def figures(self, processors_at_most: int) -> dict[str, Any]:
         """With the processors that took longest, in their order; those that had nothing to do are left out."""
@@ -78,8 +82,14 @@ class Counters:
         """What came on top. A node that is new, or began anew, counts whole."""
         return Counters(
             self.names,
-            {node: total.since(earlier.totals.get(node)) for node, total in self.totals.items()},
-            {key: pipeline.since(earlier.pipelines.get(key)) for key, pipeline in self.pipelines.items()},
+            _gained(self.totals, earlier.totals),
+            _gained(self.pipelines, earlier.pipelines),
+        )
+
+    def replaced_by(self, later: Counters) -> Counters:
+        """As each was last seen: a node that is away for a while does not begin anew."""
+        return Counters(
+            {**self.names, **later.names}, {**self.totals, **later.totals}, {**self.pipelines, **later.pipelines}
         )
 
     def __add__(self, other: Counters) -> Counters:
@@ -127,14 +137,9 @@ class IngestPipelineStats(Device):
             return Counters()
         now = self._ask()
         gained = now.since(self._last)
-        self._last = self._last_of_each(now)
+        self._last = self._last.replaced_by(now)
         self._race += gained
         return gained
-
-    def _last_of_each(self, now: Counters) -> Counters:
-        """As it was last seen of each node: one that is away for a while does not begin anew."""
-        last = self._last or Counters()
-        return Counters({**last.names, **now.names}, {**last.totals, **now.totals}, {**last.pipelines, **now.pipelines})
 
     def _ask(self) -> Counters:
         params = {"filter_path": _KEEP}
@@ -163,6 +168,10 @@ def _processors(entries: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Wor
 
 def _work(entry: Mapping[str, Any]) -> Work:
     return Work(entry["count"], entry["time_in_millis"], entry["failed"])
+
+
+def _gained(now: Mapping[Any, Pipeline], earlier: Mapping[Any, Pipeline]) -> dict[Any, Pipeline]:
+    return {key: one.since(earlier[key]) if key in earlier else one for key, one in now.items()}
 
 
 def _added(one: Mapping[Any, Pipeline], other: Mapping[Any, Pipeline]) -> dict[Any, Pipeline]:

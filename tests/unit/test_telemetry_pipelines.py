@@ -94,11 +94,27 @@ def test_a_node_that_was_started_anew_counts_whole_and_one_that_was_away_only_wh
     assert device.end()["count"] == 47
 
 
-def test_a_pipeline_whose_processors_were_changed_counts_anew() -> None:
+def test_a_pipeline_that_is_put_anew_goes_on_but_its_new_processors_count_whole() -> None:
     device, cluster = begun(ingest_of(counted(100, 10, set=(100, 5))))
     cluster.replies["_nodes/stats/ingest"] = ingest_of(counted(120, 12, set=(20, 1), trim=(20, 1)))
+    told = device.end_step(0, ("a",))["pipelines"][0]
+    assert told["count"] == 20
+    assert [(one["processor"], one["count"]) for one in told["processors"]] == [("set", 20), ("trim", 20)]
+
+
+def test_processors_of_one_name_are_told_apart() -> None:
+    def node(first: int, second: int) -> dict[str, Any]:
+        found = counted(first, 0)
+        found["pipelines"]["clean"]["processors"] = [
+            {"set": {"type": "set", "stats": {"count": count, "time_in_millis": 0, "current": 0, "failed": 0}}}
+            for count in (first, second)
+        ]
+        return found
+
+    device, cluster = begun(ingest_of(node(100, 50)))
+    cluster.replies["_nodes/stats/ingest"] = ingest_of(node(130, 60))
     told = device.end_step(0, ("a",))["pipelines"][0]["processors"]
-    assert [(one["processor"], one["count"]) for one in told] == [("set", 20), ("trim", 20)]
+    assert [(one["processor"], one["count"]) for one in told] == [("set", 30), ("set", 10)]
 
 
 def test_races_without_pipelines_say_nothing_of_them() -> None:
