@@ -103,7 +103,7 @@ class IngestPipelineStats(Device):
 
     name: ClassVar[str] = "ingest-pipeline-stats"
     help: ClassVar[str] = "documents, time and failures of each ingest pipeline and its processors"
-    patience_s: ClassVar[float] = 10.0
+    patience_s: ClassVar[float] = 3.0
 
     def __init__(self, scene: Scene, params: Mapping[str, Any]) -> None:
         super().__init__(scene, params)
