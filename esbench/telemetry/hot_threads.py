@@ -74,12 +74,12 @@ class HotThreads(Device):
         return {}
 
     def pulse(self, pulse: Pulse) -> bool:
-        trigger = self._trigger(pulse)
-        now_s = time.monotonic()
+        begins = not pulse.warmup and not self._is_measured
+        self._is_measured = self._is_measured or begins
+        trigger, now_s = self._trigger(pulse), time.monotonic()
         if trigger and now_s - self._triggered_at_s >= _TRIGGERED_EVERY_S:
             self._triggered_at_s, self._why = now_s, trigger
             return True
-        begins, self._is_measured = not pulse.warmup and not self._is_measured, self._is_measured or not pulse.warmup
         return begins
 
     def _trigger(self, pulse: Pulse) -> str:
@@ -97,15 +97,16 @@ class HotThreads(Device):
 
     def sample(self) -> Iterable[Reading]:
         """The pools of each node: percent of a core of all their threads and of the busiest. Nothing between steps."""
-        if self._step is None:
+        step = self._step
+        if step is None:
             return
         why, self._why = self._why, "interval"
-        at = datetime.now(UTC)
+        at = datetime.now(UTC).isoformat(timespec="milliseconds")
         text = self._ask()
         self._samples += 1
         if why != "interval":
             self._triggers[self._samples] = why
-        self._keep(text, at.isoformat(timespec="milliseconds"), why)
+        self._keep(text, f"at {at}, step {step[0]} ({', '.join(step[1])}): {why}")
         nodes = [(node.node, heat(node.threads)) for node in parse(text)]
         self._seen[self._samples] = tuple(pools for _, pools in nodes)
         yield Reading("nodes", "samples", {"sample": self._samples, "triggered": float(why != "interval")})
@@ -129,13 +130,11 @@ class HotThreads(Device):
             raise Unseen(f"the cluster does not show its hot threads: {_reason(reply)}")
         return reply or ""
 
-    def _keep(self, text: str, at: str, why: str) -> None:
+    def _keep(self, text: str, taken: str) -> None:
         """Append a reply as it came, under a line that says when and why it was taken."""
-        if self._step is None or self._raw_bytes > RAW_BYTES_AT_MOST:
+        if self._raw_bytes > RAW_BYTES_AT_MOST:
             return
-        number, tasks = self._step
-        header = f"===== sample {self._samples} at {at}, step {number} ({', '.join(tasks)}): {why}"
-        content = f"{header}\n{text.rstrip()}\n\n".encode()
+        content = f"===== sample {self._samples} {taken}\n{text.rstrip()}\n\n".encode()
         with (self.scene.folder / RAW_FILE).open("ab") as file:
             file.write(content)
         self._raw_bytes += len(content)

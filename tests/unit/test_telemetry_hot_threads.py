@@ -72,6 +72,11 @@ def test_a_second_with_errors_is_sampled_and_triggers_are_ten_seconds_apart(tmp_
     assert asks_in(made, pulses) == [0, 2]
 
 
+def test_a_trigger_in_the_first_measured_second_is_one_sample(tmp_path: Path) -> None:
+    made = device(tmp_path)
+    assert asks_in(made, [second(0, errors=500), second(1), second(2)]) == [0]
+
+
 def sampled(made: HotThreads) -> list[Reading]:
     return list(made.sample())
 
