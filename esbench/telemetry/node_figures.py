@@ -6,7 +6,7 @@ One table says what to ask for and what the columns of the series are; what a se
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -36,6 +36,20 @@ class Figures:
             gauges={column: path for column, path in self.gauges.items() if column in columns},
             counters={column: path for column, path in self.counters.items() if column in columns},
         )
+
+    def only_parts(self, parts: Collection[str]) -> Figures:
+        """Without what lies elsewhere than in those parts of the section."""
+        paths = {**self.gauges, **self.counters}
+        return self.only(frozenset(column for column, path in paths.items() if _part(path) in parts))
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """What the section is made of."""
+        return tuple(sorted({_part(path) for path in (*self.gauges.values(), *self.counters.values())}))
+
+
+def _part(path: str) -> str:
+    return path.partition(".")[0]
 
 
 ALL = (

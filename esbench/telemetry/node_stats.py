@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
-from esbench.errors import ClusterError
+from esbench.errors import ClusterError, did_you_mean
 from esbench.telemetry.device import Device, Param, Reading, Scene, TaskSpan, Unseen
 from esbench.telemetry.node_aggregates import COLUMNS, of_task
 from esbench.telemetry.node_figures import ALL, ALWAYS, OPTIONS, Figures, readings_of, request_of
@@ -20,6 +20,8 @@ _NOT_THERE = (404, 405, 410)
 _REQUEST_TIMEOUT_S = 10.0  # of the whole request; nodes have half of it to answer
 _PRESSURE_SINCE = (7, 9)
 _INTERVAL_S = 1.05  # servers measure process, host and heap anew after a second: a little later all of it is new
+
+_PARTS_OF_INDICES = "node-stats-include-indices-metrics"
 
 
 class NodeClock:
@@ -135,16 +137,21 @@ class NodeStats(Nodes):
             Param(f"node-stats-include-{option}", "flag", option not in ("indices", "buffer-pools"), help_)
             for option, help_ in OPTIONS.items()
         ),
+        Param(_PARTS_OF_INDICES, "names", (), "parts of indices to be read, say docs,store: switches them on"),
     )
 
     def __init__(self, scene: Scene, params: Mapping[str, Any]) -> None:
+        parts = params[_PARTS_OF_INDICES]
         self._wanted = tuple(
-            figures
+            figures.only_parts(parts) if figures.option == "indices" and parts else figures
             for figures in ALL
-            if params[f"node-stats-include-{figures.option}"]
+            if (params[f"node-stats-include-{figures.option}"] or (figures.option == "indices" and parts))
             and (figures.section != "indexing_pressure" or _has_indexing_pressure(scene))
         )
         super().__init__(scene, params)
+        known = {part for figures in ALL if figures.option == "indices" for part in figures.parts}
+        for part in sorted(set(parts) - known):
+            self.note(f'{_PARTS_OF_INDICES}: there is no "{part}" ({did_you_mean(part, known)})')
 
     @property
     def interval_s(self) -> float:

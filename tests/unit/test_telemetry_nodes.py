@@ -170,6 +170,18 @@ def test_a_section_that_is_switched_off_is_not_asked_for(reply: Any) -> None:
     assert "nodes.*.os.cgroup.cpuacct.usage_nanos" in params["filter_path"]
 
 
+def test_parts_of_the_indices_are_read_where_they_are_named(reply: Any) -> None:
+    cluster = Replies(reply)
+    device = NodeStats(scene(cluster), {**USUAL, "node-stats-include-indices-metrics": ("docs", "marges")})
+    device.sample()
+    path, params = cluster.asked[0]
+    assert path.endswith(",indices")
+    wanted = [path for path in params["filter_path"].split(",") if path.startswith("nodes.*.indices")]
+    assert wanted == ["nodes.*.indices.timestamp", "nodes.*.indices.docs.count"]
+    (note,) = device.notes
+    assert note.startswith('node-stats-include-indices-metrics: there is no "marges" (did you mean "merges"?')
+
+
 def test_node_stats_takes_the_place_of_the_figures_of_every_race() -> None:
     from esbench.telemetry import builtin_devices
 
