@@ -25,7 +25,7 @@ PROTOBUF = "application/vnd.google.protobuf"
 _TEXTS = ("application/openmetrics-text", "text/plain", "text/*", "*/*")
 _LOOPBACK = "127.0.0.1"
 _EXAMPLE = "say 9108 for this host alone, or 0.0.0.0:9108"
-_ASK_S = 0.05  # how often the server looks whether it is to end
+_ASK_S = 0.1  # how often the server looks whether it is to end
 
 
 @dataclass(frozen=True)

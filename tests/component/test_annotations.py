@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from racing import Races
 from raw_server import SILENCE, raw_server, reply
 from tiny_server import TinyServer, serve
 
-from esbench.annotations import Annotations, parse_grafana
+from esbench.annotations import TOKEN, Annotations, parse_grafana
+from esbench.engine.null import NullServer
 from esbench.errors import UsageError
 from esbench.record import RaceRecord
 from esbench.store import decode_record
@@ -109,6 +111,26 @@ def test_refusals_are_told_once_without_secrets() -> None:
     assert "status 401 (a service account's token belongs into ESBENCH_ANNOTATE_TOKEN)" in warnings[0]
     assert "4 could not be sent" in warnings[1]
     assert "hunter22" not in "".join(warnings)
+
+
+def test_a_race_is_annotated_and_keeps_no_token(
+    server: NullServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(TOKEN, "glsa_hidden")
+    races = Races(tmp_path)
+    with serve(GRAFANA) as grafana:
+        outcome = races.run(server, "--include-tasks=closed", f"--annotate={grafana.url}")
+    assert outcome.code == 0, outcome.stderr
+    assert [body["text"].partition(":")[0] for _, _, body in sent(grafana)] == [
+        "race of shop, default",
+        "task closed",
+        "task closed",
+        "race of shop, default",
+    ]
+    assert {asked.headers["Authorization"] for asked in grafana.asked} == {"Bearer glsa_hidden"}
+    kept = [path.read_bytes() for path in races.home.rglob("*") if path.is_file()]
+    assert not any(b"glsa_hidden" in content for content in kept)
+    assert "glsa_hidden" not in outcome.stdout + outcome.stderr
 
 
 def test_a_server_that_is_not_grafana_is_told() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import http.client
 import socket
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BytesIO
@@ -14,12 +15,14 @@ import pytest
 from google.protobuf.proto import parse_length_prefixed
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from esbench.cli.metrics_options import others_who_follow
 from esbench.errors import UsageError
 from esbench.load.recorder import Second, Tally
 from esbench.metrics import protobuf
 from esbench.metrics.endpoint import Address, Endpoint, parse_address, prefers_protobuf
 from esbench.metrics.folding import NATIVE_SCHEMA, parse_bounds
 from esbench.metrics.following import Following
+from esbench.progress.base import Progress
 from esbench.store import decode_record
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-2.json"
@@ -107,6 +110,23 @@ def test_a_scraper_may_ask_for_some_names(endpoint: Endpoint) -> None:
     answer = ask(endpoint, path="/metrics?name[]=esbench_errors_total")
     names = {line.partition("{")[0] for line in answer.body.decode().splitlines() if not line.startswith("#")}
     assert names == {"esbench_errors_total"}
+
+
+def test_a_scraper_that_goes_away_says_nothing_on_the_terminal(
+    endpoint: Endpoint, capfd: pytest.CaptureFixture[str]
+) -> None:
+    host, port = endpoint.url.removeprefix("http://").removesuffix("/metrics").split(":")
+    with socket.create_connection((host, int(port))) as gone:
+        gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset
+        gone.sendall(b"GET /metrics HT")
+    assert ask(endpoint).status == 200
+    assert capfd.readouterr() == ("", "")
+
+
+def test_buckets_that_nobody_serves_are_refused() -> None:
+    flags = {"metrics_port": "", "metrics_buckets": "1,2", "annotate": ""}
+    with pytest.raises(UsageError, match="add --metrics-port=9108"), others_who_follow(flags, Progress()):
+        pass
 
 
 def test_nothing_but_reading_is_allowed(endpoint: Endpoint) -> None:

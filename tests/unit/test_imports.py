@@ -248,7 +248,20 @@ def test_pure_modules_do_no_input_or_output() -> None:
 
 # What start-up does not pay for
 
-HEAVY = ("numpy", "scipy", "jinja2", "elasticsearch", "aiohttp", "yaml", "rich", "tabulate", "hdrh", "jsonschema")
+HEAVY = (
+    "prometheus_client",
+    "google",
+    "numpy",
+    "scipy",
+    "jinja2",
+    "elasticsearch",
+    "aiohttp",
+    "yaml",
+    "rich",
+    "tabulate",
+    "hdrh",
+    "jsonschema",
+)
 
 
 def loaded(code: str, tmp_path: Path) -> set[str]:
