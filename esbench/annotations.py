@@ -1,7 +1,7 @@
 """Where a race and its tasks begin and end, as annotations that Grafana draws on its graphs.
 
 Sent by a thread of its own over Grafana's HTTP API (POST and PATCH /api/annotations). A race never waits for it, nor
-fails for it: the first failure is a warning, the others are counted.
+fails for it: what goes wrong is one warning.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ class _Sender:
         self._redact = Redactor(grafana.secrets)
         self._notes: queue.SimpleQueue[_Note | None] = queue.SimpleQueue()
         self._ids: dict[str, int] = {}  # of regions that have begun
-        self._failed = 0
+        self._has_warned = False
         # a daemon: a server that hangs must not hold the exit
         self._thread = threading.Thread(target=self._run, name="annotations", daemon=True)
         self._thread.start()
@@ -183,9 +183,7 @@ class _Sender:
         self._notes.put(None)
         self._thread.join(_END_S)
         if self._thread.is_alive():
-            self._warn(f"annotations: {self._grafana.url} takes too long: the last ones may be missing there")
-        elif self._failed > 1:
-            self._warn(f"annotations: {self._failed} could not be sent to {self._grafana.url}")
+            self._fail("it takes too long")
 
     def _run(self) -> None:
         from urllib3 import PoolManager
@@ -201,9 +199,9 @@ class _Sender:
                     self._fail(str(error))
 
     def _fail(self, reason: str) -> None:
-        self._failed += 1
-        if self._failed == 1:
-            self._warn(f"annotations cannot be sent to {self._grafana.url}: {self._redact(reason)}")
+        if not self._has_warned:
+            self._has_warned = True
+            self._warn(f"annotations are missing at {self._grafana.url}: {self._redact(reason)}")
 
     def _send(self, pool: Any, note: _Note) -> None:
         """A region is made when it begins and gets its end later; or is made whole, where its begin was not taken."""

@@ -39,13 +39,13 @@ class Address:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-def parse_address(text: str, where: str = OPTION) -> Address:
+def parse_address(text: str) -> Address:
     """An address from `9108`, `0.0.0.0:9108`, `[::]:9108` or `name:9108`; without a host it is 127.0.0.1."""
     host, _, port = text.strip().rpartition(":")
     if not port.isascii() or not port.isdigit() or int(port) > 65535 or "/" in host:
-        raise UsageError(f'"{text}" is not a port, nor an address with a port', where=where, hint=_EXAMPLE)
+        raise UsageError(f'"{text}" is not a port, nor an address with a port', where=OPTION, hint=_EXAMPLE)
     if ":" in host and not (host.startswith("[") and host.endswith("]")):
-        raise UsageError(f'"{text}": an IPv6 address stands in brackets', where=where, hint=f"say [{host}]:{port}")
+        raise UsageError(f'"{text}": an IPv6 address stands in brackets', where=OPTION, hint=f"say [{host}]:{port}")
     return Address(host.strip("[]") or _LOOPBACK, int(port))
 
 
