@@ -14,7 +14,9 @@ from esbench.client_options import parse_hosts
 from esbench.cluster import Cluster
 from esbench.engine.external import ExternalEngine
 from esbench.errors import ClusterError
+from esbench.telemetry.disturbances import disturbances, disturbed
 from esbench.telemetry.statistics import difference, take
+from esbench.telemetry.surroundings import look, look_back
 
 pytestmark = pytest.mark.node
 
@@ -80,6 +82,22 @@ def test_statistics_count_what_the_race_added(cluster: Cluster) -> None:
     assert figures["store_size_bytes"]["value"] > 0
     assert figures["young_gc_count"]["value"] >= 0
     assert difference(after, after)["refresh_count"]["value"] == 0
+
+
+def test_what_is_around_a_race_is_seen_without_a_false_alarm(cluster: Cluster) -> None:
+    fill(cluster, "orders")
+    before = look(cluster)
+    after = look_back(cluster, ["orders", "missing"])
+    assert before.notes == after.notes == ()
+    (machine,) = before.machines.values()
+    assert machine.memory_bytes is not None
+    assert machine.memory_bytes > 1 << 30
+    assert [disk.total_bytes is not None for disk in machine.disks] == [True]
+    assert before.use is not None
+    assert before.use.indices["orders"].indexed == DOCUMENTS
+    assert before.disk["threshold_enabled"] == "false"
+    assert sum(shard.docs for shard in after.shards) == DOCUMENTS
+    assert list(disturbances(before, before.use)) == list(disturbed(before, after, ["orders"])) == []
 
 
 def test_a_red_cluster_is_not_raced(cluster: Cluster, url: str) -> None:
