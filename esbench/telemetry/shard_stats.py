@@ -95,15 +95,20 @@ class ShardStats(IndexDevice):
         ]
 
     def of_task(self, span: TaskSpan, series: Mapping[tuple[str, str], SeriesOf]) -> Mapping[str, Any]:
-        """Of writes, searches and gets in a task's window, the share of the shard that did most of them."""
+        """Of writes, searches and gets in a task's window, the share of the copy that did most of them. Nothing where
+        copies came, moved or were promoted meanwhile, or some are left out: what those did is not known."""
+        if len(self._last) > _SHARDS_AT_MOST:
+            return {}
         found: dict[str, Any] = {}
-        shards = {of: figures for (of, group), figures in series.items() if group == _GROUP}
+        copies = {
+            of: figures
+            for (of, group), figures in series.items()
+            if group == _GROUP and figures.times_s[-1] > span.window_start_s
+        }
         for name in _COUNTERS:
-            gained = {
-                of: figures.gained(name, span.window_start_s, span.window_end_s) or 0.0
-                for of, figures in shards.items()
-            }
-            if (total := sum(gained.values())) > 0 and len(gained) > 1:
+            told = {of: figures.gained(name, span.window_start_s, span.window_end_s) for of, figures in copies.items()}
+            gained = {of: value for of, value in told.items() if value is not None}
+            if len(gained) == len(copies) > 1 and (total := sum(gained.values())) > 0:
                 busiest = max(sorted(gained), key=lambda of: gained[of])
                 share_percent = round(100 * gained[busiest] / total, 1)
                 found[f"busiest_{name}"] = {"shard": busiest, "share_percent": share_percent}

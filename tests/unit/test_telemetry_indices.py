@@ -114,22 +114,40 @@ def test_of_many_shards_the_largest_are_kept_and_stay_the_same() -> None:
     assert first == {f"many[{number}]p@node-0" for number in range(50, 150)}
     cluster.replies["_stats"] = many_shards([1000 - size for size in range(150)])
     assert {reading.of for reading in device.sample()} == first
+    assert device.of_task(SPAN, {("a[0]p@n", "shard"): work_of(300, 5), ("a[1]p@n", "shard"): work_of(1, 5)}) == {}
     assert len(device.end()["shards"]) == 100
     assert device.notes == ["50 of 150 shards are left out: the 100 largest are kept"]
 
 
-def test_a_task_tells_which_shard_did_most_of_the_work() -> None:
-    def series(indexed: float, searches: float) -> SeriesOf:
-        found = SeriesOf()
-        found.add(0.0, {}, {"indexed": 0.0, "searches": 0.0, "gets": 0.0})
-        found.add(10.0, {}, {"indexed": indexed, "searches": searches, "gets": 0.0})
-        return found
+def work_of(indexed: float, searches: float, *, since_s: float = 0.0, until_s: float = 10.0) -> SeriesOf:
+    found = SeriesOf()
+    found.add(since_s, {}, {"indexed": 0.0, "searches": 0.0, "gets": 0.0})
+    found.add(until_s, {}, {"indexed": indexed, "searches": searches, "gets": 0.0})
+    return found
 
+
+def test_a_task_tells_which_shard_did_most_of_the_work() -> None:
     device, _ = shard_stats(recorded("elasticsearch-7.10"))
-    told = device.of_task(SPAN, {("a[0]p@n", "shard"): series(300, 5), ("a[1]p@n", "shard"): series(100, 5)})
+    told = device.of_task(SPAN, {("a[0]p@n", "shard"): work_of(300, 5), ("a[1]p@n", "shard"): work_of(100, 5)})
     assert told["busiest_indexed"] == {"shard": "a[0]p@n", "share_percent": 75.0}
     assert told["busiest_searches"]["share_percent"] == 50.0
     assert "busiest_gets" not in told
+
+
+def test_no_share_is_told_of_copies_that_came_meanwhile() -> None:
+    """One that was promoted, say: its label is new, and what it did before that is not known."""
+    device, _ = shard_stats(recorded("elasticsearch-7.10"))
+    whole, late = work_of(300, 5), work_of(10, 1, since_s=8.0)
+    assert device.of_task(SPAN, {("a[0]p@n", "shard"): whole, ("a[1]p@n", "shard"): late}) == {}
+
+
+def test_copies_that_were_gone_before_a_task_do_not_matter_to_it() -> None:
+    device, _ = shard_stats(recorded("elasticsearch-7.10"))
+    gone = work_of(10, 1, since_s=-9.0, until_s=-5.0)
+    told = device.of_task(
+        SPAN, {("a[0]p@n", "shard"): work_of(300, 5), ("a[1]p@n", "shard"): work_of(100, 5), ("b[0]p@n", "shard"): gone}
+    )
+    assert told["busiest_indexed"]["share_percent"] == 75.0
 
 
 # segment-stats
