@@ -24,7 +24,7 @@ COLUMNS = frozenset(
         "connections",
     }
 )
-_MS_PER_S_OF_ONE_PERCENT = 10.0
+_CORE_PERCENT = 0.1  # of a counter of ms: 1,000 ms per second are 100 % of a core
 _NODES_AT_MOST = 10  # told one by one, those with the most CPU: a record stays small in large clusters
 _OF_EACH_NODE = ("cpu_core_percent", "load_1m", "heap_used_percent", "gc_time_ms", "rejections")
 _DIGITS = {  # of the others none
@@ -65,7 +65,7 @@ def _node(span: TaskSpan, name: str, series: Mapping[tuple[str, str], SeriesOf])
     # The last load that was read before the task is not the task's.
     load = system.peak("load_1m", span.begun_s, span.ended_s)
     figures: dict[str, dict[str, float | None]] = {
-        "cpu_core_percent": _rates(process, "cpu_ms", window, 1 / _MS_PER_S_OF_ONE_PERCENT),
+        "cpu_core_percent": _rates(process, "cpu_ms", window, _CORE_PERCENT),
         "load_1m": {"last": None if load is None else system.last("load_1m", span.ended_s), "peak": load},
         "heap_used_percent": _mean_and_peak(jvm, "heap_used_percent", window),
         "os_memory_used_bytes": _mean_and_peak(system, "memory_used_bytes", window),
