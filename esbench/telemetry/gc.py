@@ -58,10 +58,7 @@ class Gc(Device):
         for name, log in self._logs.items():
             if name in self._ended:
                 continue
-            if not psutil.pid_exists(self.scene.pids[name]):
-                self._ended.add(name)  # what it wrote last is read now
-                self.note(f"{name} has ended by itself, and its log with it")
-            pauses = log.read()
+            pauses = self._read(name, log)
             now = time.time()
             for pause in pauses:
                 yield Reading(name, pause.kind, {"pause_ms": pause.ms}, age_s=max(0.0, now - pause.ended_at))
@@ -89,7 +86,15 @@ class Gc(Device):
         return known({"by_node": nodes})
 
     def end(self) -> Mapping[str, Any]:
+        for name, log in self._logs.items():
+            self._read(name, log)
         return {"by_node": {name: {"log": f"logs/{name}/{LOG}", **log.summary()} for name, log in self._logs.items()}}
+
+    def _read(self, name: str, log: _GcLog) -> list[Pause]:
+        if not psutil.pid_exists(self.scene.pids[name]):  # what it wrote last is read all the same
+            self._ended.add(name)
+            self.note(f"{name} has ended by itself, and its log with it")
+        return log.read()
 
 
 class _GcLog:

@@ -61,6 +61,14 @@ class Host(Device):
         cached = series.get(("host", "memory"), SeriesOf()).last("cached_bytes", span.window_end_s)
         return known({"by_node": known(nodes), "page_cache_bytes": whole(cached)})
 
+    def end(self) -> Mapping[str, Any]:
+        for name, process in self._processes.items():
+            try:
+                process.cpu_times()
+            except psutil.Error as error:  # since the last sample
+                self.note(f"{name}: {error}")
+        return {}
+
     def _process(self, name: str, process: psutil.Process) -> Reading:
         with process.oneshot():
             gauges, counters = process_figures(process)

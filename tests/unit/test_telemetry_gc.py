@@ -155,6 +155,17 @@ def test_what_the_log_of_a_dead_node_holds_is_still_read(java: Java) -> None:
     assert list(watch.sample()) == []
 
 
+def test_what_was_logged_after_the_last_sample_is_of_the_race(java: Java) -> None:
+    java.write(STOP)
+    watch = device(**{"node-0": java.pid})
+    java.write("[gc] GC(1) Pause Full (System.gc()) 9M->5M(12M) 7.5ms\n")
+    assert watch.end()["by_node"]["node-0"]["pauses"]["Full"]["count"] == 1
+    assert watch.notes == []
+    java.end()
+    watch.end()
+    assert watch.notes == ["node-0 has ended by itself, and its log with it"]
+
+
 def test_a_task_after_the_end_of_a_node_has_nothing_of_it(java: Java) -> None:
     java.write(STOP)
     watch = device(**{"node-0": java.pid})

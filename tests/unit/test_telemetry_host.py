@@ -45,6 +45,14 @@ def test_disk_io_and_page_faults_are_counted_where_they_are_told() -> None:
     assert {"read_bytes", "written_bytes", "reads", "writes", "major_faults"} <= set(found.counters)
 
 
+def test_a_node_that_ended_after_the_last_sample_is_told() -> None:
+    with idle() as ended:
+        watch = device(a=ended.pid, b=os.getpid())
+        assert list(watch.sample())
+    assert watch.end() == {}
+    assert watch.notes == [f"a: process no longer exists (pid={ended.pid})"]
+
+
 def test_a_node_that_ends_is_told_and_the_last_one_ends_the_watch() -> None:
     with idle() as ended:
         watch, alone = device(a=ended.pid, b=os.getpid()), device(a=ended.pid)
