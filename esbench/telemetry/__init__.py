@@ -12,6 +12,17 @@ from esbench.telemetry.device import Device, Param
 from esbench.units import parse_duration
 
 ALL, NONE = "all", "none"
+_FEATURE = "it watches what no node of esbench's own has: ask for its statistics in the track, with a raw-request"
+_LOGS = "it tells nothing of a race: start a node with it and race that with --target-hosts"
+_RALLYS = {
+    "blob-store-stats": "it is for serverless projects only",
+    "ccr-stats": _FEATURE,
+    "geoip-stats": _FEATURE,
+    "heapdump": _LOGS,
+    "jit": _LOGS,
+    "searchable-snapshots-stats": _FEATURE,
+    "transform-stats": _FEATURE,
+}
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
@@ -96,6 +107,8 @@ def _named(name: str, kinds: Mapping[str, type[Device]], registry: Registry[type
     for kind in kinds.values():
         if name in kind.aliases:
             return kind
+    if name in _RALLYS and name not in registry:
+        raise UsageError(f'"{name}" of Rally is not there: {_RALLYS[name]}', where="--telemetry")
     return registry.get(name, "--telemetry")
 
 
