@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, ClassVar
 
 from esbench.telemetry.device import Param, Reading, Scene
@@ -14,6 +16,7 @@ _GROUP = "recovery"
 _INDICES_AT_MOST = 50
 _SAMPLED_AT_MOST = 20
 _OTHERS = "(others)"
+_index = attrgetter("index")
 _STAGES = ("init", "index", "verify_index", "translog", "finalize", "done")
 # Gauge of a sample -> where a shard of `_recovery` has it.
 _PROGRESS = {
@@ -110,8 +113,8 @@ class RecoveryStats(IndexDevice):
             return {}
         self._look()
         by_index: list[dict[str, Any]] = []
-        for index in sorted({key[0] for key in self._now}):
-            if sums := _sums(self._before, [one for one in self._now.values() if one.index == index]):
+        for index, those in groupby(sorted(self._now.values(), key=_index), key=_index):
+            if sums := _sums(self._before, list(those)):
                 by_index.append({"index": index, **sums})
         by_index.sort(key=lambda sums: -sums["recovered_bytes"])
         if len(by_index) > _INDICES_AT_MOST:
@@ -127,9 +130,7 @@ class RecoveryStats(IndexDevice):
 
 def _by_index(found: Iterable[Recovery]) -> dict[str, list[Recovery]]:
     """Index -> its recoveries; of many indices those with most bytes, and the others together."""
-    every: dict[str, list[Recovery]] = {}
-    for one in found:
-        every.setdefault(one.index, []).append(one)
+    every = {index: list(those) for index, those in groupby(sorted(found, key=_index), key=_index)}
     most_first = sorted(every, key=lambda index: (-sum(one.progress["bytes"] for one in every[index]), index))
     kept = {index: every[index] for index in most_first[:_SAMPLED_AT_MOST]}
     if others := [one for index in most_first[_SAMPLED_AT_MOST:] for one in every[index]]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, ClassVar
 
 from esbench.telemetry.device import Scene
@@ -14,6 +16,7 @@ _FIELDS = ("num_docs", "deleted_docs", "size_in_bytes", "committed", "search", "
 _SHARD = "indices.*.shards.*"
 _SIZES = tuple(f"{_SHARD}.{name}" for name in ("routing", *(f"segments.*.{field}" for field in _FIELDS[:3])))
 _ALL = tuple(f"{_SHARD}.{name}" for name in ("routing", *(f"segments.*.{field}" for field in _FIELDS)))
+_index = attrgetter("index")
 _COLUMNS = ("index", "shard", "prirep", "node", "segment", "docs", "deleted", "bytes", *_FIELDS[3:])
 
 
@@ -61,15 +64,13 @@ class SegmentStats(IndexDevice):
             return {}
         self.scene.folder.mkdir(parents=True, exist_ok=True)
         (self.scene.folder / "segments.txt").write_text(self._table(found), encoding="utf-8")
-        sums = {
-            index: _sums([segment for segment in found if segment.index == index])
-            for index in {segment.index for segment in found}
-        }
+        by_index = groupby(sorted(found, key=_index), key=_index)
+        sums = {index: _sums(list(those)) for index, those in by_index}
         largest = sorted(sums, key=lambda index: (-sums[index]["size_bytes"], index))
         if (left_out := len(largest) - _INDICES_AT_MOST) > 0:
             self.note(f"{left_out} smaller indices are only in segments.txt and in the sums")
-        by_index = [{"index": index, **sums[index]} for index in largest[:_INDICES_AT_MOST]]
-        return {**_sums(found), "indices": by_index, "table": "segments.txt"}
+        indices = [{"index": index, **sums[index]} for index in largest[:_INDICES_AT_MOST]]
+        return {**_sums(found), "indices": indices, "table": "segments.txt"}
 
     def _table(self, found: list[Segment]) -> str:
         """As text, a line for each segment of each copy, as `_cat/segments` has it."""
