@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from esbench.errors import UsageError
-from esbench.telemetry.surroundings import Surroundings, Use, flat
+from esbench.telemetry.surroundings import IndexUse, Surroundings, Use, flat
 from esbench.units import format_bytes, parse_size
 
 _BUSY_PER_S = 1.0
@@ -34,7 +34,7 @@ def disturbances(now: Surroundings, earlier: Use | None = None) -> Iterator[str]
         if merging:
             yield f"merges run before the race begins ({_some(merging)}): they take disk and CPU from it"
         if earlier is not None:
-            yield from _others("before the race", earlier, now.use, ())
+            yield from _others("others used the cluster before", earlier, now.use, ())
 
 
 def disturbed(before: Surroundings, after: Surroundings, own: Collection[str]) -> Iterator[str]:
@@ -46,7 +46,7 @@ def disturbed(before: Surroundings, after: Surroundings, own: Collection[str]) -
     if after.health.get("status") == "red":  # yellow may be what the track wanted: replicas without a node for them
         yield "the cluster is red after the race: shards are missing"
     if before.use is not None and after.use is not None:
-        yield from _others("during the race", before.use, after.use, own)
+        yield from _others("indices that are not the track's were used during", before.use, after.use, own)
 
 
 def _unhealthy(health: Mapping[str, Any]) -> Iterator[str]:
@@ -89,31 +89,26 @@ def _least_free_bytes(watermark: str, total_bytes: int, headroom: Any) -> float:
     return parse_size(watermark)
 
 
-def _others(when: str, before: Use, after: Use, own: Collection[str]) -> Iterator[str]:
+def _others(who: str, before: Use, after: Use, own: Collection[str]) -> Iterator[str]:
+    """What was done in indices that were there `before` and are neither `own` nor the cluster's."""
     seconds = after.at_s - before.at_s
-    busy: dict[str, int] = {}
-    added = {"indexed": 0, "queries": 0, "gets": 0}
-    for name, now in after.indices.items():
-        then = before.indices.get(name)
-        if then is None or name in own or _is_systems(name):
-            continue
-        # of an index that was made anew, nothing is known
-        work = {what: max(0, getattr(now, what) - getattr(then, what)) for what in added}
-        if sum(work.values()):
-            busy[name] = sum(work.values())
-            added = {what: count + work[what] for what, count in added.items()}
-    total = sum(busy.values())
-    if total >= _BUSY_AT_LEAST and seconds > 0 and total / seconds >= _BUSY_PER_S:
-        did = [
-            f"{added['indexed']:,} documents written" if added["indexed"] else "",
-            f"{added['queries']:,} shard queries" if added["queries"] else "",
-            f"{added['gets']:,} gets" if added["gets"] else "",
-        ]
-        most_first = sorted(busy, key=lambda name: -busy[name])
-        yield (
-            f"others used the cluster {when}, within {seconds:.1f} s: {', '.join(filter(None, did))} "
-            f"({_some(most_first)})"
-        )
+    done = {
+        name: _gained(before.indices[name], now)
+        for name, now in after.indices.items()
+        if name in before.indices and name not in own and not _is_systems(name)
+    }
+    names = sorted((name for name in done if sum(done[name])), key=lambda name: -sum(done[name]))
+    counts = [sum(column) for column in zip(*done.values(), strict=True)]
+    if sum(counts) >= max(_BUSY_AT_LEAST, _BUSY_PER_S * seconds):
+        kinds = zip(counts, ("documents written", "shard queries", "gets"), strict=True)
+        did = ", ".join(f"{count:,} {kind}" for count, kind in kinds if count)
+        yield f"{who} the race, within {seconds:.1f} s: {did} ({_some(names)})"
+
+
+def _gained(then: IndexUse, now: IndexUse) -> tuple[int, int, int]:
+    """Documents written, queries, gets; none where an index was made anew."""
+    gained = (now.indexed - then.indexed, now.queries - then.queries, now.gets - then.gets)
+    return gained if min(gained) >= 0 else (0, 0, 0)
 
 
 def _is_systems(name: str) -> bool:

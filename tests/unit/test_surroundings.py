@@ -96,7 +96,10 @@ def test_a_node_that_has_just_been_started_disturbs_nobody(recorded: dict[str, A
 def test_others_who_wrote_during_the_race_are_told_of(recorded: dict[str, Any]) -> None:
     then, now = (Use(at_s, use_of(reply).indices) for at_s, reply in zip((0.0, 50.0), recorded["use"], strict=True))
     (sentence,) = disturbed(Surroundings(use=then), Surroundings(use=now), ("orders",))
-    assert sentence == "others used the cluster during the race, within 50.0 s: 100 documents written (other)"
+    expected = (
+        "indices that are not the track's were used during the race, within 50.0 s: 100 documents written (other)"
+    )
+    assert sentence == expected
     assert list(disturbed(Surroundings(use=then), Surroundings(use=now), ("orders", "other"))) == []
 
 
