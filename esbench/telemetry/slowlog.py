@@ -23,6 +23,7 @@ SETTINGS = {
     "slowlog-fetch": "index.search.slowlog.threshold.fetch.warn",
     "slowlog-index": "index.indexing.slowlog.threshold.index.warn",
 }
+_UUID = "index.uuid"
 _AT_ONCE = 20  # indices in a request, whose line has limits
 # Who logged an entry: a search's query phase otherwise. JSON of 7.x and OpenSearch, and of 8.x; text.
 _FETCH = re.compile(
@@ -111,12 +112,16 @@ class Slowlog(Device):
         return {"thresholds": self._wanted, "indices": indices, "entries": dict(self._logged), "files": files}
 
     def _put_back(self) -> None:
-        present = self._present() if self._before else {}
+        before, self._before = self._before, {}
+        try:
+            present = self._present() if before else {}
+        except ClusterError as error:
+            self.note(f"the thresholds of slow logs were not put back: {error}")
+            return
         groups: dict[tuple[tuple[str, str | None], ...], list[str]] = {}
-        for key, values in self._before.items():
+        for key, values in before.items():
             if present.get(key, values) != values:  # neither deleted meanwhile nor as it was
                 groups.setdefault(tuple(values.items()), []).append(key[0])
-        self._before.clear()
         for items, names in groups.items():
             try:
                 self._put(names, dict(items))
@@ -140,10 +145,13 @@ class Slowlog(Device):
 
     def _present(self) -> dict[tuple[str, str], Values]:
         """(index, its uuid) -> the thresholds that it has; None for one that was never set."""
-        params = {**LENIENT, "flat_settings": True}
-        reply = self.scene.cluster.request("GET", f"{index_path(self.scene.targets)}/_settings", params=params)
+        indices = index_path(self.scene.targets)
+        if not indices:
+            return {}
+        path = f"{indices}/_settings/{','.join((_UUID, *SETTINGS.values()))}"
+        reply = self.scene.cluster.request("GET", path, params={**LENIENT, "flat_settings": True})
         return {
-            (index, entry["settings"]["index.uuid"]): {
+            (index, entry["settings"][_UUID]): {
                 setting: entry["settings"].get(setting) for setting in SETTINGS.values()
             }
             for index, entry in reply.items()

@@ -28,6 +28,7 @@ class Indices(Cluster):
         super().__init__(["http://nowhere:9200"])
         self.settings: dict[str, dict[str, str]] = {}
         self.refused = ""
+        self.is_gone = False
         self.puts: list[str] = []
         self._logs = logs
 
@@ -38,10 +39,13 @@ class Indices(Cluster):
         if path == "/_nodes/settings":
             return {"nodes": {"id": {"name": "node-0", "settings": {"path.logs": str(self._logs)}}}}
         names, _, api = path.removeprefix("/").partition("/")
-        assert api == "_settings"
         wanted = [name for name in self.settings if name in names.split(",")]
         if method == "GET":
+            assert api == f"_settings/index.uuid,{QUERY},{FETCH},{INDEX}"
+            if self.is_gone:
+                raise ClusterError("connection refused")
             return {name: {"settings": dict(self.settings[name])} for name in wanted}
+        assert api == "_settings"
         self.puts.append(path)
         if self.refused in wanted:
             raise ClusterError("missing rights: manage", where=f"PUT {path}")
@@ -133,9 +137,25 @@ def test_thresholds_that_cannot_be_put_back_are_told_of() -> None:
     assert any("orders were not put back: PUT /orders/_settings: missing rights" in note for note in made.notes)
 
 
-def test_a_track_without_indices_has_no_slow_log() -> None:
+def test_a_cluster_that_is_gone_at_the_end_is_told_of() -> None:
+    cluster = Indices()
+    cluster.make("orders", "a")
+    made = device(cluster)
+    made.begin()
+    cluster.is_gone = True
+    assert made.end()["indices"] == 1
+    assert "the thresholds of slow logs were not put back: connection refused" in made.notes
+
+
+def test_a_track_without_indices_leaves_those_of_others_alone() -> None:
+    cluster = Indices()
+    cluster.make("orders", "a")
+    made = device(cluster, ())
     with pytest.raises(Unseen):
-        device(Indices(), ()).begin()
+        made.begin()
+    made.begin_step(0, ("search",))
+    made.end()
+    assert cluster.puts == []
 
 
 @pytest.mark.parametrize(
