@@ -28,8 +28,7 @@ class IndexDevice(Device):
     def begin(self) -> None:
         """Raises Unseen where there is no index to watch."""
         if not self.names:
-            hint = f"name some with --telemetry-params={self.of.name}:..." if self.of else ""
-            raise Unseen("the track names no indices: there is nothing to look at", hint=hint)
+            raise Unseen("the track names no indices: there is nothing to look at")
         self.seeing = True
 
     def ask(self, api: str, keep: Iterable[str] = (), **params: Any) -> Mapping[str, Any]:
