@@ -313,18 +313,6 @@ def test_a_second_start_works_without_a_network(home: Path, make: Make) -> None:
     assert len(json.loads(told)["pids"]) == 1
 
 
-def test_a_node_that_dies_is_told_with_the_end_of_its_log(make: Make) -> None:
-    engine, _ = make()
-    endpoint = engine.start()
-    os.kill(endpoint.settings["pids"][0], signal.SIGKILL)
-    deadline = time.monotonic() + 10
-    while (failure := engine.failure()) is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    assert "node-0 ended by itself" in failure
-    assert "started" in failure
-
-
 def test_a_start_that_fails_shows_the_end_of_the_log_and_leaves_nothing(make: Make, home: Path) -> None:
     engine, _ = make(race_id="test-no-heap", heap_bytes=1 << 50)
     with pytest.raises(EngineError, match=r"elasticsearch-7\.10\.2 did not start: .*ended by itself") as caught:

@@ -125,10 +125,11 @@ def test_an_index_that_cannot_be_created_is_one_line(home: Path, esbench: Run, u
 
 
 @pytest.fixture
-def racing(home: Path) -> Iterator[subprocess.Popen[str]]:
-    """A race on the embedded node that reads for a minute."""
+def racing(home: Path, request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
+    """A race on the embedded node that reads for a minute; a test may give it further options."""
+    options = ["--race-id=long", "--track-params=documents:2000,time_period:60", *getattr(request, "param", ())]
     process = subprocess.Popen(
-        [ESBENCH, "race", "--track=orders", "--race-id=long", "--track-params=documents:2000,time_period:60"],
+        [ESBENCH, "race", "--track=orders", *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -177,3 +178,27 @@ def test_killed_esbench_leaves_neither_node_nor_worker(home: Path, racing: subpr
     racing.wait()
     assert wait_until_gone(pids, 10) == []
     assert record_of(home, "long").status == "running"
+
+
+@pytest.mark.parametrize("racing", [("--telemetry=gc,host,jfr",)], indirect=True, ids=["watched"])
+def test_a_race_whose_node_is_killed_ends_and_says_what_could_not_be_seen(
+    home: Path, racing: subprocess.Popen[str]
+) -> None:
+    (pid,) = node_pids(home)
+    os.kill(pid, signal.SIGKILL)
+    said, _ = racing.communicate(timeout=30)
+    assert racing.returncode == 1
+    assert "node-0 ended by itself" in said
+    record = record_of(home, "long")
+    assert record.status == "failed"
+    assert "started" in str(record.failure)  # the end of the node's log
+    notes = {name: told.get("notes", []) for name, told in record.telemetry.items()}
+    assert f"node-0: process no longer exists (pid={pid})" in notes["host"]
+    assert notes["gc"] == ["node-0 has ended by itself, and its log with it"]
+    assert notes["jfr"] == ["node-0 has ended by itself: what it had recorded is in logs/node-0/jfr"]
+    assert record.telemetry["gc"]["by_node"]["node-0"]["safepoints"]["count"] > 0
+    loaded = next(task for task in record.tasks if task.name == "bulk-load")
+    assert {"driver", "gc", "host"} <= set(loaded.telemetry)
+    logs = home / "races" / "long" / "logs" / "node-0"
+    assert (logs / "gc-esbench.log").stat().st_size > 0
+    assert [chunk for chunk in (logs / "jfr").rglob("*.jfr") if chunk.stat().st_size > 0]
