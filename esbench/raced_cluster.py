@@ -122,7 +122,8 @@ class RacedCluster:
                 with telemetry:
                     yield telemetry
                     in_a_hurry = False
-                    telemetry.close()
+                    with self._progress.job("waiting for the last of telemetry", announce=False):
+                        telemetry.close()
             finally:
                 telemetry.close(in_a_hurry=in_a_hurry)
                 keeper.tell(telemetry.news())

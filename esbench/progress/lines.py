@@ -89,7 +89,7 @@ class LineProgress(Following):
             for job, said_s in self._jobs.items():
                 if now_s - said_s >= EVERY_S:
                     self._jobs[job] = now_s
-                    self.say(f"{_INDENT}{job_text(job, now_s)}")
+                    self.say(f"{_INDENT}{f'{job.what}: ' if len(self._jobs) > 1 else ''}{job_text(job, now_s)}")
             length_s = now_s - self._task_said_s
             if length_s < EVERY_S:
                 return

@@ -94,6 +94,16 @@ def test_a_job_is_told_at_its_begin_and_every_ten_seconds(
     ]
 
 
+def test_jobs_inside_of_jobs_are_told_by_name(progress: LineProgress, lines: list[str], clock: Clock) -> None:
+    with progress.job("starting elasticsearch-7.10.2"), progress.download("node.zip", 300 << 20) as advance:
+        advance(100 << 20)
+        pass_time(progress, clock, 10)
+    assert lines[1:] == [
+        "      starting elasticsearch-7.10.2: 10 s so far",
+        "      downloading node.zip: 100.0 MB of 300.0 MB (33 %), 10.0 MB/s, 20 s left",
+    ]
+
+
 def test_how_far_a_download_is() -> None:
     job = Job("downloading d.bz2", 5 << 20, "bytes", 100.0)
     assert job_text(job, 101.0) == "1 s so far"
