@@ -89,7 +89,7 @@ class Telemetry:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self.close()
+        self.close(in_a_hurry=exc[0] is not None)
 
     @property
     def devices(self) -> tuple[str, ...]:

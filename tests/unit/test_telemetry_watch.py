@@ -239,6 +239,19 @@ def test_each_device_is_waited_for_no_longer_than_it_may_take(tmp_path: Path) ->
     hanging.goes_on.set()
 
 
+def test_a_race_that_is_cut_short_waits_a_second_for_the_most_patient_device(tmp_path: Path) -> None:
+    class Slow(Hanging):
+        patience_s = 30.0
+
+    device = Slow(scene(tmp_path))
+    begun_s = time.monotonic()
+    with pytest.raises(KeyboardInterrupt), watch(device):
+        until(lambda: "sample" in device.asked)
+        raise KeyboardInterrupt
+    assert time.monotonic() - begun_s < 8  # the device hangs for 10 s
+    device.goes_on.set()
+
+
 def test_a_device_that_hangs_to_the_end_missed_the_samples_that_it_did_not_take(tmp_path: Path) -> None:
     device = Hanging(scene(tmp_path))
     with watch(device) as telemetry:
