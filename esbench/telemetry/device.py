@@ -116,6 +116,7 @@ class Device:
     settle_s: ClassVar[float] = 0.0  # `of_task` is asked so long after a step, or at the race's end
     samples_at_steps: ClassVar[bool] = True  # also when a step has ended
     patience_s: ClassVar[float] = 1.0  # how long a race may wait for `end`
+    restores: ClassVar[bool] = False  # `end` puts something back: a race that is cut short waits for it as well
 
     def __init__(self, scene: Scene, params: Mapping[str, Any]) -> None:
         """`params` has a value for each of the class's `params`."""

@@ -74,6 +74,7 @@ class Slowlog(Device):
         Param("slowlog-index", "duration", 0.1, "log the indexing of a document from so long on"),
     )
     patience_s = 5.0
+    restores = True
 
     def __init__(self, scene: Scene, params: Mapping[str, Any]) -> None:
         super().__init__(scene, params)

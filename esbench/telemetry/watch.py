@@ -129,11 +129,17 @@ class Telemetry:
         return said
 
     def close(self, *, in_a_hurry: bool = False) -> None:
-        """End all devices; wait for what they put back or work out, in a hurry a second at most. Safe to call twice."""
+        """End all devices; wait for what they work out, in a hurry a second at most, and for what they put back.
+
+        Safe to call twice.
+        """
         if self._ends or not self._devices:
             return
         self._ends = {device.name: device.close() for device in self._devices}
-        waits = {device.name: _END_S if in_a_hurry else device.device.patience_s for device in self._devices}
+        waits = {
+            device.name: _END_S if in_a_hurry and not device.device.restores else device.device.patience_s
+            for device in self._devices
+        }
         for name in wait_for(self._ends, waits):
             self._notes.append(f"{name}: did not end in time: what it would have said at its end is missing")
 

@@ -252,6 +252,23 @@ def test_a_race_that_is_cut_short_waits_a_second_for_the_most_patient_device(tmp
     device.goes_on.set()
 
 
+class Restoring(Recording):
+    name = "restoring"
+    patience_s = 30.0
+    restores = True
+
+    def end(self) -> Mapping[str, Any]:
+        time.sleep(1.2)  # longer than a race in a hurry waits for others
+        return super().end()
+
+
+def test_a_race_that_is_cut_short_lets_a_device_put_back_what_it_changed(tmp_path: Path) -> None:
+    device = Restoring(scene(tmp_path))
+    with pytest.raises(KeyboardInterrupt), watch(device):
+        raise KeyboardInterrupt
+    assert device.asked[-1] == "end"
+
+
 def test_a_device_that_hangs_to_the_end_missed_the_samples_that_it_did_not_take(tmp_path: Path) -> None:
     device = Hanging(scene(tmp_path))
     with watch(device) as telemetry:
