@@ -43,6 +43,7 @@ class DriverHost(Device):
         self._pids = {"parent": os.getpid()}
         self._pids |= {f"worker-{number}": pid for number, pid in enumerate(scene.workers)}
         self._processes: dict[str, psutil.Process] = {}
+        self._gains = Gains()
 
     @property
     def interval_s(self) -> float:
@@ -56,11 +57,11 @@ class DriverHost(Device):
                 self.note(f"{name}: {error}")
 
     def sample(self) -> Iterator[Reading]:
-        yield _cpu()
+        yield cpu_reading(self._gains, psutil.cpu_times(), psutil.cpu_stats())
         yield _load()
         yield _memory()
-        yield from _disk()
-        yield from _network()
+        yield from _disk(self._gains)
+        yield from _network(self._gains)
         for name, process in list(self._processes.items()):
             try:
                 yield _process(name, process)
@@ -99,24 +100,42 @@ class DriverHost(Device):
         )
 
 
-def _cpu() -> Reading:
-    times = psutil.cpu_times()
-    counters = {}
+class Gains:
+    """Counters of the host that only grow, from 0, whatever the system's own do.
+
+    Linux takes back some of the time that CPUs waited for disks, and disks and network cards come and go, with all
+    that they had counted.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[str, Mapping[str, float]] = {}
+        self._totals: dict[str, float] = {}
+
+    def total(self, counter: str, parts: Mapping[str, float]) -> float:
+        """What the parts of a counter, by their names, have gained; a part gains nothing when it is new or falls."""
+        last = self._last.get(counter, {})
+        gained = sum(max(0.0, value - last.get(name, value)) for name, value in parts.items())
+        self._last[counter] = parts
+        self._totals[counter] = self._totals.get(counter, 0.0) + gained
+        return self._totals[counter]
+
+
+def cpu_reading(gains: Gains, times: Any, stats: Any) -> Reading:
+    """CPU by kind, from psutil's `cpu_times` and `cpu_stats`: kinds that a system lacks are absent."""
+    counters: dict[str, float] = {}
     for kind, names in _KINDS.items():
-        known = [getattr(times, name) for name in names if hasattr(times, name)]
-        if known:
-            counters[f"{kind}_s"] = sum(known)
+        if parts := {name: getattr(times, name) for name in names if hasattr(times, name)}:
+            counters[f"{kind}_s"] = gains.total(kind, parts)
     busy_s = sum(seconds for name, seconds in counters.items() if name.removesuffix("_s") not in _IDLE)
     counters |= {"busy_s": busy_s, "total_s": sum(counters.values())}
-    stats = psutil.cpu_stats()
     counters |= {"context_switches": stats.ctx_switches, "interrupts": stats.interrupts}
     return Reading(_HOST, "cpu", counters=counters)
 
 
-def _load(path: Path = Path("/proc/loadavg")) -> Reading:
+def _load() -> Reading:
     """Load averages and, where /proc tells, how many processes run or could run."""
     try:
-        one, five, fifteen, running, *_ = path.read_text("ascii").split()
+        one, five, fifteen, running, *_ = Path("/proc/loadavg").read_text("ascii").split()
     except OSError:
         one, five, fifteen = map(str, os.getloadavg())
         running = ""
@@ -137,30 +156,28 @@ def _memory() -> Reading:
     )
 
 
-def _disk() -> Iterator[Reading]:
+def _disk(gains: Gains) -> Iterator[Reading]:
     if (disk := psutil.disk_io_counters()) is not None:  # a container may see none
-        yield Reading(
-            _HOST,
-            "disk",
-            counters={
-                "read_bytes": disk.read_bytes,
-                "written_bytes": disk.write_bytes,
-                "reads": disk.read_count,
-                "writes": disk.write_count,
-            },
-        )
+        figures = {
+            "read_bytes": disk.read_bytes,
+            "written_bytes": disk.write_bytes,
+            "reads": disk.read_count,
+            "writes": disk.write_count,
+        }
+        yield Reading(_HOST, "disk", counters={name: gains.total(name, {"all": n}) for name, n in figures.items()})
 
 
-def _network() -> Iterator[Reading]:
+def _network(gains: Gains) -> Iterator[Reading]:
     cards = psutil.net_io_counters(pernic=True)
-    groups = {
-        "network": [card for name, card in cards.items() if name not in _LOOPBACK],
-        "loopback": [card for name, card in cards.items() if name in _LOOPBACK],
-    }
-    for group, found in groups.items():
-        if found:
-            received, sent = sum(card.bytes_recv for card in found), sum(card.bytes_sent for card in found)
-            yield Reading(_HOST, group, counters={"received_bytes": received, "sent_bytes": sent})
+    loopback = {name for name in cards if name in _LOOPBACK}
+    for group, names in (("network", set(cards) - loopback), ("loopback", loopback)):
+        received = {name: cards[name].bytes_recv for name in names}
+        sent = {name: cards[name].bytes_sent for name in names}
+        counters = {
+            "received_bytes": gains.total(f"{group} received", received),
+            "sent_bytes": gains.total(f"{group} sent", sent),
+        }
+        yield Reading(_HOST, group, counters=counters)
 
 
 def _process(name: str, process: psutil.Process) -> Reading:

@@ -58,8 +58,10 @@ class Host(Device):
     def of_task(self, span: TaskSpan, series: Mapping[tuple[str, str], SeriesOf]) -> Mapping[str, Any]:
         between = (span.window_start_s, span.window_end_s)
         nodes = {name: _of_node(seen, *between) for (name, group), seen in series.items() if group == _GROUP}
+        if not (by_node := known(nodes)):
+            return {}
         cached = series.get(("host", "memory"), SeriesOf()).last("cached_bytes", span.window_end_s)
-        return known({"by_node": known(nodes), "page_cache_bytes": whole(cached)})
+        return known({"by_node": by_node, "page_cache_bytes": whole(cached)})
 
     def end(self) -> Mapping[str, Any]:
         for name, process in self._processes.items():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -11,7 +13,7 @@ from idle_process import idle
 
 from esbench.cluster import Cluster, ClusterInfo
 from esbench.telemetry.device import Reading, Scene, TaskSpan
-from esbench.telemetry.driver_host import DriverHost
+from esbench.telemetry.driver_host import DriverHost, Gains, cpu_reading
 from esbench.telemetry.series import SeriesOf
 
 PARAMS = {param.name: param.default for param in DriverHost.params}
@@ -41,10 +43,46 @@ def test_a_sample_has_what_vmstat_shows_and_esbenchs_processes() -> None:
     assert found["worker-0", "process"].counters["cpu_s"] is not None
 
 
+def cpu(gains: Gains, **times: float) -> Mapping[str, float | None]:
+    return cpu_reading(gains, SimpleNamespace(**times), SimpleNamespace(ctx_switches=7, interrupts=5)).counters
+
+
 def test_time_in_which_a_cpu_has_nothing_to_do_is_not_busy() -> None:
-    cpu = read(device())["host", "cpu"].counters
-    kinds = [name for name in cpu if name.endswith("_s") and name not in ("busy_s", "total_s", "idle_s", "iowait_s")]
-    assert cpu["busy_s"] == pytest.approx(sum(cpu[kind] or 0.0 for kind in kinds))
+    gains = Gains()
+    cpu(gains, user=9.0, system=9.0, nice=9.0, iowait=9.0, irq=9.0, softirq=9.0, steal=9.0, idle=9.0, guest=9.0)
+    assert cpu(
+        gains, user=10.0, system=11.0, nice=12.0, iowait=13.0, irq=9.5, softirq=10.0, steal=9.25, idle=19.0, guest=9.5
+    ) == {
+        "user_s": 1.0,
+        "system_s": 2.0,
+        "nice_s": 3.0,
+        "iowait_s": 4.0,
+        "irq_s": 1.5,
+        "steal_s": 0.25,
+        "idle_s": 10.0,
+        "busy_s": 7.75,
+        "total_s": 21.75,
+        "context_switches": 7,
+        "interrupts": 5,
+    }
+
+
+def test_kinds_of_cpu_time_that_a_system_lacks_are_absent() -> None:
+    assert set(cpu(Gains(), user=1.0, nice=0.0, system=1.0, idle=1.0)) == {
+        *("user_s", "nice_s", "system_s", "idle_s", "busy_s", "total_s"),
+        *("context_switches", "interrupts"),
+    }
+
+
+def test_a_counter_that_the_system_takes_back_never_falls() -> None:
+    gains = Gains()
+    assert [gains.total("iowait", {"iowait": value}) for value in (166.0, 167.0, 166.5, 168.0)] == [0, 1, 1, 2.5]
+
+
+def test_what_a_network_card_had_counted_neither_comes_nor_goes_with_it() -> None:
+    gains = Gains()
+    seen = [{"eth0": 100, "veth1": 9000}, {"eth0": 150}, {"eth0": 160, "veth2": 7000}, {"eth0": 160, "veth2": 7001}]
+    assert [gains.total("received", cards) for cards in seen] == [0, 50, 60, 61]
 
 
 def test_a_worker_that_has_ended_is_told_and_costs_no_sample() -> None:
