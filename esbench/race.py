@@ -114,7 +114,7 @@ def run(
                 load = _Load(interrupts, coordinator, target, stock, keeper, audience, telemetry)
                 for number, step in enumerate(challenge.steps):
                     load.run(number, step)
-            cluster.finish(keeper, track, telemetry)
+            cluster.finish(keeper, track)
             keeper.finish("complete")
         except (Cancelled, KeyboardInterrupt):
             keeper.finish("cancelled")

@@ -127,19 +127,20 @@ class RacedCluster:
             finally:
                 telemetry.close(in_a_hurry=in_a_hurry)
                 keeper.tell(telemetry.news())
-                keeper.record = replace(keeper.record, telemetry=telemetry.report())
+                facts = replace(self.facts(), statistics=telemetry.statistics())
+                keeper.record = replace(keeper.record, telemetry=telemetry.report(), clusters={"default": facts})
                 keeper.warn(*telemetry.notes)
 
-    def finish(self, keeper: RecordKeeper, track: Track, telemetry: Telemetry) -> None:
-        """Put what the race did to the cluster into the record."""
+    def finish(self, keeper: RecordKeeper, track: Track) -> None:
+        """Put into the record what the cluster is like after the race."""
         names = track.targets
-        facts = self.facts()
+        facts = keeper.record.clusters["default"]
         try:
             facts = replace(facts, indices=self.client.indices_facts(names))
         except ClusterError as error:
             keeper.warn(f"no facts about the indices: {error}")
         after = surroundings.look_back(self.client, names)
-        facts = surroundings.completed(replace(facts, statistics=telemetry.statistics()), after)
+        facts = surroundings.completed(facts, after)
         keeper.record = replace(keeper.record, clusters={"default": facts})
         keeper.warn(*after.notes, *disturbed(self._before, after, {*names, *facts.indices}))
 

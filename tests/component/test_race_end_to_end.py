@@ -111,6 +111,7 @@ def test_a_failure_aborts_the_race_and_keeps_what_was_measured(null_server: Null
     assert record.failure is not None
     assert record.failure.startswith('task "found": HTTP 503')
     assert [task.name for task in record.tasks][-2:] == ["found", "beside"]
+    assert record.clusters["default"].statistics["indexing_count"]["value"] == DOCUMENTS  # of the steps before
     assert "throughput" in outcome.stdout  # what was measured is printed all the same
 
 
