@@ -13,8 +13,9 @@ from typing import Any
 import psutil
 
 from esbench.telemetry.device import Device, Param, Reading, Scene, TaskSpan
-from esbench.telemetry.processes import KB_PER_BYTE, known, process_figures, rounded, whole
+from esbench.telemetry.processes import process_figures
 from esbench.telemetry.series import SeriesOf
+from esbench.telemetry.task_figures import KB_PER_BYTE, known, rounded, whole
 
 _LOOPBACK = ("lo", "lo0")
 _IDLE = ("idle", "iowait")
@@ -151,7 +152,7 @@ def _memory() -> Reading:
     return Reading(
         _HOST,
         "memory",
-        {**{name: value for name, value in gauges.items() if value is not None}, "swap_used_bytes": swap.used},
+        known({**gauges, "swap_used_bytes": swap.used}),
         {"swap_in_bytes": swap.sin, "swap_out_bytes": swap.sout},
     )
 

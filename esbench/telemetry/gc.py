@@ -12,9 +12,9 @@ import psutil
 
 from esbench.telemetry.device import Device, Param, Reading, Scene, TaskSpan, Unseen
 from esbench.telemetry.gc_log import Pause, Safepoint, parse_line
-from esbench.telemetry.java_process import file_in_command
-from esbench.telemetry.processes import known, rounded, whole
+from esbench.telemetry.processes import file_in_command
 from esbench.telemetry.series import SeriesOf
+from esbench.telemetry.task_figures import known, rounded, whole
 
 LOG = "gc-esbench.log"
 _SAFEPOINTS = "safepoints"

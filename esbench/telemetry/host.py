@@ -12,8 +12,9 @@ from typing import Any
 import psutil
 
 from esbench.telemetry.device import Device, Param, Reading, Scene, TaskSpan, Unseen
-from esbench.telemetry.processes import KB_PER_BYTE, known, process_figures, rounded, whole
+from esbench.telemetry.processes import process_figures
 from esbench.telemetry.series import SeriesOf
+from esbench.telemetry.task_figures import KB_PER_BYTE, known, rounded, whole
 
 _GROUP = "process"
 _MAJOR_FAULTS = 9  # its place in /proc/PID/stat (proc(5): majflt), from 0, after the name of the command

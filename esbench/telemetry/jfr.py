@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 
 from esbench.telemetry.device import Device, Param, Unseen
-from esbench.telemetry.java_process import file_in_command
+from esbench.telemetry.processes import file_in_command
 
 RECORDING = "esbench.jfr"
 _CHUNKS = "jfr"  # the folder in which Java keeps what it has recorded until it ends

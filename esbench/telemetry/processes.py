@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from pathlib import Path
 
 import psutil
 
-KB_PER_BYTE = 1 / 1024  # as vmstat counts
+from esbench.telemetry.device import Unseen
 
 
 def process_figures(process: psutil.Process) -> tuple[dict[str, float], dict[str, float]]:
@@ -26,16 +27,14 @@ def process_figures(process: psutil.Process) -> tuple[dict[str, float], dict[str
     return gauges, {**counters, "cpu_s": times.user + times.system}
 
 
-def rounded(value: float | None, factor: float = 1.0) -> float | None:
-    """A figure times `factor`, to one decimal; None stays None."""
-    return None if value is None else round(value * factor, 1)
-
-
-def whole(value: float | None) -> int | None:
-    """A figure to the nearest whole number; None stays None."""
-    return None if value is None else round(value)
-
-
-def known(figures: dict[str, Any]) -> dict[str, Any]:
-    """The figures that are not None, nor empty."""
-    return {name: value for name, value in figures.items() if value is not None and value != {}}
+def file_in_command(pid: int, name: str) -> Path:
+    """The path of a file of that name that an option of Java tells it to write; Unseen where there is none."""
+    try:
+        arguments = psutil.Process(pid).cmdline()
+    except psutil.Error as error:
+        raise Unseen(str(error)) from error
+    option = re.compile(rf"\bfile(?:name)?=(/.*/{re.escape(name)})(?:[:,]|$)")
+    for argument in arguments:
+        if found := option.search(argument):
+            return Path(found[1])
+    raise Unseen(f"the process was not started with {name} (pid={pid})")

@@ -8,8 +8,8 @@ from idle_process import idle
 
 from esbench.cluster import Cluster, ClusterInfo
 from esbench.telemetry.device import Scene
-from esbench.telemetry.java_process import file_in_command
 from esbench.telemetry.jfr import RECORDING, Jfr
+from esbench.telemetry.processes import file_in_command
 
 PARAMS = {param.name: param.default for param in Jfr.params}
 
