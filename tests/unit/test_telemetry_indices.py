@@ -119,6 +119,15 @@ def test_of_many_shards_the_largest_are_kept_and_stay_the_same() -> None:
     assert device.notes == ["50 of 150 shards are left out: the 100 largest are kept"]
 
 
+def test_the_places_of_shards_that_are_gone_are_taken_by_others() -> None:
+    cluster = RecordedCluster({"_stats": many_shards(list(range(150))), "_nodes": {"nodes": {"a": {"name": "node-0"}}}})
+    device = made(ShardStats, cluster)
+    device.begin()
+    device.sample()
+    cluster.replies["_stats"] = many_shards(list(range(60)))
+    assert len(list(device.sample())) == 60
+
+
 def work_of(indexed: float, searches: float, *, since_s: float = 0.0, until_s: float = 10.0) -> SeriesOf:
     found = SeriesOf()
     found.add(since_s, {}, {"indexed": 0.0, "searches": 0.0, "gets": 0.0})
