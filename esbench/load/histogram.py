@@ -8,6 +8,8 @@ knows the hdrhistogram library, which workers never import.
 from __future__ import annotations
 
 import math
+from itertools import compress
+from operator import mul
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -103,13 +105,12 @@ def decode(text: str) -> Counts:
 
     histogram = HdrHistogram.decode(text)
     counts = Counts()
-    for index, count in enumerate(histogram.counts[: histogram.counts_len]):
-        if count:
-            value = lowest_equivalent_ns(index)
-            counts.buckets[index] = count
-            counts.total_ns += value * count
-            counts.min_ns = min(counts.min_ns, value)
-            counts.max_ns = max(counts.max_ns, value)
+    all_counts = histogram.counts[: histogram.counts_len]
+    counts.buckets = {index: all_counts[index] for index in compress(range(len(all_counts)), all_counts)}
+    if counts.buckets:
+        values = [lowest_equivalent_ns(index) for index in counts.buckets]
+        counts.total_ns = sum(map(mul, values, counts.buckets.values()))
+        counts.min_ns, counts.max_ns = values[0], values[-1]
     return counts
 
 

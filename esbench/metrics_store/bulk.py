@@ -12,6 +12,7 @@ from esbench.connection_failure import explain_http_error
 from esbench.errors import ClusterError
 
 CHUNK_BYTES = 5_000_000
+_CHUNK_ACTIONS = 5_000
 _PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0)
 _TOO_BUSY = 429
 
@@ -52,7 +53,7 @@ def _chunks(actions: Iterable[bytes]) -> Iterator[list[bytes]]:
     chunk: list[bytes] = []
     size = 0
     for action in actions:
-        if chunk and size + len(action) > CHUNK_BYTES:
+        if len(chunk) == _CHUNK_ACTIONS or (chunk and size + len(action) > CHUNK_BYTES):
             yield chunk
             chunk, size = [], 0
         chunk.append(action)

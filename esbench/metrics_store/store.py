@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from esbench.cluster import Cluster
 from esbench.dialect import Dialect
-from esbench.errors import ClusterError, UsageError
+from esbench.errors import UsageError
 from esbench.metrics_store.bulk import Pause, send
 from esbench.metrics_store.documents import Document, RaceDocuments
 from esbench.metrics_store.templates import KINDS, has_data_streams, name_of, put_templates
@@ -23,7 +23,8 @@ from esbench.metrics_store.templates import KINDS, has_data_streams, name_of, pu
 DEFAULT_PREFIX = "esbench"
 _PREFIX = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 _LENIENT = {"ignore_unavailable": True, "allow_no_indices": True}
-_REMOVED_AT_ONCE = 5_000
+_PAGE = 5_000  # of a scroll over what is removed
+_KEEP_ALIVE = "5m"
 _CREATED, _CONFLICT, _DELETED, _MISSING = 201, 409, 200, 404
 
 
@@ -102,20 +103,26 @@ class MetricsStore:
 
     def _remove(self, race_id: str) -> int:
         """Remove what is there of a race, by the ids that a search finds: every version can, without any module."""
-        removed = 0
-        while actions := list(self._deletions(race_id)):
-            statuses = send(self._cluster, "/_bulk?refresh=true", actions, fine=(_DELETED, _MISSING), pause=self._pause)
-            if not statuses[_DELETED]:
-                raise ClusterError(f"the documents of race {race_id} cannot be removed", where=f"/{self._all}")
-            removed += statuses[_DELETED]
-        return removed
+        actions = self._deletions(race_id)
+        statuses = send(self._cluster, "/_bulk", actions, fine=(_DELETED, _MISSING), pause=self._pause)
+        self._refresh()
+        return statuses[_DELETED]
 
     def _deletions(self, race_id: str) -> Iterator[bytes]:
         names = ("_index", "_type", "_id") if self._known_dialect.typed else ("_index", "_id")
-        body = {"query": {"term": {"race_id": race_id}}, "size": _REMOVED_AT_ONCE, "_source": False}
-        reply = self._cluster.request("POST", f"/{self._all}/_search", params=_LENIENT, body=body)
-        for hit in reply["hits"]["hits"]:
-            yield _action("delete", {name: hit[name] for name in names})
+        body = {"query": {"term": {"race_id": race_id}}, "size": _PAGE, "sort": ["_doc"], "_source": False}
+        params = {**_LENIENT, "scroll": _KEEP_ALIVE}
+        page = self._cluster.request("POST", f"/{self._all}/_search", params=params, body=body)
+        try:
+            while hits := page["hits"]["hits"]:
+                for hit in hits:
+                    yield _action("delete", {name: hit[name] for name in names})
+                body = {"scroll": _KEEP_ALIVE, "scroll_id": page["_scroll_id"]}
+                page = self._cluster.request("POST", "/_search/scroll", body=body)
+        finally:
+            if "_scroll_id" in page:  # none is begun over nothing
+                body = {"scroll_id": [page["_scroll_id"]]}
+                self._cluster.request("DELETE", "/_search/scroll", body=body, ignore=(404,))
 
 
 def check_prefix(prefix: str) -> str:

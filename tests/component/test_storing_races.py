@@ -45,8 +45,8 @@ class Replies(dict[str, Reply]):
                 return self.bulks.pop(0)
             return items(*[201] * (self.server.asked[-1].body.count(b"\n") // 2))
         if key.endswith("/_search"):
-            return 200, {"hits": {"hits": []}}
-        if "_template/" in key or key.endswith("/_refresh"):
+            return 200, {"_scroll_id": "s", "hits": {"hits": []}}
+        if "_template/" in key or key.endswith(("/_refresh", "/_search/scroll")):
             return 200, {}
         return super().get(key, default)
 

@@ -12,7 +12,7 @@ import pytest
 from races import golden_race
 
 from esbench.cluster import Cluster, ClusterInfo
-from esbench.errors import ClusterError, UsageError
+from esbench.errors import UsageError
 from esbench.metrics_store import bulk
 from esbench.metrics_store.bulk import send
 from esbench.metrics_store.documents import RaceDocuments
@@ -40,6 +40,8 @@ class Keeping(Cluster):
     documents: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)  # (index, id)
     asked: list[str] = field(default_factory=list)
     generation: int = 1
+    open: list[dict[str, Any]] | None = None  # what a scroll has still to tell
+    size: int = 0
 
     def __post_init__(self) -> None:
         super().__init__(["http://kept:9200"])
@@ -65,8 +67,9 @@ class Keeping(Cluster):
             return {"data_streams": []} if self.identity is WITH_STREAMS else {"status": 405}
         if "template/" in path:
             return self._template(method, path.rpartition("/")[2], body)
-        if path.endswith("/_search"):
-            return {"hits": {"hits": self._found(body)}}
+        if "/_search" in path:
+            reply = {"hits": {"hits": self._search(method, path, params or {}, body)}}
+            return {"_scroll_id": "s", **reply} if self.documents else reply  # as where there is no index yet
         if "_bulk" in path:
             return self._bulk(path.split("/"), [json.loads(line) for line in body.splitlines()])
         assert path.endswith("/_refresh")
@@ -78,6 +81,19 @@ class Keeping(Cluster):
         composable = {"index_templates": [{"name": name, "index_template": self.templates.get(name, {})}]}
         return self.templates if self.identity is OLD else composable
 
+    def _search(self, method: str, path: str, params: Mapping[str, Any], body: Any) -> list[dict[str, Any]]:
+        if method == "DELETE":
+            self.open = None
+            return []
+        if path != "/_search/scroll":
+            found = self._found(body)
+            if "scroll" not in params:
+                return found
+            self.open, self.size = found, body["size"]
+        assert self.open is not None
+        page, self.open = self.open[: self.size], self.open[self.size :]
+        return page
+
     def _found(self, body: Any) -> list[dict[str, Any]]:
         query = body["query"]
         terms = [each["term"] for each in query["bool"]["filter"]] if "bool" in query else [query["term"]]
@@ -86,7 +102,7 @@ class Keeping(Cluster):
             {"_index": index, "_type": "doc", "_id": document_id, "_source": source}
             for (index, document_id), source in self.documents.items()
             if all(source.get(name) == value for name, value in wanted.items())
-        ][: body.get("size", 10)]
+        ]
 
     def _bulk(self, path: list[str], lines: list[Any]) -> Any:
         items, sources = [], iter(lines)
@@ -152,27 +168,11 @@ def test_a_race_that_was_stored_in_part_is_stored_whole(folder: RaceFolder) -> N
 
 
 def test_more_documents_than_one_search_finds_are_removed(folder: RaceFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("esbench.metrics_store.store._REMOVED_AT_ONCE", 5)
+    monkeypatch.setattr("esbench.metrics_store.store._PAGE", 5)
     cluster = Keeping()
     keep(cluster, folder, golden_race(status="cancelled"))
     assert keep(cluster, folder).removed == ALL + 3
-
-
-def test_documents_that_cannot_be_removed_are_an_error(folder: RaceFolder) -> None:
-    class Stubborn(Keeping):
-        def _bulk(self, path: list[str], lines: list[Any]) -> Any:
-            kept = dict(self.documents)
-            reply = super()._bulk(path, lines)
-            self.documents.update(kept)
-            for item in reply["items"]:
-                if "delete" in item:
-                    item["delete"]["status"] = 404
-            return reply
-
-    cluster = Stubborn()
-    keep(cluster, folder, golden_race(status="cancelled"))
-    with pytest.raises(ClusterError, match="cannot be removed"):
-        keep(cluster, folder)
+    assert cluster.open is None  # the scroll is let go
 
 
 def test_names_begin_with_the_prefix(folder: RaceFolder) -> None:
