@@ -42,10 +42,10 @@ class JsonProgress(Following):
     def say(self, message: str) -> None:
         self._tell("message", level="info", text=message)
 
-    insist = say
-
     def warn(self, message: str) -> None:
         self._tell("message", level="warning", text=message)
+
+    insist = warn
 
     def fail(self, message: str) -> bool:
         self._tell("message", level="error", text=message)

@@ -57,6 +57,17 @@ def test_the_clients_together_send_every_document_once(documents: PreparedDocume
     assert program.finite
 
 
+def test_how_much_a_bulk_will_do_is_known_before(documents: PreparedDocuments) -> None:
+    bulk, indices = builtin_operations().get("bulk"), (Index("orders"),)
+
+    def known(**params: Any) -> float | None:
+        return bulk.units_in_all({"bulk-size": 100, **params}, [documents], indices, "t")
+
+    assert (known(), known(**{"ingest-percentage": 12.5})) == (1000, 125)
+    assert known(looped=True) is None
+    assert builtin_operations().get("force-merge").units_in_all({}, [documents], indices, "t") is None
+
+
 def test_a_part_of_the_documents_is_the_first_ones(documents: PreparedDocuments) -> None:
     ledger = Ledger()
     params = {"bulk-size": 100, "ingest-percentage": 12.5}

@@ -62,6 +62,7 @@ def told() -> list[dict[str, Any]]:
     progress.host_changed(HostEvent("2026-11-21T10:15:10Z", 1, ("get",), "10.0.0.1:9200", "lost", "refused"))
     progress.say("a word")
     progress.warn("careful")
+    progress.insist("a folder is left behind")
     progress.race_ended(replace(record, status="failed", failure="it fell", warnings=("one",)))
     assert progress.fail("esbench could not") is True
     return [json.loads(line) for line in lines]
@@ -101,6 +102,7 @@ def test_what_the_events_say(told: list[dict[str, Any]]) -> None:
     assert [(message["level"], message["text"]) for message in of(told, "message")] == [
         ("info", "a word"),
         ("warning", "careful"),
+        ("warning", "a folder is left behind"),
         ("error", "esbench could not"),
     ]
     (over,) = of(told, "end")
