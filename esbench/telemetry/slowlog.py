@@ -23,7 +23,6 @@ SETTINGS = {
     "slowlog-fetch": "index.search.slowlog.threshold.fetch.warn",
     "slowlog-index": "index.indexing.slowlog.threshold.index.warn",
 }
-_UUID = "index.uuid"
 _AT_ONCE = 20  # indices in a request, whose line has limits
 # Who logged an entry: a search's query phase otherwise. JSON of 7.x and OpenSearch, and of 8.x; text.
 _FETCH = re.compile(
@@ -149,10 +148,10 @@ class Slowlog(Device):
         indices = index_path(self.scene.targets)
         if not indices:
             return {}
-        path = f"{indices}/_settings/{','.join((_UUID, *SETTINGS.values()))}"
-        reply = self.scene.cluster.request("GET", path, params={**LENIENT, "flat_settings": True})
+        params = {**LENIENT, "flat_settings": True}  # which 5.x refuses where settings are named
+        reply = self.scene.cluster.request("GET", f"{indices}/_settings", params=params)
         return {
-            (index, entry["settings"][_UUID]): {
+            (index, entry["settings"]["index.uuid"]): {
                 setting: entry["settings"].get(setting) for setting in SETTINGS.values()
             }
             for index, entry in reply.items()

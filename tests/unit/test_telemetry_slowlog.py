@@ -39,13 +39,14 @@ class Indices(Cluster):
         if path == "/_nodes/settings":
             return {"nodes": {"id": {"name": "node-0", "settings": {"path.logs": str(self._logs)}}}}
         names, _, api = path.removeprefix("/").partition("/")
+        assert names
+        assert api == "_settings"
         wanted = [name for name in self.settings if name in names.split(",")]
         if method == "GET":
-            assert api == f"_settings/index.uuid,{QUERY},{FETCH},{INDEX}"
+            assert options["params"]["flat_settings"]
             if self.is_gone:
                 raise ClusterError("connection refused")
             return {name: {"settings": dict(self.settings[name])} for name in wanted}
-        assert api == "_settings"
         self.puts.append(path)
         if self.refused in wanted:
             raise ClusterError("missing rights: manage", where=f"PUT {path}")
