@@ -231,20 +231,23 @@ class Cluster:
         with _known_form("/_nodes"):
             return tuple(sorted((_node_facts(*node) for node in reply["nodes"].items()), key=lambda n: n.name))
 
-    def indices_facts(self, names: Iterable[str] = ("*",)) -> dict[str, dict[str, Any]]:
+    def indices_facts(
+        self, names: Iterable[str] = ("*",), *, timeout_s: float | None = None
+    ) -> dict[str, dict[str, Any]]:
         """Index -> primary_shards, replicas, docs, store_bytes, settings, mappings_digest, mappings.
 
         `names` are indices, data streams, aliases or patterns; those that do not exist are left out, and
         indices that start with a dot unless they are named. `docs` are of primaries, `store_bytes` of all copies;
-        `mappings` are left out where they are long.
+        `mappings` are left out where they are long. `timeout_s` is of each of three requests.
         """
         path = index_path(names)
         if not path:
             return {}
         lenient = {"ignore_unavailable": True, "allow_no_indices": True}
-        settings = self.request("GET", f"{path}/_settings", params={**lenient, "flat_settings": True})
-        mappings = self.request("GET", f"{path}/_mapping", params=lenient)
-        stats = self.request("GET", f"{path}/_stats/docs,store", params=lenient)
+        flat = {**lenient, "flat_settings": True}
+        settings = self.request("GET", f"{path}/_settings", params=flat, timeout_s=timeout_s)
+        mappings = self.request("GET", f"{path}/_mapping", params=lenient, timeout_s=timeout_s)
+        stats = self.request("GET", f"{path}/_stats/docs,store", params=lenient, timeout_s=timeout_s)
         with _known_form(path):
             counted = stats["indices"]
             found = {

@@ -29,6 +29,7 @@ from esbench.telemetry.watch import SeriesFile, Telemetry
 from esbench.track.features import features_needed, nodes_needed
 
 TELEMETRY_TIMEOUT_S = 10.0  # of its requests
+FACTS_TIMEOUT_S = 5.0  # a cluster that hangs must not hold up the end of a race
 
 
 class RacedCluster:
@@ -136,7 +137,7 @@ class RacedCluster:
         names = track.targets
         facts = keeper.record.clusters["default"]
         try:
-            facts = replace(facts, indices=self.client.indices_facts(names))
+            facts = replace(facts, indices=self.client.indices_facts(names, timeout_s=FACTS_TIMEOUT_S))
         except ClusterError as error:
             keeper.warn(f"no facts about the indices: {error}")
         after = surroundings.look_back(self.client, names)

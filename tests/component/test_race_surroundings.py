@@ -54,7 +54,7 @@ def test_others_who_use_the_cluster_are_told_of_before_and_after(
     assert facts.shards_by_node["null"]["shards"] == 3
 
 
-@pytest.mark.parametrize("version", ["5.6.16", "8.19.4", "opensearch-2.19.6"])
+@pytest.mark.parametrize("version", ["5.6.16", "opensearch-2.19.6"])
 def test_an_idle_cluster_disturbs_nobody(null_server: NullServerFactory, races: Races, version: str) -> None:
     server = null_server({"version": version})
     assert races.run(server, "--include-tasks=create-index,closed", "--quiet").code == 0
