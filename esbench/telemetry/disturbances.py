@@ -66,6 +66,8 @@ def _full_disks(now: Surroundings) -> Iterator[str]:
     watermark = str(now.disk.get("watermark.low", ""))
     if not watermark or str(now.disk.get("threshold_enabled", "true")) == "false":
         return
+    if len(now.machines) == 1 and str(now.disk.get("watermark.enable_for_single_data_node", "true")) == "false":
+        return  # of a single node: where else should its shards go
     for machine in now.machines.values():
         for disk in machine.disks:
             if disk.total_bytes and disk.available_bytes is not None:

@@ -167,7 +167,8 @@ def test_a_disk_beyond_its_low_watermark_is_told(
         assert found[0].startswith(
             f"node-0 has {free_gib}.0 GB of disk left, less than the low watermark ({watermark})"
         )
-    assert list(disturbances(replace(now, disk={**now.disk, "threshold_enabled": "false"}))) == []
+    for switch in ("threshold_enabled", "watermark.enable_for_single_data_node"):
+        assert list(disturbances(replace(now, disk={**now.disk, switch: "false"}))) == []
 
 
 def test_a_node_that_is_gone_is_missed() -> None:
