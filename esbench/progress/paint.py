@@ -1,6 +1,7 @@
 """Draws lines at the lower end of a terminal, in place of those that it drew before. The only module that knows rich.
 
-The cursor stays visible, on the empty row below: nothing has to be put back, however the process ends.
+The cursor stays visible, on the empty row below: nothing has to be put back, however the process ends. (rich's Live
+hides it, and leaves pieces of its lines where a window becomes narrower.)
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Painter:
         text = Text.assemble(*line)
         text.rstrip()
         if width is not None:
-            text.truncate(width, overflow="ellipsis")
+            text.truncate(width, overflow="crop" if self._console.options.ascii_only else "ellipsis")
         self._console.print(text)
         return text.cell_len
 

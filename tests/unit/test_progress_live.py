@@ -223,6 +223,20 @@ def test_no_color_takes_the_colours(terminal: Terminal, monkeypatch: pytest.Monk
     assert "31" not in terminal.colours
 
 
+class AsciiTerminal(Terminal):
+    encoding = "ascii"
+
+
+def test_a_terminal_without_unicode_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    terminal = AsciiTerminal(60, 24)
+    painter = painter_of(terminal)
+    race, clock = followed("get-by-id")
+    painter.paint([([("x" * 100, "")], True)], frame(race, [], painter.screen, clock()))
+    assert all(line.isascii() for line in terminal.text)
+    assert len(terminal.text) == 5
+
+
 def shown(terminal: Terminal, words: str) -> None:
     """Wait until the view shows some words."""
     deadline = time.monotonic() + 20
