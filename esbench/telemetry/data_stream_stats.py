@@ -11,6 +11,7 @@ from esbench.telemetry.indices import IndexDevice
 from esbench.telemetry.series import SeriesOf
 
 _GROUP = "data-stream"
+_API = "_data_stream"
 _STREAMS_AT_MOST = 100
 _SINCE = (7, 9)
 _NO_SUCH = (400, 404, 405)  # of a server without data streams; 404 also of a data stream that is not there
@@ -69,17 +70,19 @@ class DataStreamStats(IndexDevice):
 
     def _ask(self, names: Iterable[str]) -> list[Mapping[str, Any]] | None:
         """The statistics of data streams; None when one of them is not there. What is an index is left out."""
-        path = f"/_data_stream{index_path(names)}/_stats"
+        path = f"/{_API}{index_path(names)}/_stats"
         reply = self.scene.cluster.request("GET", path, ignore=_NO_SUCH)
         if "error" not in reply:
             streams: list[Mapping[str, Any]] = reply["data_streams"]
             return streams
         error = reply["error"]
-        missing = error.get("index") if isinstance(error, Mapping) else None
-        if missing and missing != "_data_stream":  # which a server without the API takes for an index
+        missing = error.get("index") if isinstance(error, Mapping) else ""
+        if missing and missing != _API:
             return None
-        reason = error.get("reason", "") if isinstance(error, Mapping) else error
-        raise Unseen(f"the cluster does not tell of data streams: {reason}")
+        if isinstance(error, Mapping) and missing != _API:
+            raise Unseen(f"the cluster does not tell of data streams: {error.get('reason', '')}")
+        # it does not know the path (text), or takes it for that of an index
+        raise Unseen(f"this build of {self.scene.info.distribution} {self.scene.info.version} has no data streams")
 
 
 def _gauges(stream: Mapping[str, Any]) -> dict[str, Any]:

@@ -225,7 +225,13 @@ def test_a_data_stream_that_is_not_there_yet_does_not_hide_the_others() -> None:
 @pytest.mark.parametrize("reply", [NO_API_7, NO_API_8])
 def test_a_server_without_data_streams_is_asked_once(reply: dict[str, Any]) -> None:
     device = streams(RecordedCluster({"_stats": reply}), "logs-x", version="elasticsearch-7.10.2")
-    with pytest.raises(Unseen, match="does not tell of data streams: no "):
+    with pytest.raises(Unseen, match=r"this build of elasticsearch 7\.10\.2 has no data streams"):
+        device.sample()
+
+
+def test_a_request_that_is_refused_is_told_with_its_reason() -> None:
+    device = streams(RecordedCluster({"_stats": {"error": {"type": "x", "reason": "too many names"}}}), "logs-x")
+    with pytest.raises(Unseen, match="does not tell of data streams: too many names"):
         device.sample()
 
 
