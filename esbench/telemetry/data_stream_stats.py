@@ -76,13 +76,12 @@ class DataStreamStats(IndexDevice):
             streams: list[Mapping[str, Any]] = reply["data_streams"]
             return streams
         error = reply["error"]
-        missing = error.get("index") if isinstance(error, Mapping) else ""
-        if missing and missing != _API:
+        if not isinstance(error, Mapping) or error.get("index") == _API:
+            # it does not know the path, or takes it for that of an index
+            raise Unseen(f"this build of {self.scene.info.distribution} {self.scene.info.version} has no data streams")
+        if "index" in error:
             return None
-        if isinstance(error, Mapping) and missing != _API:
-            raise Unseen(f"the cluster does not tell of data streams: {error.get('reason', '')}")
-        # it does not know the path (text), or takes it for that of an index
-        raise Unseen(f"this build of {self.scene.info.distribution} {self.scene.info.version} has no data streams")
+        raise Unseen(f"the cluster does not tell of data streams: {error.get('reason', '')}")
 
 
 def _gauges(stream: Mapping[str, Any]) -> dict[str, Any]:
