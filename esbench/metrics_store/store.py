@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from esbench.cluster import Cluster
 from esbench.dialect import Dialect
-from esbench.errors import UsageError
+from esbench.errors import ClusterError, UsageError
 from esbench.metrics_store.bulk import Pause, send
 from esbench.metrics_store.documents import Document, RaceDocuments
 from esbench.metrics_store.templates import KINDS, has_data_streams, name_of, put_templates
@@ -80,19 +81,24 @@ class MetricsStore:
         assert self._dialect is not None
         return self._dialect
 
-    @property
-    def _all(self) -> str:
-        return ",".join(name_of(self._prefix, kind) for kind in KINDS)
-
     def _refresh(self) -> None:
-        self._cluster.request("POST", f"/{self._all}/_refresh", params=_LENIENT)
+        names = ",".join(name_of(self._prefix, kind) for kind in KINDS)
+        self._cluster.request("POST", f"/{names}/_refresh", params=_LENIENT)
 
     def _documents_of(self, race_id: str, digest: str) -> int | None:
         """How many documents the race has, if this state of its record is there."""
-        body = {"query": {"bool": {"filter": [{"term": {"race_id": race_id}}, {"term": {"digest": digest}}]}}}
-        path = f"/{name_of(self._prefix, 'races')}/_search"
-        reply = self._cluster.request("POST", path, params=_LENIENT, body=body)
-        return next((int(hit["_source"]["documents"]) for hit in reply["hits"]["hits"]), None)
+        query = {"bool": {"filter": [{"term": {"race_id": race_id}}, {"term": {"digest": digest}}]}}
+        found = self._search(name_of(self._prefix, "races"), {"query": query})
+        return next((int(hit["_source"]["documents"]) for hit in found["hits"]["hits"]), None)
+
+    def _search(self, names: str, body: Mapping[str, Any], scroll: str | None = None) -> dict[str, Any]:
+        """A search over all shards of what there is of these names: a race must not be missed."""
+        reply: dict[str, Any] = self._cluster.request(
+            "POST", f"/{names}/_search", params={**_LENIENT, "scroll": scroll}, body=body
+        )
+        if failed := reply.get("_shards", {}).get("failed"):
+            raise ClusterError(f"{failed} shards could not be searched", where=f"/{names}", hint="is a node missing?")
+        return reply
 
     def _create(self, kind: str, documents: Iterable[Document]) -> tuple[int, int]:
         """How many were created, and how many another process has just stored."""
@@ -102,17 +108,22 @@ class MetricsStore:
         return statuses[_CREATED], statuses[_CONFLICT]
 
     def _remove(self, race_id: str) -> int:
-        """Remove what is there of a race, by the ids that a search finds: every version can, without any module."""
-        actions = self._deletions(race_id)
-        statuses = send(self._cluster, "/_bulk", actions, fine=(_DELETED, _MISSING), pause=self._pause)
-        self._refresh()
-        return statuses[_DELETED]
+        """Remove what is there of a race, by the ids that a search finds: every version can, without any module.
 
-    def _deletions(self, race_id: str) -> Iterator[bytes]:
+        First the race's own document: what is left behind, if this is interrupted, must not look complete.
+        """
+        removed = 0
+        for kind in reversed(KINDS):
+            actions = self._deletions(name_of(self._prefix, kind), race_id)
+            statuses = send(self._cluster, "/_bulk", actions, fine=(_DELETED, _MISSING), pause=self._pause)
+            removed += statuses[_DELETED]
+        self._refresh()
+        return removed
+
+    def _deletions(self, index: str, race_id: str) -> Iterator[bytes]:
         names = ("_index", "_type", "_id") if self._known_dialect.typed else ("_index", "_id")
         body = {"query": {"term": {"race_id": race_id}}, "size": _PAGE, "sort": ["_doc"], "_source": False}
-        params = {**_LENIENT, "scroll": _KEEP_ALIVE}
-        page = self._cluster.request("POST", f"/{self._all}/_search", params=params, body=body)
+        page = self._search(index, body, scroll=_KEEP_ALIVE)
         try:
             while hits := page["hits"]["hits"]:
                 for hit in hits:

@@ -12,7 +12,7 @@ import pytest
 from races import golden_race
 
 from esbench.cluster import Cluster, ClusterInfo
-from esbench.errors import UsageError
+from esbench.errors import ClusterError, UsageError
 from esbench.metrics_store import bulk
 from esbench.metrics_store.bulk import send
 from esbench.metrics_store.documents import RaceDocuments
@@ -86,8 +86,8 @@ class Keeping(Cluster):
             self.open = None
             return []
         if path != "/_search/scroll":
-            found = self._found(body)
-            if "scroll" not in params:
+            found = [hit for hit in self._found(body) if hit["_index"].startswith(path.split("/")[1])]
+            if not params.get("scroll"):
                 return found
             self.open, self.size = found, body["size"]
         assert self.open is not None
@@ -173,6 +173,32 @@ def test_more_documents_than_one_search_finds_are_removed(folder: RaceFolder, mo
     keep(cluster, folder, golden_race(status="cancelled"))
     assert keep(cluster, folder).removed == ALL + 3
     assert cluster.open is None  # the scroll is let go
+
+
+def test_a_removal_begins_with_the_document_that_says_that_all_is_there(folder: RaceFolder) -> None:
+    class Failing(Keeping):
+        def _bulk(self, path: list[str], lines: list[Any]) -> Any:
+            if any("delete" in line and "tasks" in line["delete"]["_index"] for line in lines):
+                raise ClusterError("HTTP 500")
+            return super()._bulk(path, lines)
+
+    cluster = Failing()
+    keep(cluster, folder, golden_race(status="cancelled"))
+    with pytest.raises(ClusterError, match="HTTP 500"):
+        keep(cluster, folder)
+    assert {index for index, _ in cluster.documents} == {"esbench-tasks-1"}
+
+
+def test_a_shard_that_cannot_be_searched_might_hide_a_race(folder: RaceFolder) -> None:
+    class Partial(Keeping):
+        def request(self, method: str, path: str, **options: Any) -> Any:
+            reply = super().request(method, path, **options)
+            return {**reply, "_shards": {"total": 2, "failed": 1}} if path.endswith("/_search") else reply
+
+    cluster = Partial()
+    with pytest.raises(ClusterError, match="/esbench-races: 1 shards could not be searched"):
+        keep(cluster, folder)
+    assert cluster.documents == {}
 
 
 def test_names_begin_with_the_prefix(folder: RaceFolder) -> None:
