@@ -130,7 +130,7 @@ def test_a_reply_may_end_with_its_connection(head: bytes, packed: bool) -> None:
         b'HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"found":true}',
         b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\ne\r\n{"found":true}\r\n',
         b'HTTP/1.1 200 OK\r\nContent-Length: 99\r\nConnection: close\r\n\r\n{"found":true,',
-        b"HTTP/1.1 200 OK\r\n\r\n" + gzip.compress(b"{}" * 1000)[:-1],
+        b"HTTP/1.1 200 OK\r\n\r\n" + gzip.compress(b"{}" * 1000, mtime=0)[:-1],
         b"HTTP/1.1 100 Continue\r\n\r\n",
     ],
 )
