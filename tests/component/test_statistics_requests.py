@@ -42,7 +42,9 @@ def test_a_reply_of_an_unknown_form_becomes_a_warning() -> None:
     odd = {"nodes": {"n": {"jvm": {"gc": {"collectors": COLLECTORS}}}}}
     with serve({"GET /_nodes/stats/jvm,thread_pool": (200, odd)}) as server, Cluster([server.url]) as cluster:
         snapshot = take(cluster, [])
-    assert snapshot.warnings == ("no statistics of the nodes: the reply has an unknown form (KeyError: 'uptime_in_millis')",)
+    assert snapshot.warnings == (
+        "no statistics of the nodes: the reply has an unknown form (KeyError: 'uptime_in_millis')",
+    )
     assert difference(snapshot, snapshot) == {}
 
 
