@@ -6,7 +6,7 @@ GET by id, closed loop; node and driver share all CPUs, so that whatever watchin
 races each of the three twice, in an order that runs back (a b c c b a): what drifts evenly cancels out. Prints ratios
 of throughput and of the server's CPU per request (which other programs on the machine move far less), the median of
 the rounds and the interval that holds it with 95 % confidence (order statistics: any distribution). First it takes
-samples in a row: CPU of the server and of the caller for each.
+samples in a row: CPU of the server and of the caller for each, and what that is of the machine at one per interval.
 """
 
 from __future__ import annotations
@@ -114,15 +114,13 @@ def print_calls(node: RealNode) -> None:
             server_s, caller_s, begun_s = cpu_s(node.pid), cpu_s(), time.monotonic()
             for _ in range(CALLS):
                 device.sample()
-            rows.append(
-                [
-                    device.name,
-                    (cpu_s(node.pid) - server_s) / CALLS * 1000,
-                    (cpu_s() - caller_s) / CALLS * 1000,
-                    (time.monotonic() - begun_s) / CALLS * 1000,
-                ]
-            )
-    print(tabulate(rows, ["a sample of", "server ms of CPU", "caller ms of CPU", "ms"], floatfmt=".2f"), "\n")
+            wall_s = time.monotonic() - begun_s
+            server_s, caller_s = cpu_s(node.pid) - server_s, cpu_s() - caller_s
+            share = (server_s + caller_s) / CALLS / device.interval_s / (os.cpu_count() or 1)
+            per_call = [1000 * seconds / CALLS for seconds in (server_s, caller_s, wall_s)]
+            rows.append([device.name, *per_call, 100 * share])
+    headers = ["a sample of", "server ms of CPU", "caller ms of CPU", "ms", "% of all CPUs, at its interval"]
+    print(tabulate(rows, headers, floatfmt=".2f"), "\n", flush=True)
 
 
 def main() -> None:
