@@ -13,7 +13,10 @@ from typing import Any, ClassVar
 
 from esbench.cluster import Cluster, ClusterInfo
 from esbench.errors import EsbenchError
+from esbench.redaction import Redactor
 from esbench.telemetry.series import SeriesOf
+
+_LONGEST_NOTE = 500  # characters: servers may answer with pages
 
 
 class Unseen(EsbenchError):  # noqa: N818 - it is no fault of anybody
@@ -136,7 +139,8 @@ class Device:
         return None
 
     def note(self, text: str) -> None:
-        """Say something in the record about what could not be seen; the same sentence once."""
+        """Say something in the record about what could not be seen; the same sentence once, secrets hidden."""
+        text = Redactor(self.scene.cluster.options.secrets())(text)[:_LONGEST_NOTE]
         if text not in self.notes:
             self.notes.append(text)
 

@@ -178,4 +178,4 @@ def _reason(reply: Any) -> str:
     """What an error reply says, in one line."""
     error = reply.get("error", reply) if isinstance(reply, Mapping) else reply
     reason = error.get("reason", error) if isinstance(error, Mapping) else error
-    return " ".join(str(reason).split())[:200]
+    return " ".join(str(reason).split())

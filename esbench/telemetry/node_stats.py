@@ -171,4 +171,4 @@ def _reason(reply: Any) -> tuple[str, int | None]:
     said = {key.lower(): value for key, value in reply.items()}  # AWS says Message
     error = said.get("error", said.get("message", "the reply names no node"))
     reason = error.get("reason") or error.get("type") if isinstance(error, Mapping) else error
-    return str(reason)[:200], reply.get("status")
+    return str(reason), reply.get("status")

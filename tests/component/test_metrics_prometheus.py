@@ -144,7 +144,9 @@ def scraped(null_servers: NullServerFactory, tmp_path_factory: pytest.TempPathFa
         in_protobuf = stack.enter_context(prometheus(folder / "protobuf", port, "--enable-feature=native-histograms"))
         race = races.start(null_servers(SCRIPT), f"--metrics-port={port}", "--on-error=continue", "--workers=2")
         for server in (in_text, in_protobuf):
-            wait_until(lambda: ask(server, 'esbench_requests_total{task="last"}', time.time()), race)  # noqa: B023
+            # a rate needs two scrapes, and a server may take seconds until its first
+            twice = 'count_over_time(esbench_requests_total{task="last"}[1m]) > 1'
+            wait_until(lambda: ask(server, twice, time.time()), race)  # noqa: B023
         at_s, text = time.time(), get(f"http://127.0.0.1:{port}/metrics")
         press_ctrl_c(race)
         outcome = races.finish(race)
