@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-_LEAST_COVERED_RATIO = 0.5
+_LEAST_COVERED_RATIO = 1 / 3  # two readings a second apart say enough of three seconds
 _LEAST_BETWEEN_S = 0.2  # counters of the operating system grow by 0.01 s
 
 
@@ -62,7 +62,7 @@ class SeriesOf:
     def rate(self, counter: str, start_s: float, end_s: float) -> float | None:
         """What a counter gained per second of a span, linear between its readings.
 
-        Of the part of the span that readings cover; None when that is less than half of it.
+        Of the part of the span that readings cover; None when that is less than a third of it.
         """
         points = self._points(counter)
         if len(points) < 2 or end_s <= start_s:
