@@ -97,6 +97,7 @@ APART = [
 ]
 DOORS = {
     "aiohttp": {"runner_client"},
+    "bokeh": {"report.html"},
     "certifi": {"client_options"},
     "click": {"cli"},
     "elastic_transport": {"cluster", "connection_failure", "runner_client"},
