@@ -250,6 +250,7 @@ def test_pure_modules_do_no_input_or_output() -> None:
 # What start-up does not pay for
 
 HEAVY = (
+    "bokeh",
     "prometheus_client",
     "google",
     "numpy",
