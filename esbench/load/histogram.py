@@ -8,6 +8,7 @@ knows the hdrhistogram library, which workers never import.
 from __future__ import annotations
 
 import math
+import zlib
 from itertools import compress
 from operator import mul
 from typing import TYPE_CHECKING
@@ -100,10 +101,17 @@ def encode(counts: Counts) -> str:
 
 
 def decode(text: str) -> Counts:
-    """Counts from an encoded histogram; sum, minimum and maximum are those of the buckets, not exact."""
+    """Counts from an encoded histogram; sum, minimum and maximum are those of the buckets, not exact.
+
+    ValueError when the text is none.
+    """
+    from hdrh.codec import HdrCookieException, HdrHistogramSettingsException, HdrLengthException
     from hdrh.histogram import HdrHistogram
 
-    histogram = HdrHistogram.decode(text)
+    try:
+        histogram = HdrHistogram.decode(text)
+    except (ValueError, zlib.error, HdrCookieException, HdrHistogramSettingsException, HdrLengthException) as error:
+        raise ValueError("is no HdrHistogram") from error
     counts = Counts()
     all_counts = histogram.counts[: histogram.counts_len]
     counts.buckets = {index: all_counts[index] for index in compress(range(len(all_counts)), all_counts)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from esbench.errors import RecordError
-from esbench.load.histogram import decode, percentiles_ns, supported
-from esbench.record import PERCENTILES, ClusterFacts, RaceRecord, TaskResult
+from esbench.record import ClusterFacts, RaceRecord, TaskResult
+from esbench.series_files import MEASURES, percentiles_ms, read_seconds, read_telemetry_lines
 from esbench.store import RaceFolder, encode_record
 
 FORMAT = 1  # of the documents; a race that was stored in an older one is stored anew
@@ -30,7 +30,6 @@ _COPIED_OF_A_TASK = (
     *("error_rate_ratio", "due", "sent", "unsent", "waited_ratio", "driver_share_ratio", "histograms"),
 )
 _COPIED_OF_A_SECOND = ("task", "second", "phase", "due", "sent", "requests", "units", "backlog")
-_NS_PER_MS = 1e6
 
 Fields = dict[str, Any]
 
@@ -122,41 +121,34 @@ class RaceDocuments:
 
     def seconds(self) -> Iterator[Document]:
         """The seconds of the tasks."""
-        for number, line in _lines(self._folder.seconds_file):
-            began = self._began.get(line["task"], self._epoch)
-            counts = {name: decode(line[name]) for name in _TIMED_BY_SECOND if name in line}
+        for number, line in enumerate(read_seconds(self._folder.seconds_file), 1):
+            began = self._began.get(line.task, self._epoch)
             fields = {
                 **self._shared,
-                **{name: line.get(name) for name in _COPIED_OF_A_SECOND},
-                "@timestamp": _text(began + timedelta(seconds=line["second"])),
-                "errors": sum(line["errors"].values()),
-                "error_kinds": list(line["errors"]),
-                "histograms": {name: line[name] for name in (*_TIMED_BY_SECOND, "driver_lag") if name in line},
+                **{name: getattr(line, name) for name in _COPIED_OF_A_SECOND},
+                "@timestamp": _text(began + timedelta(seconds=line.second)),
+                "errors": line.failed,
+                "error_kinds": list(line.errors),
+                "histograms": _known({name: line.encoded(name) for name in MEASURES}),
             }
-            for name, counted in counts.items():
-                percentiles = percentiles_ns(counted, supported(PERCENTILES, counted.count))
-                fields[f"{name}_ms"] = {_spelt(f"p{rank:g}"): ns / _NS_PER_MS for rank, ns in percentiles.items()}
+            for name in _TIMED_BY_SECOND:
+                percentiles = percentiles_ms(line.counts(name))
+                fields[f"{name}_ms"] = {_spelt(f"p{rank:g}"): ms for rank, ms in percentiles.items()}
             yield Document(f"{self.record.race_id}:{number}", _known(fields))
 
     def telemetry(self) -> Iterator[Document]:
         """What telemetry devices read."""
-        columns: dict[int, Fields] = {}
-        for number, line in _lines(self._folder.telemetry_file):
-            if isinstance(line, dict):
-                columns[line["series"]] = line
-                continue
-            series, time_s, *values = line
-            header = columns[series]
-            gauges = header["gauges"]
+        for line in read_telemetry_lines(self._folder.telemetry_file):
+            columns = line.columns
             fields = {
                 **self._shared,
-                "@timestamp": _text(self._at(time_s)),
-                "time_s": time_s,
-                **{name: header[name] for name in ("device", "of", "group")},
-                "gauges": _named(gauges, values),
-                "counters": _named(header["counters"], values[len(gauges) :]),
+                "@timestamp": _text(self._at(line.time_s)),
+                "time_s": line.time_s,
+                **{name: getattr(columns, name) for name in ("device", "of", "group")},
+                "gauges": _named(columns.gauges, line.gauges),
+                "counters": _named(columns.counters, line.counters),
             }
-            yield Document(f"{self.record.race_id}:{number}", _known(fields))
+            yield Document(f"{self.record.race_id}:{line.number}", _known(fields))
 
     @cached_property
     def _shared(self) -> Fields:
@@ -227,8 +219,8 @@ def _finite(values: Mapping[str, float]) -> Fields:
     return {_spelt(name): value for name, value in values.items() if isfinite(value)}
 
 
-def _named(names: list[str], values: list[float | None]) -> Fields:
-    return {_spelt(name): value for name, value in zip(names, values, strict=False) if value is not None}
+def _named(names: Sequence[str], values: Sequence[float | None]) -> Fields:
+    return {_spelt(name): value for name, value in zip(names, values, strict=True) if value is not None}
 
 
 def _numbers(said: Any) -> Fields:
@@ -259,16 +251,3 @@ def _read(file: Path) -> bytes:
         return file.read_bytes()
     except OSError as error:
         raise RecordError(f"cannot be read: {error.strerror}", where=str(file)) from error
-
-
-def _lines(file: Path) -> Iterator[tuple[int, Any]]:
-    """The lines of a file of series, by their numbers; a crash may have left the last one incomplete."""
-    if not file.exists():
-        return
-    for number, line in enumerate(_read(file).splitlines(keepends=True), 1):
-        if not line.endswith(b"\n"):
-            return
-        try:
-            yield number, json.loads(line)
-        except ValueError as error:
-            raise RecordError(f"is no JSON: {error}", where=f"{file}:{number}") from error

@@ -123,7 +123,7 @@ class Keeping(Cluster):
 @pytest.fixture
 def folder(esbench_home: Path) -> RaceFolder:
     folder = RaceStore(esbench_home).create(golden_race().race_id)
-    seconds = {"task": "bulk", "phase": "measurement", "requests": 1, "units": 1.0, "errors": {}}
+    seconds = {"task": "bulk", "phase": "measurement", "due": 0, "sent": 1, "requests": 1, "units": 1.0, "errors": {}}
     folder.append_seconds([{**seconds, "second": number} for number in range(3)])
     return folder
 

@@ -1,0 +1,188 @@
+"""The series of a race, read back: seconds.jsonl and telemetry.jsonl (docs/reference/record.md, telemetry.md).
+
+A file that is not there has no lines, and a last line that a crash cut off is left out. Anything else that cannot be
+read is a RecordError that names the line. Writes nothing and knows no report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from esbench.errors import RecordError
+from esbench.load.histogram import Counts, decode, percentiles_ns, supported
+from esbench.record import PERCENTILES
+
+MEASURES = ("latency", "service_time", "driver_lag")
+_NS_PER_MS = 1e6
+
+
+@dataclass(frozen=True)
+class SecondLine:
+    """What completed in a second of a task, counted from its start. `phase`: warmup, measurement.
+
+    `latency`, `service_time` and `driver_lag` are encoded histograms (ns), None where nothing was counted.
+    """
+
+    task: str
+    second: int
+    phase: str
+    due: int
+    sent: int
+    requests: int
+    units: float
+    errors: Mapping[str, int] = field(default_factory=dict)  # kind -> count
+    backlog: int = 0
+    latency: str | None = None
+    service_time: str | None = None
+    driver_lag: str | None = None
+
+    @property
+    def failed(self) -> int:
+        """How many requests failed, of all kinds."""
+        return sum(self.errors.values())
+
+    def encoded(self, measure: str) -> str | None:
+        """The histogram of one of `MEASURES` as it was written."""
+        text: str | None = getattr(self, measure)
+        return text
+
+    def counts(self, measure: str) -> Counts:
+        """The histogram of one of `MEASURES`, decoded; empty where nothing was counted, RecordError when damaged."""
+        text = self.encoded(measure)
+        try:
+            return Counts() if text is None else decode(text)
+        except ValueError as error:
+            raise RecordError(f"{measure} {error}", where=f"second {self.second} of {self.task}") from error
+
+
+def percentiles_ms(counts: Counts, ranks: tuple[float, ...] = PERCENTILES) -> dict[float, float]:
+    """rank -> ms, of those percentiles that the number of samples carries."""
+    found = percentiles_ns(counts, supported(ranks, counts.count))
+    return {rank: ns / _NS_PER_MS for rank, ns in found.items()}
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The names of a series' figures: `of` is what was read (a node, a process), `group` one group of its figures."""
+
+    device: str
+    of: str
+    group: str
+    gauges: tuple[str, ...]
+    counters: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TelemetryLine:
+    """One reading: gauges, then counters, in the order of the columns; `number` is that of its line."""
+
+    number: int
+    series: int
+    columns: Columns
+    time_s: float  # of the race's clock
+    gauges: tuple[float | None, ...]
+    counters: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class Series:
+    """All readings of one thing and group: a value for each of `times_s` (the race's clock), None where it was missing.
+
+    Counters begin at 0 and never fall.
+    """
+
+    device: str
+    of: str
+    group: str
+    times_s: tuple[float, ...]
+    gauges: Mapping[str, tuple[float | None, ...]]
+    counters: Mapping[str, tuple[float | None, ...]]
+
+
+def read_seconds(path: Path) -> Iterator[SecondLine]:
+    """The lines of a seconds.jsonl, in their order."""
+    decoder = msgspec.json.Decoder(SecondLine)
+    for number, line in _lines(path):
+        try:
+            yield decoder.decode(line)
+        except ValueError as error:  # msgspec's errors are
+            raise _damaged(path, number, error) from error
+
+
+def read_telemetry_lines(path: Path) -> Iterator[TelemetryLine]:
+    """The readings of a telemetry.jsonl, in their order."""
+    decoder = msgspec.json.Decoder(_Header | list[float | None])
+    columns: dict[float, Columns] = {}
+    for number, line in _lines(path):
+        try:
+            read = decoder.decode(line)
+            if isinstance(read, _Header):
+                columns[read.series] = Columns(read.device, read.of, read.group, read.gauges, read.counters)
+                continue
+            yield _reading(number, read, columns)
+        except ValueError as error:
+            raise _damaged(path, number, error) from error
+
+
+def read_telemetry(path: Path) -> tuple[Series, ...]:
+    """The series of a telemetry.jsonl, in the order in which they began."""
+    readings: dict[int, list[TelemetryLine]] = {}
+    for line in read_telemetry_lines(path):
+        readings.setdefault(line.series, []).append(line)
+    return tuple(_series(lines) for lines in readings.values())
+
+
+@dataclass(frozen=True)
+class _Header:
+    series: int
+    device: str
+    of: str
+    group: str
+    gauges: tuple[str, ...] = ()
+    counters: tuple[str, ...] = ()
+
+
+def _reading(number: int, values: list[float | None], columns: Mapping[float, Columns]) -> TelemetryLine:
+    series, time_s, *figures = values if len(values) >= 2 else (None, None)
+    if series is None or time_s is None:
+        raise ValueError("a reading begins with the number of its series and a time")
+    if (named := columns.get(series)) is None:
+        raise ValueError(f"no line before it names the columns of series {series:g}")
+    gauges = len(named.gauges)
+    if len(figures) != gauges + len(named.counters):
+        raise ValueError(f"{len(figures)} figures for {gauges + len(named.counters)} columns")
+    return TelemetryLine(number, int(series), named, time_s, tuple(figures[:gauges]), tuple(figures[gauges:]))
+
+
+def _series(lines: list[TelemetryLine]) -> Series:
+    columns = lines[0].columns
+    return Series(
+        columns.device,
+        columns.of,
+        columns.group,
+        tuple(line.time_s for line in lines),
+        {name: tuple(line.gauges[n] for line in lines) for n, name in enumerate(columns.gauges)},
+        {name: tuple(line.counters[n] for line in lines) for n, name in enumerate(columns.counters)},
+    )
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The whole lines of a file, with their numbers."""
+    try:
+        with path.open("rb") as opened:
+            for number, line in enumerate(opened, 1):
+                if line.endswith(b"\n"):
+                    yield number, line
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise RecordError(f"cannot be read: {error.strerror}", where=str(path)) from error
+
+
+def _damaged(path: Path, number: int, error: Any) -> RecordError:
+    return RecordError(f"cannot be read: {error}", where=f"{path}:{number}")
