@@ -1,13 +1,13 @@
 """The statistics of comparisons: effects on a log scale, their intervals, equivalence, many rows at once. Pure.
 
-No I/O, no records: arrays in, numbers out. docs/method.md says what each is used for. An axis before the last, where
-there is one, is of independent data sets, so that simulations need no loop. Imported by comparisons only: numpy and
+No I/O, no records: arrays in, numbers out. docs/method.md says what each is used for. Axes before the last are of
+independent data sets, so that neither many rows nor simulations need a loop. A value that is not finite makes all that
+is said of its data set NaN, which is neither the same nor different. Imported by comparisons only: numpy and
 scipy.special.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ SECTIONS = 5  # of a race that stands alone
 FEWEST_HISTORY = 5
 MOST_ROUNDS = 50
 _LEVEL_MOVED_Z = 1.6448536269514722  # one-sided, 5 %
+_ROUNDING = 1e-12  # of logarithms: a smaller difference is none, whatever the spread
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,8 @@ class Effect:
     """By how much the contender differs from the baseline: `log_ratio` = ln(contender / baseline).
 
     `standard_error` is on the same scale, `df` its degrees of freedom, `residual_sd` the standard deviation of one
-    race's value around what is expected of it. All are arrays of one shape, or scalars.
+    race's value around what is expected of it (of two single races: of what is measured around the race's own value).
+    All are arrays of one shape, () for one row.
     """
 
     log_ratio: Floats
@@ -41,6 +43,11 @@ class Effect:
         """contender / baseline."""
         return np.exp(self.log_ratio)
 
+    @property
+    def percent(self) -> Floats:
+        """By how many percent of the baseline the contender is higher."""
+        return 100 * np.expm1(self.log_ratio)
+
 
 def interleaved(values: ArrayLike, is_contender: ArrayLike, places: ArrayLike) -> Effect:
     """The effect of the side, with a trend over the session taken out: least squares of ln(value) on side and place.
@@ -49,7 +56,7 @@ def interleaved(values: ArrayLike, is_contender: ArrayLike, places: ArrayLike) -
     place in the session of each. n - 3 degrees of freedom; ValueError below 4 races, or where side and place cannot
     be told apart.
     """
-    y = np.asarray(values, dtype=float)
+    y = _logs(values)
     side, place = np.asarray(is_contender, dtype=float), np.asarray(places, dtype=float)
     n = y.shape[-1]
     if n < 4:
@@ -57,12 +64,12 @@ def interleaved(values: ArrayLike, is_contender: ArrayLike, places: ArrayLike) -
     design = np.column_stack([np.ones(n), side, place - place.mean()])
     if np.linalg.matrix_rank(design) < 3:
         raise ValueError("side and place in the session cannot be told apart")
-    coefficients = y @ np.linalg.pinv(design).T
+    solver = np.linalg.pinv(design)
+    coefficients = y @ solver.T
     residuals = y - coefficients @ design.T
     df = n - 3
-    variance = np.sum(residuals**2, axis=-1) / df
-    unscaled = np.linalg.inv(design.T @ design)[1, 1]
-    return _effect(coefficients[..., 1], np.sqrt(variance * unscaled), float(df), np.sqrt(variance))
+    residual_sd = np.sqrt(np.sum(residuals**2, axis=-1) / df)
+    return _effect(coefficients[..., 1], residual_sd * np.sqrt(solver[1] @ solver[1]), df, residual_sd)
 
 
 def independent(baseline: ArrayLike, contender: ArrayLike) -> Effect:
@@ -70,7 +77,7 @@ def independent(baseline: ArrayLike, contender: ArrayLike) -> Effect:
 
     (..., n_b) and (..., n_c); ValueError below 2 races a side.
     """
-    b, c = np.asarray(baseline, dtype=float), np.asarray(contender, dtype=float)
+    b, c = _logs(baseline), _logs(contender)
     if min(b.shape[-1], c.shape[-1]) < 2:
         raise ValueError("a side of one race has no spread")
     return _welch(
@@ -82,10 +89,14 @@ def independent(baseline: ArrayLike, contender: ArrayLike) -> Effect:
 
 
 def section_variance(value: ArrayLike, sections: ArrayLike) -> Floats:
-    """The variance of a race's ln(value) from those of its sections (..., k): sum((ln q_k - y)^2) / (k (k - 1))."""
-    q = np.asarray(sections, dtype=float)
+    """The variance of a race's ln(value) from those of its sections (..., k): sum((ln q_k - y)^2) / (k (k - 1)).
+
+    ValueError below two sections.
+    """
+    q, y = _logs(sections), _logs(value)[..., None]
     k = q.shape[-1]
-    y = np.asarray(value, dtype=float)[..., None]
+    if k < 2:
+        raise ValueError("one section has no spread")
     result: Floats = np.sum((q - y) ** 2, axis=-1) / (k * (k - 1))
     return result
 
@@ -97,49 +108,63 @@ def of_two_races(
 
     Each value is ln(throughput or percentile) of a race, with the same of its sections (..., 5).
     """
-    b, c = np.asarray(baseline, dtype=float), np.asarray(contender, dtype=float)
+    b, c = _logs(baseline), _logs(contender)
     variances = section_variance(b, baseline_sections), section_variance(c, contender_sections)
     df = np.asarray(baseline_sections).shape[-1] - 1, np.asarray(contender_sections).shape[-1] - 1
     return _welch(c - b, (variances[0], df[0]), (variances[1], df[1]), np.sqrt((variances[0] + variances[1]) / 2))
 
 
 def with_history(
-    baseline: ArrayLike, contender: ArrayLike, history: Sequence[float], section_variance_of_races: float = 0.0
+    baseline: ArrayLike, contender: ArrayLike, history: ArrayLike, section_variance_of_races: ArrayLike = 0.0
 ) -> Effect:
     """The difference of two sides' means, by the spread that earlier races of the same thing had (in their order).
 
-    SE^2 = max(s_h^2, section variance) (1/n_b + 1/n_c), h - 1 degrees of freedom. Where the level has moved since,
-    s_h^2 is half the mean squared difference of neighbours, with 2 (h - 1) / 3 degrees of freedom. ValueError below
-    five earlier races.
+    (..., n_b), (..., n_c) and (..., h); one race a side is enough. SE^2 = max(s_h^2, section variance) (1/n_b + 1/n_c),
+    h - 1 degrees of freedom. Where the level has moved over the earlier races, s_h^2 is half the mean squared
+    difference of neighbours, with 2 (h - 1) / 3 degrees of freedom. ValueError below five earlier races.
     """
-    earlier = np.asarray(history, dtype=float)
+    earlier = _logs(history)
     h = earlier.shape[-1]
     if h < FEWEST_HISTORY:
         raise ValueError(f"{h} earlier races are too few: {FEWEST_HISTORY} are needed")
-    b, c = np.atleast_1d(np.asarray(baseline, dtype=float)), np.atleast_1d(np.asarray(contender, dtype=float))
-    if level_moved(earlier):
-        variance, df = float(np.mean(np.diff(earlier) ** 2) / 2), 2 * (h - 1) / 3
-    else:
-        variance, df = float(earlier.var(ddof=1)), float(h - 1)
-    variance = max(variance, section_variance_of_races)
+    b, c = np.atleast_1d(_logs(baseline)), np.atleast_1d(_logs(contender))
+    moved = level_moved(earlier)
+    by_neighbours = np.mean(np.diff(earlier, axis=-1) ** 2, axis=-1) / 2
+    spread = np.where(moved, by_neighbours, earlier.var(axis=-1, ddof=1))
+    variance = np.maximum(spread, np.asarray(section_variance_of_races, dtype=float))
     scale = 1 / b.shape[-1] + 1 / c.shape[-1]
     difference = c.mean(axis=-1) - b.mean(axis=-1)
-    return _effect(difference, np.sqrt(variance * scale), df, np.sqrt(variance))
+    return _effect(difference, np.sqrt(variance * scale), np.where(moved, 2 * (h - 1) / 3, h - 1), np.sqrt(variance))
 
 
-def level_moved(values: ArrayLike) -> bool:
-    """Whether neighbours are more alike than the whole: von Neumann's ratio, one-sided at 5 %.
+def level_moved(values: ArrayLike) -> NDArray[np.bool_]:
+    """Whether neighbours (..., n) are more alike than the whole: von Neumann's ratio, one-sided at 5 %.
 
-    1 - d^2 / (2 s^2) is near normal with mean 0 and variance (n - 2) / (n^2 - 1) where nothing moves (von Neumann,
-    Annals of Mathematical Statistics 12, 1941).
+    1 - sum(d^2) / (2 sum((y - mean)^2)) is near normal with mean 0 and variance (n - 2) / (n^2 - 1) where nothing moves
+    (von Neumann, Annals of Mathematical Statistics 12, 1941). ValueError below two values.
     """
-    y = np.asarray(values, dtype=float)
+    y = _logs(values)
     n = y.shape[-1]
-    spread = np.sum((y - y.mean()) ** 2)
-    if n < 4 or spread == 0:
-        return False
-    statistic = 1 - np.sum(np.diff(y) ** 2) / (2 * spread)
-    return bool(statistic > _LEVEL_MOVED_Z * np.sqrt((n - 2) / (n**2 - 1)))
+    if n < 2:
+        raise ValueError("one value has no neighbour")
+    steps = np.sum(np.diff(y, axis=-1) ** 2, axis=-1)
+    spread = np.sum((y - y.mean(axis=-1, keepdims=True)) ** 2, axis=-1)
+    beyond = spread - steps / 2 > _LEVEL_MOVED_Z * np.sqrt((n - 2) / (n**2 - 1)) * spread
+    return np.asarray(beyond & (steps > 0))
+
+
+def log_speed(logs: ArrayLike, is_latency: ArrayLike) -> Floats:
+    """Each race's ln(speed) (n,): the mean over tasks of ln(throughput), of -ln(latency) where `is_latency` (tasks,).
+
+    `logs`: (tasks, n). A task without a finite value in every race is left out; ValueError where none is left.
+    """
+    y = _logs(logs)
+    everywhere = np.isfinite(y).all(axis=-1)
+    if not everywhere.any():
+        raise ValueError("no task has a value in every race")
+    signs = np.where(np.asarray(is_latency, dtype=bool), -1.0, 1.0)
+    result: Floats = np.mean((y * signs[:, None])[everywhere], axis=0)
+    return result
 
 
 def interval(effect: Effect, level: float = 0.95) -> tuple[Floats, Floats]:
@@ -148,12 +173,18 @@ def interval(effect: Effect, level: float = 0.95) -> tuple[Floats, Floats]:
     return effect.log_ratio - half, effect.log_ratio + half
 
 
+def percent_interval(effect: Effect, level: float = 0.95) -> tuple[Floats, Floats]:
+    """The interval of Effect.percent at a level (0 to 1): that of the log ratio, not symmetric in percent."""
+    low, high = interval(effect, level)
+    return 100 * np.expm1(low), 100 * np.expm1(high)
+
+
 def p_value(effect: Effect) -> Floats:
     """Two-sided, of no difference. Without any spread: 0 where there is a difference, else 1."""
+    difference = np.abs(effect.log_ratio)
     with np.errstate(divide="ignore", invalid="ignore"):
-        t = np.abs(effect.log_ratio) / effect.standard_error
-    p = 2 * special.stdtr(effect.df, -np.where(np.isnan(t), 0.0, t))
-    result: Floats = np.asarray(p, dtype=float)
+        t = np.where(difference <= _ROUNDING, 0.0, difference / effect.standard_error)
+    result: Floats = 2 * special.stdtr(effect.df, -t)
     return result
 
 
@@ -164,31 +195,54 @@ def is_same(effect: Effect, margin: float) -> NDArray[np.bool_]:
     return np.asarray((low >= -margin) & (high <= margin))
 
 
-def adjusted(p_values: ArrayLike) -> Floats:
-    """p values of many rows (..., m) adjusted by Benjamini and Hochberg (1995): below q, at most q of the rows that
-    are called different are expected not to be."""
+def adjusted(p_values: ArrayLike, looks: int = 1) -> Floats:
+    """p values of many rows (..., m) adjusted by Benjamini and Hochberg (1995), times the looks so far, 1 at most.
+
+    Below q, at most q of the rows that are called different are expected not to be. `looks`: how often the result was
+    looked at before more rounds were raced, this look included; ValueError below 1. NaN is no member of the family.
+    """
+    if looks < 1:
+        raise ValueError(f"{looks} looks: this one counts")
     p = np.asarray(p_values, dtype=float)
-    m = p.shape[-1]
-    if m == 0:
-        return p
-    order = np.argsort(p, axis=-1)
-    ranked = np.take_along_axis(p, order, axis=-1) * m / np.arange(1, m + 1)
-    falling = np.minimum.accumulate(ranked[..., ::-1], axis=-1)[..., ::-1]
+    m = np.count_nonzero(~np.isnan(p), axis=-1, keepdims=True)
+    order = np.argsort(p, axis=-1)  # NaN is last
+    ranked = np.take_along_axis(p, order, axis=-1) * m / np.arange(1, p.shape[-1] + 1)
+    least_above = np.fmin.accumulate(ranked[..., ::-1], axis=-1)[..., ::-1]
     result = np.empty_like(p)
-    np.put_along_axis(result, order, np.minimum(falling, 1.0), axis=-1)
+    np.put_along_axis(result, order, np.minimum(least_above * looks, 1.0), axis=-1)
     return result
 
 
 def rounds_to_settle(residual_sd: float, margin: float, rows: int) -> int | None:
     """Rounds a side with which a row would be called same, faster or slower; None above 50: its task is too noisy.
 
-    The smallest n with (t[1 - 0.025 / m, 2n - 3] + t[0.95, 2n - 3]) s sqrt(2 / n) <= M, for m primary rows.
+    The smallest n with (t[1 - 0.025 / m, 2n - 3] + t[0.95, 2n - 3]) s sqrt(2 / n) <= M, for m primary rows. ValueError
+    where the residual standard deviation s is unknown (NaN).
     """
+    if not residual_sd >= 0:
+        raise ValueError(f"no rounds follow from a standard deviation of {residual_sd}")
     n = np.arange(2, MOST_ROUNDS + 1)
     df = 2 * n - 3
     needed = (special.stdtrit(df, 1 - 0.025 / rows) + special.stdtrit(df, 0.95)) * residual_sd * np.sqrt(2 / n)
     enough = np.flatnonzero(needed <= margin)
     return int(n[enough[0]]) if enough.size else None
+
+
+def share_bounds(hits: int, trials: int, level: float = 0.95) -> tuple[float, float]:
+    """Between what a share lies that was met `hits` times in `trials`, each bound one-sided at a level (0 to 1).
+
+    Exact (Clopper and Pearson, Biometrika 26, 1934). ValueError without trials, or with more hits than trials.
+    """
+    if not 0 <= hits <= trials or trials < 1:
+        raise ValueError(f"{hits} hits in {trials} trials are no share")
+    low = special.betaincinv(hits, trials - hits + 1, 1 - level) if hits else 0.0
+    high = special.betaincinv(hits + 1, trials - hits, level) if hits < trials else 1.0
+    return float(low), float(high)
+
+
+def _logs(values: ArrayLike) -> Floats:
+    y = np.asarray(values, dtype=float)
+    return np.where(np.isfinite(y), y, np.nan)
 
 
 def _welch(difference: Any, first: tuple[Any, int], second: tuple[Any, int], residual_sd: Any) -> Effect:
