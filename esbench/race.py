@@ -16,6 +16,7 @@ from esbench import environment
 from esbench.calibration import CalibrationFile
 from esbench.cluster import Cluster
 from esbench.dialect import Dialect
+from esbench.engine.embedded import EmbeddedEngine
 from esbench.errors import EsbenchError, RecordError
 from esbench.interrupts import Interrupts
 from esbench.keeper import RecordKeeper, now
@@ -55,9 +56,11 @@ def run(
     operations: Registry[OperationType],
     progress: Progress,
     listeners: Sequence[Listener] = (),
+    node: EmbeddedEngine | None = None,
 ) -> RaceRecord:
     """Run a race and return its record; its `status` says whether it is complete. `listeners` follow it.
 
+    A started `node` is raced in place of one of the race's own, and runs on after it.
     Raises an EsbenchError when it could not begin. What was measured before a failure or Ctrl-C is in the record.
     """
     secrets = tuple(secret_values(options.track_params))
@@ -81,7 +84,7 @@ def run(
                 epoch_ns=epoch_ns,
             )
         )
-        cluster = RacedCluster(options, progress, folder, stack)
+        cluster = RacedCluster(options, progress, folder, stack, node)
         raced = RacedTrack(options, cluster.info, operations, progress)
         track, challenge = raced.track, raced.challenge
         cluster.require(track, challenge)
@@ -127,6 +130,19 @@ def run(
         finally:
             audience.race_ended(keeper.record)
         return keeper.record
+
+
+def look(options: RaceOptions, operations: Registry[OperationType], progress: Progress) -> tuple[Track, Challenge]:
+    """What a race with these options would run; an EsbenchError where it can be known that it could not.
+
+    Nothing is started; a cluster that is there is asked for its version.
+    """
+    with ExitStack() as stack:
+        folder = RaceFolder(RaceStore(options.home).races_folder / options.race_id)
+        cluster = RacedCluster(options, progress, folder, stack)
+        raced = RacedTrack(options, cluster.info, operations, progress)
+        cluster.require(raced.track, raced.challenge)
+        return raced.track, raced.challenge
 
 
 @dataclass(frozen=True)
@@ -187,6 +203,7 @@ def _first_record(
         user_tags=dict(options.user_tags),
         seed=options.seed,
         test_mode=options.test_mode,
+        session=options.session,
         host_class=environment.host_class(host),
         environment=host,
         clusters={"default": facts},

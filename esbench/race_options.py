@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from esbench.client_options import ClientOptions, Host
+from esbench.record import Session
 from esbench.telemetry import Chosen
 from esbench.track.corpus import CorpusCache
 from esbench.track.supply import Origin
@@ -45,3 +46,4 @@ class RaceOptions:
     synthetic_documents: int | None = None  # of each corpus, generated in place of its files
     corpus_cache: CorpusCache = "auto"
     telemetry: tuple[Chosen, ...] = ()  # the devices that watch the race
+    session: Session | None = None  # of which this is one race

@@ -33,9 +33,19 @@ FACTS_TIMEOUT_S = 5.0  # a cluster that hangs must not hold up the end of a race
 
 
 class RacedCluster:
-    """A cluster for the length of a race. One that is there is reached at once, a node is started by `start`."""
+    """A cluster for the length of a race. One that is there is reached at once, a node is started by `start`.
 
-    def __init__(self, options: RaceOptions, progress: Progress, folder: RaceFolder, stack: ExitStack) -> None:
+    A `node` that runs already is somebody else's to stop.
+    """
+
+    def __init__(
+        self,
+        options: RaceOptions,
+        progress: Progress,
+        folder: RaceFolder,
+        stack: ExitStack,
+        node: EmbeddedEngine | None = None,
+    ) -> None:
         self._options = options
         self._progress = progress
         self._folder = folder
@@ -46,13 +56,13 @@ class RacedCluster:
         self._nodes: tuple[NodeFacts, ...] = ()
         self._earlier: surroundings.Use | None = None
         self._before = surroundings.Surroundings()
-        if options.hosts:
-            self._engine = ExternalEngine(options.hosts, options.client_options)
-            self._endpoint = self._engine.start()
+        if options.hosts or node is not None:
+            self._engine = node or ExternalEngine(options.hosts, options.client_options)
+            self._endpoint = node.endpoint if node else self._engine.start()
             self.info = self._connect(self._endpoint)
             self._earlier = surroundings.use_now(self.client)
         else:
-            self._engine = self._embedded(folder.logs)
+            self._engine = embedded_engine(options, folder.logs, progress)
             self.info = ClusterInfo(*self._engine.identity())
 
     @property
@@ -166,27 +176,6 @@ class RacedCluster:
         )
         return surroundings.described(facts, self._before)
 
-    def _embedded(self, logs: Path) -> EmbeddedEngine:
-        options = self._options
-        return EmbeddedEngine(
-            EmbeddedOptions(
-                home=options.home,
-                race_id=options.race_id,
-                logs=logs,
-                distribution=options.distribution,
-                nodes=options.nodes,
-                heap_bytes=options.heap_bytes,
-                java_home=options.java_home,
-                keep_node=options.keep_node,
-                node_user=options.node_user,
-                offline=options.origin.offline,
-                java_options=tuple(
-                    option for chosen in options.telemetry for option in chosen.kind.java_options(chosen.params)
-                ),
-            ),
-            self._progress,
-        )
-
     def _connect(self, endpoint: Endpoint) -> ClusterInfo:
         self.client = self._stack.enter_context(Cluster(endpoint.urls, self._options.client_options))
         info = self.client.info()
@@ -195,3 +184,28 @@ class RacedCluster:
         except ClusterError as error:  # a managed cluster may hide them
             self._progress.warn(f"no facts about the nodes: {error}")
         return info
+
+
+def embedded_engine(options: RaceOptions, logs: Path, progress: Progress) -> EmbeddedEngine:
+    """The node that these options ask for, not started; what is wrong with them is a UsageError."""
+    return EmbeddedEngine(
+        EmbeddedOptions(
+            home=options.home,
+            race_id=options.race_id,
+            logs=logs,
+            distribution=options.distribution,
+            nodes=options.nodes,
+            heap_bytes=options.heap_bytes,
+            java_home=options.java_home,
+            keep_node=options.keep_node,
+            node_user=options.node_user,
+            offline=options.origin.offline,
+            java_options=java_options(options),
+        ),
+        progress,
+    )
+
+
+def java_options(options: RaceOptions) -> tuple[str, ...]:
+    """What telemetry adds to the Java options of a node."""
+    return tuple(option for chosen in options.telemetry for option in chosen.kind.java_options(chosen.params))

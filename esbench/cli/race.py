@@ -2,90 +2,28 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from esbench.cli.command import Choice, EsbenchCommand, esbench_home
+from esbench.cli.command import EsbenchCommand
 from esbench.cli.metrics_options import metrics_options, others_who_follow
 from esbench.cli.output import check_report_file, print_document, report_options
 from esbench.cli.progress_options import progress_of, progress_options
+from esbench.cli.race_flags import race_flags, race_options
 from esbench.cli.store import check_store, keep_finished_race, store_options
 
 if TYPE_CHECKING:
     from esbench.progress.following import Following, Quiet
 
 CANCELLED = 130
-DEFAULT_HEAP = "512m"
-SYNTHETIC_DOCUMENTS = 100_000
-_MIRROR = "ESBENCH_CORPUS_MIRROR"
-_ARCHIVE = "use --distribution=ARCHIVE of a build"
-_PIPELINES = Choice(
-    ["embedded", "benchmark-only"],
-    same={"from-distribution": "embedded"},
-    gone={"from-sources": _ARCHIVE, "docker": "start the container and give its --target-hosts"},
-)
-_ON_ERROR = Choice(
-    ["abort", "continue"],
-    gone={"continue-on-network": "use --on-error=continue, which goes on while a host answers"},
-)
 
 
 @click.command(cls=EsbenchCommand)
-@click.option("--track", help="A track that esbench ships (esbench list tracks).")
-@click.option("--track-path", type=click.Path(path_type=Path), help="A folder or file of a track.")
-@click.option("--track-repository", type=click.Path(path_type=Path), help="The folder that --track is looked for in.")
-@click.option("--track-params", default="", metavar="PARAMS", help="k:v,k2:v2, inline JSON or a .json file.")
-@click.option("--challenge", help="The challenge to race; the track's default one otherwise.")
-@click.option("--include-tasks", default="", metavar="LIST", help="Only these: names, type:TYPE, tag:TAG.")
-@click.option("--exclude-tasks", default="", metavar="LIST", help="All but these: names, type:TYPE, tag:TAG.")
-@click.option("--target-hosts", default="", metavar="HOSTS", help="host:port,... of a cluster that runs already.")
-@click.option(
-    "--client-options", default="", metavar="OPTIONS", help="timeout:60,use_ssl:true, basic_auth_user:'x' ..."
-)
-@click.option("--pipeline", type=_PIPELINES, help="embedded or benchmark-only; follows from --target-hosts.")
-@click.option(
-    "--distribution", "--distribution-version", default="", help="The embedded node: a name, version or path."
-)
-@click.option("--nodes", type=click.IntRange(min=1), default=1, show_default=True, help="Embedded nodes.")
-@click.option("--heap", default=DEFAULT_HEAP, show_default=True, help="Heap of each embedded node.")
-@click.option("--java-home", type=click.Path(path_type=Path), help="The Java for the embedded node.")
+@race_flags
 @click.option("--keep-node", is_flag=True, help="Leave the embedded node running.")
-@click.option("--node-user", type=int, help="As root: the uid that runs the embedded node (64000).")
 @click.option("--race-id", help="The race's id; made up otherwise.")
-@click.option("--user-tags", "--user-tag", default="", metavar="TAGS", help="k:v,k2:v2 kept in the record.")
-@click.option("--test-mode", is_flag=True, help="Everything small and quick; the figures mean nothing.")
-@click.option("--install-dependencies", is_flag=True, help="Install the Python packages that the track asks for.")
-@click.option("--offline", is_flag=True, help="Download nothing: use the files that are there.")
-@click.option(
-    "--corpus-cache",
-    type=click.Choice(["auto", "unpack", "stream"]),
-    default="auto",
-    show_default=True,
-    help="Unpack document files first (auto: where there is room), or while they are sent.",
-)
-@click.option("--synthetic-corpus", is_flag=True, help="Generate documents in place of the track's document files.")
-@click.option(
-    "--synthetic-documents",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="How many of each corpus (100000; 1000 in test mode).",
-)
-@click.option("--on-error", type=_ON_ERROR, help="A failed request: abort (unless said so) or continue.")
-@click.option(
-    "--enable-assertions", is_flag=True, help="Check the assertions of operations; a failed one ends the race."
-)
-@click.option("--max-error-rate", metavar="RATIO", help="Race on until more of a task's requests fail: 1%, 0.01.")
 @click.option("--strict", is_flag=True, help="A failed check makes the exit status 1.")
-@click.option("--workers", type=click.IntRange(min=1), help="Load worker processes; half of the cores otherwise.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Seed of arrivals and draws.")
-@click.option("--kill-running-processes", is_flag=True, help="End this user's other races first.")
-@click.option(
-    "--telemetry", default="", metavar="LIST", help="More to watch: names of esbench list telemetry, all, none."
-)
-@click.option("--telemetry-params", default="", metavar="PARAMS", help="k:v,k2:v2, inline JSON or a .json file.")
 @metrics_options
 @progress_options
 @store_options
@@ -104,7 +42,7 @@ def _race(flags: dict[str, Any], progress: Following | Quiet) -> int:
 
     report_file, report_format = flags["report_file"], flags["report_format"]
     check_report_file(report_file, report_format)
-    options = _options(flags)
+    options = race_options(flags)
     check_store(flags)
     with progress, others_who_follow(flags, progress) as others:
         record = run(options, builtin_operations(), progress, [progress, *others])
@@ -125,94 +63,3 @@ def _race(flags: dict[str, Any], progress: Following | Quiet) -> int:
     if flags["strict"] and (failed := failed_checks(record)):
         raise RaceError(f"checks failed: {failed}", where="--strict")
     return 0 if stored else 1
-
-
-def _options(flags: dict[str, Any]) -> Any:
-    """RaceOptions from flags; every problem of a value is a UsageError before anything starts."""
-    from esbench.cli.values import parse_client_options, parse_list, parse_mapping, parse_tags, parse_target_hosts
-    from esbench.client_options import ClientOptions, Host, parse_hosts
-    from esbench.environment import default_workers
-    from esbench.errors import UsageError
-    from esbench.race_options import RaceOptions
-    from esbench.store import check_race_id, new_race_id
-    from esbench.telemetry import builtin_devices, choose
-    from esbench.track.library import find_track
-    from esbench.track.supply import Origin, check_mirror
-    from esbench.units import parse_ratio, parse_size
-
-    if flags["include_tasks"] and flags["exclude_tasks"]:
-        raise UsageError("--include-tasks and --exclude-tasks exclude each other")
-    max_error_ratio = None
-    if flags["max_error_rate"] is not None:
-        if flags["on_error"] == "abort":
-            raise UsageError("--max-error-rate races on below it, and --on-error=abort does not: give one of them")
-        max_error_ratio = parse_ratio(flags["max_error_rate"], "--max-error-rate")
-    _check_pipeline(flags)
-    if flags["synthetic_documents"] and not flags["synthetic_corpus"]:
-        raise UsageError("--synthetic-documents is a number of documents to generate: add --synthetic-corpus")
-    path = find_track(flags["track"], flags["track_path"], flags["track_repository"])
-    client_options = ClientOptions.from_mapping(parse_client_options(flags["client_options"]))
-    hosts: tuple[Host, ...] = ()
-    if flags["target_hosts"]:
-        hosts, client_options = parse_hosts(parse_target_hosts(flags["target_hosts"]), client_options)
-    return RaceOptions(
-        home=esbench_home(),
-        race_id=new_race_id() if flags["race_id"] is None else check_race_id(flags["race_id"]),
-        track_path=path,
-        track_params=parse_mapping(flags["track_params"], "--track-params", [path.parent]),
-        challenge=flags["challenge"],
-        include_tasks=parse_list(flags["include_tasks"], "--include-tasks", [path.parent]),
-        exclude_tasks=parse_list(flags["exclude_tasks"], "--exclude-tasks", [path.parent]),
-        user_tags=parse_tags(flags["user_tags"]),
-        test_mode=flags["test_mode"],
-        install_dependencies=flags["install_dependencies"],
-        abort_on_error=max_error_ratio is None and flags["on_error"] != "continue",
-        max_error_ratio=max_error_ratio,
-        enable_assertions=flags["enable_assertions"],
-        workers=flags["workers"] or default_workers(),
-        seed=flags["seed"],
-        hosts=hosts,
-        client_options=client_options,
-        distribution=flags["distribution"],
-        nodes=flags["nodes"],
-        heap_bytes=parse_size(flags["heap"], "--heap"),
-        java_home=flags["java_home"],
-        keep_node=flags["keep_node"],
-        node_user=flags["node_user"],
-        kill_running_processes=flags["kill_running_processes"],
-        origin=Origin(check_mirror(os.environ.get(_MIRROR, ""), _MIRROR), flags["offline"]),
-        synthetic_documents=_synthetic_documents(flags),
-        corpus_cache=flags["corpus_cache"],
-        telemetry=choose(
-            parse_list(flags["telemetry"], "--telemetry"),
-            parse_mapping(flags["telemetry_params"], "--telemetry-params", [path.parent]),
-            builtin_devices(),
-            embedded=not flags["target_hosts"],
-        ),
-    )
-
-
-def _synthetic_documents(flags: dict[str, Any]) -> int | None:
-    if not flags["synthetic_corpus"]:
-        return None
-    from esbench.track.testmode import DOCUMENTS
-
-    asked: int | None = flags["synthetic_documents"]
-    return asked or (DOCUMENTS if flags["test_mode"] else SYNTHETIC_DOCUMENTS)
-
-
-def _check_pipeline(flags: dict[str, Any]) -> None:
-    from esbench.errors import UsageError
-
-    if flags["pipeline"] == "benchmark-only" and not flags["target_hosts"]:
-        raise UsageError("--pipeline=benchmark-only needs --target-hosts")
-    if flags["pipeline"] == "embedded" and flags["target_hosts"]:
-        raise UsageError("--pipeline=embedded starts its own node: leave out --target-hosts")
-    if flags["target_hosts"]:
-        node_flags = ("distribution", "java_home", "keep_node", "node_user")
-        given = [name for name in node_flags if flags[name]]
-        given += ["nodes"] if flags["nodes"] != 1 else []
-        given += ["heap"] if flags["heap"] != DEFAULT_HEAP else []
-        if given:
-            names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-            raise UsageError(f"{names} describe an embedded node: leave them out with --target-hosts")

@@ -72,6 +72,7 @@ class EmbeddedEngine:
         if options.heap_bytes < 64 << 20:
             raise UsageError("--heap must be at least 64m", hint="512m is the default")
         self._nodes: list[Node] = []
+        self._endpoint: Endpoint | None = None
         self._kept = False
 
     def identity(self) -> tuple[str, str]:
@@ -116,7 +117,7 @@ class EmbeddedEngine:
             raise
         if self._options.keep_node:
             self._keep(processes)
-        return Endpoint(
+        self._endpoint = Endpoint(
             urls=tuple(node.plan.url for node in self._nodes),
             settings={
                 "distribution": f"{server.product}-{server.version}",
@@ -130,6 +131,14 @@ class EmbeddedEngine:
                 **({"path": self._options.distribution} if self._distribution is None else {}),
             },
         )
+        return self._endpoint
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """What `start` returned."""
+        if self._endpoint is None:
+            raise RuntimeError("the engine has not been started")
+        return self._endpoint
 
     def failure(self) -> str | None:
         """Why a node that should run has ended, with the tail of its log; None while all run."""
