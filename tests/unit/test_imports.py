@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2] / "esbench"
 
 # A module belongs to the longest prefix that names it. It imports only from its own layer and from those above it.
 LAYERS: list[set[str]] = [
-    {"esbench", "errors", "units", "model", "registry"},
+    {"esbench", "duelling_order", "errors", "units", "model", "registry"},
     {"load.drift", "load.health", "load.histogram", "load.schedule", "stats", "telemetry.series"},
     {
         "addresses",
@@ -84,6 +84,7 @@ PURE = {
     "load.measurements",
     "load.recorder",
     "load.schedule",
+    "duelling_order",
     "stats",
 }
 NO_IO = {"asyncio", "socket", "subprocess", "threading", "multiprocessing", "pathlib", "os", "select", "time"}
@@ -115,6 +116,7 @@ DOORS = {
         "engine.null",
         "operations.pages",
         "report.render",
+        "sessions",
         "series_files",
         "store",
         "track.extraction.pages",

@@ -1,0 +1,158 @@
+"""Sessions on disk: races that belong together, in which order, and how far they are.
+
+    $ESBENCH_HOME/sessions/SESSION-ID.json   docs/reference/sessions.md says what is in it
+    $ESBENCH_HOME/sessions/SESSION-ID/logs/  those of a node that all races of a session share
+
+What was measured is in the records of the races; nothing here races, compares or prints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from esbench.errors import RecordError, UsageError, did_you_mean
+from esbench.record import Session
+from esbench.store import LAST, replace_file
+
+SCHEMA = 1
+PLANNED, RUNNING, COMPLETE = "planned", "running", "complete"
+
+
+@dataclass(frozen=True)
+class Side:
+    """A side of a session: its options beside those that all sides have, as `name=value` words without secrets."""
+
+    name: str
+    words: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SessionRace:
+    """A race of a session. `round` and `position` count from 1; both are 0 of a race that is discarded.
+
+    `status`: planned, or that of its record (running, complete, cancelled, failed). `race_id` is that of the last
+    attempt, `took_s` how long it took with all that belongs to it, once it was complete.
+    """
+
+    side: str
+    round: int = 0
+    position: int = 0
+    race_id: str | None = None
+    status: str = PLANNED
+    took_s: float | None = None
+
+
+@dataclass(frozen=True)
+class RaceSession:
+    """A session: `words` are the options that all sides have. Values are changed by replacing them."""
+
+    id: str
+    kind: str  # rounds, duel
+    created_at: str
+    seed: int
+    words: tuple[str, ...]
+    sides: tuple[Side, ...]
+    plan: tuple[SessionRace, ...]  # in the order in which they are raced
+    discarded: tuple[SessionRace, ...] = ()  # raced before them, and never compared
+    restart_node: bool = False
+    before_round: str | None = None
+    looks: int = 1  # how many results this session has had: one, and one more each time that rounds were added
+    schema: int = SCHEMA
+
+    @property
+    def rounds(self) -> int:
+        """How many races a side has, those to come included."""
+        return max(race.round for race in self.plan)
+
+    @property
+    def races(self) -> tuple[SessionRace, ...]:
+        """All races in their order, the discarded ones first."""
+        return (*self.discarded, *self.plan)
+
+    @property
+    def left(self) -> tuple[SessionRace, ...]:
+        """The races that are still to come; none when the session is complete."""
+        return tuple(race for race in self.races if race.status != COMPLETE)
+
+    def with_race(self, race: SessionRace) -> RaceSession:
+        """The session with this race in place of the one of the same side and round."""
+
+        def replaced(races: tuple[SessionRace, ...]) -> tuple[SessionRace, ...]:
+            return tuple(race if (one.side, one.round) == (race.side, race.round) else one for one in races)
+
+        return replace(self, plan=replaced(self.plan), discarded=replaced(self.discarded))
+
+    def place(self, race: SessionRace) -> Session:
+        """What the record of this race says of it."""
+        return Session(self.id, self.kind, race.side, race.round, race.round, race.position)
+
+
+class SessionStore:
+    """The sessions under an esbench home."""
+
+    def __init__(self, home: Path) -> None:
+        self.folder = home / "sessions"
+
+    def save(self, session: RaceSession) -> None:
+        """Write the session's file whole or not at all; RecordError when it cannot be written."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RecordError(f"cannot be written: {error.strerror}", where=str(self.folder)) from error
+        document = msgspec.json.format(msgspec.json.encode(session), indent=2)
+        replace_file(self._file(session.id), document + b"\n")
+
+    def load(self, session: str) -> RaceSession:
+        """A session, named as in `resolve`; RecordError when its file cannot be read."""
+        file = self._file(self.resolve(session))
+        try:
+            payload = file.read_bytes()
+            schema = msgspec.json.decode(payload, type=_SchemaOnly).schema
+            if schema > SCHEMA:
+                raise ValueError(f"written by a newer esbench: schema {schema}, this one reads up to {SCHEMA}")
+            return msgspec.json.decode(payload, type=RaceSession)
+        except OSError as error:
+            raise RecordError(f"cannot be read: {error.strerror}", where=str(file)) from error
+        except ValueError as error:  # msgspec's errors are ValueErrors
+            raise RecordError(str(error), where=str(file)) from error
+
+    def all(self) -> Sequence[RaceSession]:
+        """Every session, the newest first; RecordError when one cannot be read."""
+        sessions = [self.load(session) for session in self.ids()]
+        return sorted(sessions, key=lambda session: (session.created_at, session.id), reverse=True)
+
+    def ids(self) -> list[str]:
+        """The ids of all sessions, sorted."""
+        return sorted(file.stem for file in self.folder.glob("*.json"))
+
+    def resolve(self, session: str) -> str:
+        """The id that `session` means: an id, a unique prefix, or `last`, the newest; else a UsageError."""
+        ids = self.ids()
+        if session in ids:
+            return session
+        if session == LAST and ids:
+            return max(ids, key=lambda name: (self.load(name).created_at, name))
+        matches = [name for name in ids if session and name.startswith(session.lower())]
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            raise UsageError(f'"{session}" is the beginning of {len(matches)} sessions', hint=", ".join(matches[-5:]))
+        raise UsageError(
+            f'there is no session "{session}"', where=str(self.folder), hint=did_you_mean(session, ids[-20:])
+        )
+
+    def logs(self, session_id: str) -> Path:
+        """The folder of the logs of a node that the session's races share; it need not exist."""
+        return self.folder / session_id / "logs"
+
+    def _file(self, session_id: str) -> Path:
+        return self.folder / f"{session_id}.json"
+
+
+@dataclass(frozen=True)
+class _SchemaOnly:
+    schema: int

@@ -1,0 +1,81 @@
+"""Sessions as files."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from esbench.errors import RecordError, UsageError
+from esbench.record import Session
+from esbench.sessions import RaceSession, SessionRace, SessionStore, Side
+
+
+def session(session_id: str = "20261121t101530-4f2a", **changes: object) -> RaceSession:
+    plan = (SessionRace("contender", 1, 1), SessionRace("baseline", 1, 2))
+    sides = (Side("baseline", ("heap=1g",)), Side("contender"))
+    created = RaceSession(session_id, "duel", "2026-11-21T10:15:30.000Z", 7, ("track=orders",), sides, plan)
+    return replace(created, **changes)  # type: ignore[arg-type]
+
+
+def test_a_session_is_read_as_it_was_written(tmp_path: Path) -> None:
+    store = SessionStore(tmp_path)
+    written = session(discarded=(SessionRace("baseline"),), before_round="sync", restart_node=True, looks=2)
+    store.save(written)
+    assert store.load(written.id) == written
+    assert [file.name for file in store.folder.iterdir()] == [f"{written.id}.json"]
+
+
+def test_the_documented_keys_are_those_of_the_file(tmp_path: Path) -> None:
+    store = SessionStore(tmp_path)
+    store.save(session())
+    document = json.loads((store.folder / f"{session().id}.json").read_text())
+    page = (Path(__file__).parents[2] / "docs/reference/sessions.md").read_text()
+    keys = {*document, *document["plan"][0], *document["sides"][0]}
+    assert [key for key in keys if f"`{key}`" not in page] == []
+
+
+def test_a_race_is_replaced_where_it_stands() -> None:
+    raced = SessionRace("baseline", 1, 2, "some-id", "complete", 3.5)
+    changed = session(discarded=(SessionRace("baseline"),)).with_race(raced)
+    assert changed.plan == (SessionRace("contender", 1, 1), raced)
+    assert changed.discarded == (SessionRace("baseline"),)
+    assert changed.left == (SessionRace("baseline"), SessionRace("contender", 1, 1))
+
+
+def test_a_record_says_where_its_race_stands() -> None:
+    assert session().place(session().plan[1]) == Session(session().id, "duel", "baseline", 1, 1, 2)
+    assert session().place(SessionRace("baseline")) == Session(session().id, "duel", "baseline", 0, 0, 0)
+
+
+def test_sessions_are_found_by_id_by_its_beginning_and_as_the_last_one(tmp_path: Path) -> None:
+    store = SessionStore(tmp_path)
+    store.save(session("b-1", created_at="2026-11-21T10:00:00.000Z"))
+    store.save(session("a-2", created_at="2026-11-21T11:00:00.000Z"))
+    store.save(session("a-3", created_at="2026-11-21T09:00:00.000Z"))
+    assert [store.resolve(name) for name in ("b-1", "B", "a-3", "last")] == ["b-1", "b-1", "a-3", "a-2"]
+    assert [one.id for one in store.all()] == ["a-2", "b-1", "a-3"]
+    with pytest.raises(UsageError, match="beginning of 2 sessions"):
+        store.resolve("a")
+    with pytest.raises(UsageError, match='there is no session "c-1".*did you mean "b-1"'):
+        store.resolve("c-1")
+
+
+def test_no_sessions_is_no_fault(tmp_path: Path) -> None:
+    assert SessionStore(tmp_path).all() == []
+    with pytest.raises(UsageError, match='there is no session "last"'):
+        SessionStore(tmp_path).load("last")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [('{"schema": 2}', "newer esbench"), ("{", "truncated"), ('{"schema": 1, "id": "x"}', "missing required field")],
+)
+def test_a_damaged_session_is_one_clear_line(tmp_path: Path, text: str, message: str) -> None:
+    store = SessionStore(tmp_path)
+    store.folder.mkdir()
+    (store.folder / "x.json").write_text(text)
+    with pytest.raises(RecordError, match=rf"x\.json: .*{message}"):
+        store.load("x")
