@@ -1,0 +1,108 @@
+"""What the charts of every page have in common: size, tools, colours, and the scale of percentiles.
+
+Colours of text, axes and grids are set in the browser (page.js), so that they follow the theme.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+from math import nan
+from typing import Any
+
+from bokeh.models import ColumnDataSource, CrosshairTool, CustomJSTickFormatter, FixedTicker, HoverTool
+from bokeh.models.annotations import Span
+from bokeh.plotting import figure
+
+# The "bright" scheme of Paul Tol (sronpersonalpages.nl/~pault): the colour-blind tell them apart, on light and dark.
+BLUE, RED, GREEN = "#4477aa", "#ee6677", "#228833"
+YELLOW, CYAN, PURPLE, GREY = "#ccbb44", "#66ccee", "#aa3377", "#999999"
+COLOURS = (BLUE, RED, GREEN, PURPLE, YELLOW, CYAN, GREY)
+HEIGHT = 250
+_PLAIN = """
+const short = (value, suffix) => +value.toPrecision(4) + suffix;
+return tick >= 1e6 ? short(tick / 1e6, "M") : tick >= 1e4 ? short(tick / 1e3, "k") : short(tick, "");
+"""
+_RANKS = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999)
+
+
+def chart(y_title: str, *, height: int = HEIGHT, cursor: Span | None = None, **options: Any) -> figure:
+    """An empty chart that fills the width of its place. `cursor` is a line that charts share; `options` are Bokeh's."""
+    options.setdefault("y_axis_label", y_title)
+    drawn = figure(
+        height=height,
+        sizing_mode="stretch_width",
+        tools="xpan,xbox_zoom,box_zoom,reset,save",
+        active_drag="xbox_zoom",
+        min_border_right=12,
+        output_backend="canvas",
+        **options,
+    )
+    drawn.toolbar.logo = None
+    drawn.toolbar.autohide = True
+    drawn.axis.axis_label_text_font_style = "normal"
+    drawn.axis.minor_tick_line_color = None
+    drawn.outline_line_color = None
+    if cursor is not None:
+        drawn.add_tools(CrosshairTool(overlay=cursor, dimensions="height"))
+    return drawn
+
+
+def shared_cursor() -> Span:
+    """The line that stands at the same place in every chart that is given it."""
+    return Span(dimension="height", line_width=1, line_dash="dotted")
+
+
+def hover(drawn: figure, renderer: Any, tooltips: Sequence[tuple[str, str]], **options: Any) -> None:
+    """Show the figures under the pointer, of the nearest point in time where no other `mode` is given."""
+    drawn.add_tools(HoverTool(renderers=[renderer], tooltips=list(tooltips), **{"mode": "vline", **options}))
+
+
+def legend_above(drawn: figure) -> None:
+    """Put the legend above the chart in one line, where it hides nothing; a click on a name hides its line."""
+    if not drawn.legend:
+        return
+    legend = drawn.legend[0]
+    drawn.add_layout(legend, "above")
+    legend.orientation = "horizontal"
+    legend.border_line_color = None
+    legend.background_fill_alpha = 0.0
+    legend.location = "left"
+    legend.padding = 0  # type: ignore[assignment]
+    legend.label_text_font_size = "12px"
+    legend.click_policy = "hide"
+
+
+def source(**columns: Iterable[float | None] | Sequence[str]) -> ColumnDataSource:
+    """Columns of a chart: numbers as 32 bit floats (None is a gap), text as it is."""
+    return ColumnDataSource({name: _column(list(values)) for name, values in columns.items()})
+
+
+def _column(values: list[Any]) -> Any:
+    if any(isinstance(value, str) for value in values):
+        return values
+    return array("f", [nan if value is None else value for value in values])
+
+
+def percentile_chart(y_title: str = "ms", *, height: int = HEIGHT, to_rank: float = 99.999) -> figure:
+    """A chart on the usual scale of percentiles: x is 1 / (1 - q) on a logarithmic axis, so that p90, p99 and p99.9 are
+    equally far apart; y is logarithmic."""
+    ends = [rank for rank in _RANKS if rank <= to_rank]
+    drawn = chart(y_title, height=height, x_axis_type="log", y_axis_type="log", x_range=(1, 1.3 * beyond(to_rank)))
+    ticker = FixedTicker(ticks=[beyond(rank) for rank in ends])
+    drawn.xaxis.ticker = ticker
+    drawn.xgrid.ticker = ticker
+    drawn.xaxis.major_label_overrides = {beyond(rank): f"p{rank:g}" for rank in ends}
+    drawn.xaxis.axis_label = "percentile"
+    plain_numbers(drawn)
+    return drawn
+
+
+def beyond(rank: float) -> float:
+    """Where a percentile (0-100) stands on that scale: 1 / (1 - q)."""
+    return 100 / round(100 - rank, 6)
+
+
+def plain_numbers(drawn: figure) -> None:
+    """Write the numbers of the y axis as 0.5, 20 and 3k in place of powers."""
+    drawn.yaxis.formatter = CustomJSTickFormatter(code=_PLAIN)
