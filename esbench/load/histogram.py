@@ -79,6 +79,14 @@ class Counts:
         return self.total_ns / self.count
 
 
+def index_of(ns: int) -> int:
+    """The bucket that a duration is counted in."""
+    counts = Counts()
+    counts.add(ns)
+    (index,) = counts.buckets
+    return index
+
+
 def lowest_equivalent_ns(index: int) -> int:
     """The smallest duration that is counted in a bucket."""
     shift = max(0, (index >> _HALF_BITS) - 1)
@@ -113,8 +121,9 @@ def decode(text: str) -> Counts:
     except (ValueError, zlib.error, HdrCookieException, HdrHistogramSettingsException, HdrLengthException) as error:
         raise ValueError("is no HdrHistogram") from error
     counts = Counts()
-    all_counts = histogram.counts[: histogram.counts_len]
-    counts.buckets = {index: all_counts[index] for index in compress(range(len(all_counts)), all_counts)}
+    first = index_of(histogram.get_min_value())
+    used = histogram.counts[first : index_of(histogram.get_max_value()) + 1]  # of some 30,000
+    counts.buckets = {first + place: used[place] for place in compress(range(len(used)), used)}
     if counts.buckets:
         values = [lowest_equivalent_ns(index) for index in counts.buckets]
         counts.total_ns = sum(map(mul, values, counts.buckets.values()))

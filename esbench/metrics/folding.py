@@ -13,7 +13,7 @@ from functools import cache
 from itertools import accumulate
 
 from esbench.errors import UsageError
-from esbench.load.histogram import HIGHEST_NS, LOWEST_NS, Counts, lowest_equivalent_ns
+from esbench.load.histogram import HIGHEST_NS, LOWEST_NS, index_of, lowest_equivalent_ns
 from esbench.units import parse_duration
 
 NS = 1_000_000_000
@@ -32,7 +32,7 @@ class Bounds:
     def __init__(self, bounds_ns: Sequence[int]) -> None:
         self.bounds_ns = tuple(bounds_ns)
         self.labels = (*(repr(ns / NS) for ns in bounds_ns), "+Inf")
-        self._limits = [_bucket_of(ns + 1) for ns in bounds_ns]
+        self._limits = [index_of(ns + 1) for ns in bounds_ns]
 
     def cumulative(self, buckets: Mapping[int, int]) -> list[int]:
         """How many of what `Counts.buckets` holds lie at or under each bound, and in all.
@@ -43,14 +43,6 @@ class Bounds:
         for index, count in buckets.items():
             counts[bisect_right(self._limits, index)] += count
         return list(accumulate(counts))
-
-
-def _bucket_of(ns: int) -> int:
-    """The index under which a duration is counted."""
-    counts = Counts()
-    counts.add(ns)
-    (index,) = counts.buckets
-    return index
 
 
 def parse_bounds(text: str, where: str) -> Bounds:
