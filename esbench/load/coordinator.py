@@ -349,6 +349,8 @@ class Coordinator:
         try:
             worker.pipe.send(message)
         except OSError as error:
+            with suppress(subprocess.TimeoutExpired):  # its pipe closes a moment before it has ended
+                worker.process.wait(1)
             raise RaceError(
                 f"load worker {worker.number} is gone ({_exit_reason(worker.process.poll())})", hint=f"see {self._log}"
             ) from error
