@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from esbench import stats
+from esbench.duelling_order import order as planned
 from esbench.stats import Floats
 
 Shape = tuple[int, int, int]  # sets, rows, races in the order of the session
@@ -22,9 +23,8 @@ Q = 0.05  # what the adjusted p of a verdict is below
 
 
 def order(rounds: int) -> Floats:
-    """Whose turn it is, 1 for the contender: ABBA BAAB ABBA ... (2 rounds,)."""
-    blocks = (rounds + 1) // 2
-    return np.array([[0, 1, 1, 0], [1, 0, 0, 1]] * blocks, dtype=float).ravel()[: 2 * rounds]
+    """Whose turn it is in a session, 1 for the contender (2 rounds,)."""
+    return np.array([float(place.side == "contender") for place in planned(["baseline", "contender"], rounds, seed=1)])
 
 
 def normal(rng: np.random.Generator, shape: Shape) -> Floats:
@@ -134,3 +134,13 @@ def called_different_by_history(rng: np.random.Generator, earlier: int, moved_by
     history = rng.standard_normal((sets, earlier)) + moved_by * (np.arange(earlier) >= earlier // 2)
     b, c = rng.standard_normal((2, sets, 1)) + moved_by
     return float(np.mean(stats.p_value(stats.with_history(b, c, history)) < Q))
+
+
+def called_different_by_looking(rng: np.random.Generator, counted: bool, sets: int) -> float:
+    """Identical sides, one row, that are looked at after 6, 8, 10, 12 and 14 rounds until a look has a verdict."""
+    values = rng.standard_normal((sets, 28))
+    found = np.zeros(sets, dtype=bool)
+    for look, rounds in enumerate((6, 8, 10, 12, 14), start=1):
+        effect = stats.interleaved(values[:, : 2 * rounds], order(rounds), np.arange(2 * rounds))
+        found |= stats.adjusted(stats.p_value(effect)[:, None], look if counted else 1)[:, 0] < Q
+    return float(found.mean())
