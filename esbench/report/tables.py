@@ -1,15 +1,13 @@
-"""The documents of races: the summary of one, a comparison of two, a list of many. Building one prints nothing."""
+"""The documents of races: the summary of one, a list of many. Building one prints nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
 
-from esbench.compare import Comparison, Row
 from esbench.record import RaceRecord, Session
 from esbench.report.disk_usage import disk_usage
-from esbench.report.document import GAIN, LOSS, NEUTRAL, UNUSABLE, Above, Cell, Column, Document, Table
+from esbench.report.document import UNUSABLE, Above, Cell, Column, Document, Table
 from esbench.report.hot_threads import hot_threads
 from esbench.report.ingest_pipelines import ingest_pipelines
 from esbench.report.servers import load_notice, servers
@@ -18,9 +16,6 @@ from esbench.store import DamagedRace, RaceEntry
 from esbench.summary import Figure, Notice, figures, notices
 from esbench.units import format_duration
 
-COLOURED_FROM_PERCENT = 1.0
-
-
 SUMMARY_COLUMNS = (
     Column("Metric", "metric"),
     Column("Task", "task"),
@@ -28,17 +23,6 @@ SUMMARY_COLUMNS = (
     Column("Unit", "unit"),
     UNUSABLE,
 )
-COMPARISON_COLUMNS = (
-    Column("Metric", "metric"),
-    Column("Task", "task"),
-    Column("Baseline", "baseline", numeric=True),
-    Column("Contender", "contender", numeric=True),
-    Column("Diff", "diff", numeric=True, signed=True, toned=True),
-    Column("Unit", "unit"),
-    Column("Diff %", "diff_percent", numeric=True, signed=True, percent=True, toned=True),
-    UNUSABLE,
-)
-SIDE_COLUMNS = (Column("", "name"), Column("Baseline", "baseline"), Column("Contender", "contender"))
 RACE_COLUMNS = (
     Column("Race ID", "race_id"),
     Column("Started", "started"),
@@ -55,17 +39,18 @@ RACE_COLUMNS = (
 def summary(record: RaceRecord) -> Document:
     """A race's summary: its facts, Rally's table (Metric, Task, Value, Unit), and what to know about it."""
     rows = tuple(
-        (figure.metric, figure.task, _value(figure), figure.unit, not figure.usable) for figure in figures(record)
+        (figure.metric, figure.task, figure_cell(figure), figure.unit, not figure.usable) for figure in figures(record)
     )
     return Document(
         Table(SUMMARY_COLUMNS, rows),
-        _race_facts(record),
+        race_facts(record),
         (*notices(record), *load_notice(record)),
         (*sweeps(record), *servers(record), *hot_threads(record), *ingest_pipelines(record), *disk_usage(record)),
     )
 
 
-def _race_facts(record: RaceRecord) -> Table:
+def race_facts(record: RaceRecord) -> Table:
+    """What a race was: names and their values."""
     facts: list[tuple[Cell, ...]] = [
         ("Race ID", record.race_id),
         ("Track", f"{record.track.name} / {record.challenge}"),
@@ -106,53 +91,9 @@ def race_list(entries: Sequence[RaceEntry], damaged: Sequence[DamagedRace]) -> D
     return Document(Table(RACE_COLUMNS, rows), notices=texts)
 
 
-def comparison(compared: Comparison) -> Document:
-    """Two races: what differs between them, then Rally's columns, then what to know about them."""
-    baseline, contender = compared.baseline, compared.contender
-    header: list[tuple[Cell, ...]] = [
-        ("Race ID", baseline.race_id, contender.race_id),
-        ("Started", to_the_second(baseline.started_at), to_the_second(contender.started_at)),
-        *(
-            (difference.name, _fact(difference.baseline), _fact(difference.contender))
-            for difference in compared.differences
-        ),
-    ]
-    rows = tuple(
-        (
-            row.metric,
-            row.task,
-            _value(row.baseline),
-            _value(row.contender),
-            row.diff,
-            row.unit,
-            row.diff_percent,
-            not row.usable,
-        )
-        for row in compared.rows
-    )
-    same = (Notice("A/A: nothing but chance differs between the two races"),) if compared.is_same else ()
-    return Document(
-        Table(COMPARISON_COLUMNS, rows, tuple(_tone(row) for row in compared.rows)),
-        Table(SIDE_COLUMNS, tuple(header)),
-        same + compared.notices,
-    )
-
-
-def _tone(row: Row) -> str:
-    if row.gain is None or (row.diff_percent is not None and abs(row.diff_percent) < COLOURED_FROM_PERCENT):
-        return NEUTRAL
-    return GAIN if row.gain else LOSS
-
-
-def _value(figure: Figure) -> Cell:
+def figure_cell(figure: Figure) -> Cell:
+    """A figure's value, or that it is above it."""
     return Above(figure.value) if figure.exceeded else figure.value
-
-
-def _fact(value: Any) -> Cell:
-    """A fact of a race as a cell: settings may hold anything that JSON can."""
-    if value is None or isinstance(value, str | int | float):
-        return value
-    return [str(item) for item in value] or None if isinstance(value, list | tuple) else str(value)
 
 
 def _session_text(session: Session | None) -> str:
