@@ -52,7 +52,7 @@ RALLY_COMMANDS: Mapping[str, str] = {
     "delete": "delete the race's folder, $ESBENCH_HOME/races/RACE-ID",
     "download": "esbench race downloads what it needs, once",
     "elasticsearch-plugins": "esbench list distributions says what each node can do",
-    "generate": "esbench show and esbench compare print a race as text, JSON, CSV or Markdown",
+    "generate": "esbench show and esbench compare print a race; esbench export is for other tools",
     "install": "esbench race brings up its own node",
     "pipelines": "use esbench race --target-hosts of a cluster that runs, or --distribution",
     "start": "use esbench race --keep-node",

@@ -29,6 +29,7 @@ COMMANDS = {
     ),
     "show": LazyCommand("esbench.cli.show:show", "Show the summary of a race."),
     "compare": LazyCommand("esbench.cli.compare:compare", "Compare two races."),
+    "export": LazyCommand("esbench.cli.export:export", "Print a race in a format that other tools read."),
     "store": LazyCommand("esbench.cli.store:store", "Store races as documents in a cluster."),
 }
 

@@ -68,8 +68,8 @@ def print_document(
         form = report_format or form
     else:
         check_report_file(report_file, report_format)
-        _write(report_file, render(document, _file_format(report_file, report_format)))
-    _print(render(document, form, colour=wants_colour()))
+        write_text(report_file, render(document, _file_format(report_file, report_format)), "--report-file")
+    print_text(render(document, form, colour=wants_colour()))
     if form == "csv" or (form == "json" and document.header is None):
         for notice in document.notices:
             click.echo(notice_line(notice), err=True)
@@ -93,7 +93,8 @@ def _file_format(report_file: Path, report_format: str | None) -> str:
     return form
 
 
-def _print(text: str) -> None:
+def print_text(text: str) -> None:
+    """Print a result on stdout as it is: EsbenchError when that cannot be."""
     try:
         click.echo(text, nl=False, color=True)
     except BrokenPipeError:
@@ -108,8 +109,9 @@ def abandon_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _write(path: Path, text: str) -> None:
+def write_text(path: Path, text: str, option: str) -> None:
+    """Overwrite the file that an option names: UsageError when that cannot be."""
     try:
         path.write_text(text)
     except OSError as error:
-        raise UsageError(f"cannot be written: {error.strerror}", where=f"--report-file={path}") from error
+        raise UsageError(f"cannot be written: {error.strerror}", where=f"{option}={path}") from error

@@ -78,6 +78,16 @@ class Seen:
     readings: Sequence[tuple[str, Reading]] = ()
 
 
+def race_facts(record: RaceRecord) -> dict[str, str]:
+    """`facts` of `Seen`: the versions of esbench and of what was raced."""
+    clusters = list(record.clusters.values())
+    return {
+        "version": record.esbench.get("version", ""),
+        "distribution": ",".join(cluster.distribution for cluster in clusters),
+        "distribution_version": ",".join(cluster.version for cluster in clusters),
+    }
+
+
 class Following(Listener):
     """Follows a race; `seen` may be asked in any thread."""
 
@@ -93,14 +103,9 @@ class Following(Listener):
         self._readings: dict[str, dict[tuple[str, str], tuple[float, Reading]]] = {}  # by device: (of, group)
 
     def race_begins(self, record: RaceRecord, steps: Sequence[Step]) -> None:
-        clusters = list(record.clusters.values())
         with self._lock:
             self._race = (record.race_id, record.track.name, record.challenge)
-            self._facts = {
-                "version": record.esbench.get("version", ""),
-                "distribution": ",".join(cluster.distribution for cluster in clusters),
-                "distribution_version": ",".join(cluster.version for cluster in clusters),
-            }
+            self._facts = race_facts(record)
 
     def step_begins(self, number: int, step: Step) -> None:
         with self._lock:

@@ -1,0 +1,85 @@
+"""`esbench export`: a race in a format that other tools read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from esbench.cli.command import EsbenchCommand, esbench_home
+from esbench.cli.output import print_text, write_text
+from esbench.errors import UsageError
+
+if TYPE_CHECKING:
+    from esbench.record import RaceRecord
+    from esbench.store import RaceFolder
+
+FORMS = {
+    "hlog": "HdrHistogram's interval log: a histogram for each second, task and measure.",
+    "csv": "A row for each second of a task: counts, throughput, percentiles.",
+    "json": "One document with the record, its seconds and its telemetry.",
+    "prometheus": "Prometheus' text format: counters and cumulative buckets of each task.",
+}
+BUCKETS = "--metrics-buckets"
+_OF_SUFFIXES = {".hlog": "hlog", ".csv": "csv", ".json": "json", ".prom": "prometheus"}
+
+
+def _forms(command: Any) -> Any:
+    for name, text in reversed(FORMS.items()):
+        command = click.option(f"--{name}", f"as_{name}", is_flag=True, help=text)(command)
+    return command
+
+
+@click.command(cls=EsbenchCommand)
+@click.argument("race")
+@_forms
+@click.option(BUCKETS, default="", metavar="LIST", help="With --prometheus: upper bounds in ms, 1,10,50.")
+@click.option("--output", type=click.Path(path_type=Path), help="Write to this file, not to stdout.")
+def export(race: str, metrics_buckets: str, output: Path | None, **chosen: bool) -> None:
+    """Print RACE (its id, the beginning of its id, or 'last') in a format that other tools read."""
+    form = _form({name for name in FORMS if chosen[f"as_{name}"]}, output)
+    if metrics_buckets and form != "prometheus":
+        raise UsageError(f"--{form} has no buckets", where=BUCKETS, hint="add --prometheus")
+    from esbench.store import RaceStore
+
+    store = RaceStore(esbench_home())
+    text = _exported(form, store.load(race), store.folder(race), metrics_buckets)
+    if output is None:
+        print_text(text)
+    else:
+        write_text(output, text, "--output")
+
+
+def _form(chosen: set[str], output: Path | None) -> str:
+    """The format that was asked for, or that the file's suffix says."""
+    options = ", ".join(f"--{name}" for name in FORMS)
+    if len(chosen) > 1:
+        raise UsageError(f"{' and '.join(f'--{name}' for name in FORMS if name in chosen)}: one format at a time")
+    form = next(iter(chosen), None) or _OF_SUFFIXES.get(output.suffix.lower() if output else "")
+    if form is None:
+        raise UsageError("no format is chosen", hint=f"add one of {options}")
+    return form
+
+
+def _exported(form: str, record: RaceRecord, folder: RaceFolder, buckets: str) -> str:
+    from esbench.series_files import read_seconds, read_telemetry
+
+    seconds = read_seconds(folder.seconds_file)
+    match form:
+        case "hlog":
+            from esbench.export.interval_log import interval_log
+
+            return interval_log(record, seconds)
+        case "csv":
+            from esbench.export.table import table
+
+            return table(record, seconds)
+        case "prometheus":
+            from esbench.metrics.folding import DEFAULT_BOUNDS, parse_bounds
+            from esbench.metrics.recorded import exposition
+
+            return exposition(record, seconds, parse_bounds(buckets or DEFAULT_BOUNDS, BUCKETS))
+    from esbench.export.document import document
+
+    return document(record, seconds, read_telemetry(folder.telemetry_file))

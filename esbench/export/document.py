@@ -1,0 +1,35 @@
+"""A race with its series as one JSON document."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+from esbench.record import RaceRecord
+from esbench.series_files import SecondLine, Series
+from esbench.store import encode_record
+
+VERSION = 1  # of what is around the record, which has a schema of its own
+
+
+def document(record: RaceRecord, seconds: Iterable[SecondLine], telemetry: Iterable[Series]) -> str:
+    """`export` (a version), `race` (race.json whole, secrets hidden), `seconds` and `telemetry` (a list each)."""
+    lines = [
+        f'"export": {VERSION}',
+        f'"race": {encode_record(record).decode().strip()}',
+        f'"seconds": {_list(map(_second, seconds))}',
+        f'"telemetry": {_list(map(asdict, telemetry))}',
+    ]
+    return "{" + ",\n".join(lines) + "}\n"
+
+
+def _second(line: SecondLine) -> dict[str, Any]:
+    """As in seconds.jsonl: a histogram in which nothing was counted is left out."""
+    return {name: value for name, value in asdict(line).items() if value is not None}
+
+
+def _list(items: Iterable[dict[str, Any]]) -> str:
+    rows = ",\n".join(json.dumps(item, separators=(",", ":")) for item in items)
+    return f"[\n{rows}]" if rows else "[]"

@@ -1,0 +1,84 @@
+"""A race that is over as the metrics that Prometheus would have scraped at its end, from its record and its seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from prometheus_client import CollectorRegistry, Metric, generate_latest
+
+from esbench.errors import RecordError
+from esbench.load.histogram import Counts, decode
+from esbench.load.recorder import Tally
+from esbench.metrics.families import families_of
+from esbench.metrics.folding import Bounds
+from esbench.metrics.following import MEASURES, Seen, race_facts
+from esbench.record import RaceRecord, TaskResult
+from esbench.series_files import MEASURES as BY_SECOND
+from esbench.series_files import SecondLine
+
+_NS_PER_MS = 1e6
+_MEASUREMENT = "measurement"
+
+
+def exposition(record: RaceRecord, seconds: Iterable[SecondLine], bounds: Bounds) -> str:
+    """Prometheus' text format 0.0.4: counters and cumulative `le` buckets of each task and phase.
+
+    Measurements are those of the record; the warmup, and tasks that the race did not live to finish, are put together
+    from their seconds. What only a running race has (clients, backlog, readings of telemetry) is left out.
+    """
+    registry = CollectorRegistry(support_collectors_without_names=True)
+    registry.register(_Recorded(families_of(_seen(record, seconds), bounds, with_native=False)))
+    return generate_latest(registry).decode()
+
+
+class _Recorded:
+    def __init__(self, families: list[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> list[Metric]:
+        return self._families
+
+
+def _seen(record: RaceRecord, seconds: Iterable[SecondLine]) -> Seen:
+    tallies = {(task.name, _MEASUREMENT): _measured(task) for task in record.tasks}
+    finished = set(tallies)
+    for line in seconds:
+        if (line.task, line.phase) not in finished:
+            tallies.setdefault((line.task, line.phase), Tally()).merge(_tally(line))
+    return Seen(
+        race=(record.race_id, record.track.name, record.challenge),
+        facts=race_facts(record),
+        tallies={key: tally for key, tally in tallies.items() if tally.requests or tally.due},
+        units={task.name: task.unit for task in record.tasks},
+    )
+
+
+def _measured(task: TaskResult) -> Tally:
+    tally = Tally(due=task.due or 0, sent=task.sent, requests=task.requests, units=task.units)
+    tally.waited = round((task.waited_ratio or 0.0) * tally.due)
+    for kind, errors in task.error_kinds.items():
+        tally.errors.add(kind, errors.example, errors.count)
+    for measure in MEASURES:
+        if measure in task.histograms:
+            counts = _decoded(task, measure)
+            mean_ms = (getattr(task, f"{measure}_ms") or {}).get("mean")
+            if mean_ms is not None:
+                counts.total_ns = round(mean_ms * _NS_PER_MS * counts.count)  # exact: buckets are 0.1 % wide
+            setattr(tally, measure, counts)
+    return tally
+
+
+def _decoded(task: TaskResult, measure: str) -> Counts:
+    try:
+        return decode(task.histograms[measure])
+    except ValueError as error:
+        raise RecordError(f"{measure} of the task {task.name} {error}", where="race.json") from error
+
+
+def _tally(line: SecondLine) -> Tally:
+    tally = Tally(due=line.due, sent=line.sent, requests=line.requests, units=line.units)
+    for kind, count in line.errors.items():
+        tally.errors.add(kind, "", count)
+    for measure in BY_SECOND:
+        setattr(tally, measure, line.counts(measure))
+    return tally
