@@ -1,6 +1,6 @@
 """What a command shows, as values: tables and what stands around them, before they become text, Markdown, CSV or JSON.
 
-A cell is text, a number, a mapping, `Above` or None (not measured).
+A cell is text, a number, a mapping, a list, `Above`, `Interval` or None (not measured).
 """
 
 from __future__ import annotations
@@ -25,13 +25,25 @@ class Above:
         return f"> {format_number(self.value)}"
 
 
-Cell = str | int | float | Above | Mapping[str, Any] | Sequence[str] | None
+@dataclass(frozen=True)
+class Interval:
+    """From `low` to `high`, in percent."""
+
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"[{self.low:+.1f}, {self.high:+.1f}]"
+
+
+Cell = str | int | float | Above | Interval | Mapping[str, Any] | Sequence[Any] | None
 
 
 @dataclass(frozen=True)
 class Column:
     """`key` names it for programs. `signed`: text shows + too; `toned`: a row's tone colours this cell;
-    `percent`: text shows one decimal and %; `flag`: text shows "!" for true, and leaves out a column of false."""
+    `percent`: text shows one decimal and %; `flag`: text shows "!" for true, and leaves out a column of false;
+    `for_programs`: text and Markdown leave it out."""
 
     title: str
     key: str
@@ -40,6 +52,7 @@ class Column:
     percent: bool = False
     numeric: bool = False
     flag: bool = False
+    for_programs: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,12 +74,17 @@ class Section:
 
 @dataclass(frozen=True)
 class Document:
-    """A table with what stands above it (names and their values) and below it."""
+    """A table with what stands above it (names and their values, a line) and below it.
+
+    `overview` is what JSON has of the whole, under a key of that name.
+    """
 
     table: Table
     header: Table | None = None
     notices: tuple[Notice, ...] = ()
     sections: tuple[Section, ...] = ()
+    line: str = ""
+    overview: Mapping[str, Any] | None = None
 
 
 UNUSABLE = Column("", "unusable", flag=True)

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from esbench.errors import UsageError, did_you_mean
-from esbench.report.document import Above, Cell, Document, Table
+from esbench.report.document import Above, Cell, Document, Interval, Table
 from esbench.report.text import pairs_text, render_markdown, render_text
 
 FORMATS = ("text", "json", "csv", "markdown")
@@ -47,12 +47,13 @@ def render_csv(table: Table) -> str:
 
 
 def render_json(document: Document) -> str:
-    """An array of rows for a bare table, else an object of `facts`, `rows`, `sections` and `warnings`."""
+    """An array of rows for a bare table, else an object of `facts`, `overview`, `rows`, `sections` and `warnings`."""
     rows = _rows(document.table)
     payload: Any = rows
     if document.header is not None:
         warnings = [{"text": notice.text, "unusable": notice.unusable} for notice in document.notices]
-        payload = {"facts": _facts(document.header), "rows": rows, "warnings": warnings}
+        overview = {} if document.overview is None else {"overview": document.overview}
+        payload = {"facts": _facts(document.header), **overview, "rows": rows, "warnings": warnings}
         if document.sections:
             payload["sections"] = [
                 {"title": section.title, "rows": _rows(section.table)} for section in document.sections
@@ -74,12 +75,16 @@ def _facts(header: Table) -> dict[str, Any]:
 
 
 def _plain(cell: Cell) -> Any:
+    if isinstance(cell, Interval):
+        return [cell.low, cell.high]
     return str(cell) if isinstance(cell, Above) else cell
 
 
 def _flat(cell: Cell) -> Any:
+    if isinstance(cell, Interval):
+        return str(cell)
     if isinstance(cell, Mapping):
         return pairs_text(cell)
     if isinstance(cell, Sequence) and not isinstance(cell, str):
-        return ", ".join(cell)
+        return ", ".join(map(str, cell))
     return _plain(cell)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import compress
 from typing import Any
 
-from esbench.report.document import GAIN, LOSS, Above, Cell, Column, Document, Table
+from esbench.report.document import GAIN, LOSS, Above, Cell, Column, Document, Interval, Table
 from esbench.summary import Notice
 from esbench.units import format_number
 
@@ -21,7 +21,8 @@ def render_text(document: Document, *, colour: bool = False) -> str:
     if document.header:
         parts.append(_tabulate(document.header, "plain"))
     if document.table.rows:
-        parts.append(_tabulate(document.table, "simple", colour=colour))
+        table = _tabulate(document.table, "simple", colour=colour)
+        parts.append(f"{document.line}\n{table}" if document.line else table)
     parts.extend(f"{section.title}\n{_tabulate(section.table, 'simple')}" for section in document.sections)
     if document.notices:
         parts.append("\n".join(notice_line(notice) for notice in document.notices))
@@ -33,6 +34,8 @@ def render_markdown(document: Document) -> str:
     parts = []
     if document.header:
         parts.append(_tabulate(document.header, MARKDOWN))
+    if document.line:
+        parts.append(document.line)
     if document.table.rows:
         parts.append(_tabulate(document.table, MARKDOWN))
     parts.extend(f"{section.title}\n\n{_tabulate(section.table, MARKDOWN)}" for section in document.sections)
@@ -58,7 +61,7 @@ def cell_text(cell: Cell, column: Column) -> str:
         return _number_text(cell, column)
     if isinstance(cell, Mapping):
         return pairs_text(cell)
-    return str(cell) if isinstance(cell, str | Above) else ", ".join(cell)
+    return str(cell) if isinstance(cell, str | Above | Interval) else ", ".join(map(str, cell))
 
 
 def _number_text(value: float, column: Column) -> str:
@@ -82,7 +85,10 @@ def _value(value: Any) -> str:
 def _tabulate(table: Table, style: str, *, colour: bool = False) -> str:
     from tabulate import tabulate
 
-    shown = [not column.flag or any(row[n] for row in table.rows) for n, column in enumerate(table.columns)]
+    shown = [
+        not column.for_programs and (not column.flag or any(row[n] for row in table.rows))
+        for n, column in enumerate(table.columns)
+    ]
     columns = list(compress(table.columns, shown))
     rows = []
     for index, row in enumerate(table.rows):

@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from esbench.compare import compare
+from esbench.comparison.model import Pair, Side
 from esbench.record import RaceRecord, TaskResult
 from esbench.store import RaceStore, decode_record
 
@@ -27,3 +29,8 @@ def with_task(record: RaceRecord, name: str, **changes: Any) -> RaceRecord:
 
 def keep(home: Path, record: RaceRecord) -> None:
     RaceStore(home).create(record.race_id).save(record)
+
+
+def compared(baseline: RaceRecord, contender: RaceRecord) -> Pair:
+    """Two single races side by side."""
+    return compare(Side("baseline", (baseline,)), [Side("contender", (contender,))]).pairs[0]

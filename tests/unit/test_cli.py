@@ -108,7 +108,7 @@ def test_listing_races_imports_nothing_heavy(races: Path) -> None:
             ["list", "races", "--from-date=20260101"],
             'unknown option "--from-date" of esbench list races (use --limit=N',
         ),
-        (["compare", "--baseline", "last"], "Missing option '--contender'"),
+        (["compare", "--contender", "last"], "Missing option '--baseline'"),
         (["list", "races", "--limit", "0"], "0 is not in the range"),
         (
             ["compare", "--report-numbers-align=left"],
@@ -220,7 +220,9 @@ def test_a_report_file_is_overwritten_in_the_format_of_its_suffix(
     file = tmp_path / "report.csv"
     file.write_text("old " * 10000)
     assert run(["compare", f"--baseline={BASE}", "--contender=last", f"--report-file={file}"]) == 0
-    assert file.read_text().startswith("metric,task,baseline,contender,diff,unit,diff_percent,unusable\n")
+    assert file.read_text().startswith(
+        "metric,task,baseline,contender,diff,unit,diff_percent,interval_percent,verdict,note,"
+    )
     assert "old" not in file.read_text()
     assert capsys.readouterr().out.startswith(" ")  # the terminal still gets text
 
@@ -244,6 +246,10 @@ def test_a_report_file_that_cannot_be_written_is_wrong_usage(
 
 
 def test_a_comparison_is_coloured_on_a_terminal(races: Path) -> None:
+    for day, docs_per_s in enumerate((20000.0, 20100.0, 19900.0, 20050.0, 19950.0, 20000.0), 1):  # a history
+        earlier = golden_race(race_id=f"earlier-{day}", started_at=f"2026-11-{day:02}T10:15:30Z")
+        throughput = replace(task_of(earlier, "bulk").throughput, mean=docs_per_s)
+        keep(races, with_task(earlier, "bulk", throughput=throughput))
     arguments = ("compare", f"--baseline={BASE}", f"--contender={CONTENDER}")
     assert "\x1b[32m+10.0%" in on_a_terminal(*arguments)
     assert "\x1b" not in on_a_terminal(*arguments, NO_COLOR="1")

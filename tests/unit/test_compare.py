@@ -7,9 +7,9 @@ from math import inf
 from typing import Any
 
 import pytest
-from races import golden_race, task_of, with_task
+from races import compared, golden_race, task_of, with_task
 
-from esbench.compare import Comparison, Row, compare
+from esbench.comparison.model import Pair, Row
 from esbench.record import CorpusFacts, RaceRecord, Throughput
 
 
@@ -17,12 +17,12 @@ def contender(**changes: Any) -> RaceRecord:
     return golden_race(race_id="contender", **changes)
 
 
-def row(comparison: Comparison, metric: str, task: str) -> Row:
+def row(comparison: Pair, metric: str, task: str) -> Row:
     return next(row for row in comparison.rows if (row.metric, row.task) == (metric, task))
 
 
 def differences(baseline: RaceRecord, other: RaceRecord) -> dict[str, tuple[Any, Any]]:
-    return {fact.name: (fact.baseline, fact.contender) for fact in compare(baseline, other).differences}
+    return {fact.name: (fact.baseline, fact.contender) for fact in compared(baseline, other).differences}
 
 
 def with_latency(**latency_ms: float) -> RaceRecord:
@@ -31,7 +31,7 @@ def with_latency(**latency_ms: float) -> RaceRecord:
 
 
 def test_identical_races_are_a_a() -> None:
-    comparison = compare(golden_race(), contender())
+    comparison = compared(golden_race(), contender())
     assert comparison.is_same
     assert comparison.differences == ()
     assert all(row.gain is None for row in comparison.rows)
@@ -39,7 +39,7 @@ def test_identical_races_are_a_a() -> None:
 
 
 def test_a_tag_is_shown_and_changes_nothing() -> None:
-    comparison = compare(golden_race(), contender(user_tags={"intention": "contender"}))
+    comparison = compared(golden_race(), contender(user_tags={"intention": "contender"}))
     assert [fact.name for fact in comparison.differences] == ["tag intention"]
     assert comparison.is_same
 
@@ -74,7 +74,7 @@ def test_a_tag_is_shown_and_changes_nothing() -> None:
 def test_a_fact_that_differs_is_shown_and_the_races_are_not_a_a(
     changes: dict[str, Any], name: str, values: tuple[Any, Any]
 ) -> None:
-    comparison = compare(golden_race(), contender(**changes))
+    comparison = compared(golden_race(), contender(**changes))
     assert [(fact.name, (fact.baseline, fact.contender)) for fact in comparison.differences] == [(name, values)]
     assert not comparison.is_same
 
@@ -121,70 +121,72 @@ def test_tasks_that_were_raced_differently_are_shown() -> None:
         "get-by-id: loop": ("closed", "open"),
         "get-by-id: target rate": (None, 100.0),
     }
+    forbidding = {each.key for each in compared(golden_race(), other).differences if each.forbids}
+    assert forbidding == {"clients", "loop", "target rate"}
 
 
 def test_a_task_on_one_side_only_is_warned_about_and_has_no_rows() -> None:
     short = contender(tasks=tuple(task for task in golden_race().tasks if task.name != "bulk"))
-    comparison = compare(golden_race(), short)
+    comparison = compared(golden_race(), short)
     assert "bulk: only the baseline has this task" in [notice.text for notice in comparison.notices]
     assert not [row for row in comparison.rows if row.task == "bulk"]
-    mirrored = [notice.text for notice in compare(short, golden_race()).notices]
+    mirrored = [notice.text for notice in compared(short, golden_race()).notices]
     assert "bulk: only the contender has this task" in mirrored
 
 
 def test_more_throughput_is_a_gain_and_less_a_loss() -> None:
     faster = with_task(contender(), "bulk", throughput=Throughput("docs", 22000.0))
-    found = row(compare(golden_race(), faster), "Mean throughput", "bulk")
+    found = row(compared(golden_race(), faster), "Mean throughput", "bulk")
     assert (found.diff, found.diff_percent, found.gain) == (2000.0, 10.0, True)
-    assert row(compare(faster, golden_race()), "Mean throughput", "bulk").gain is False
+    assert row(compared(faster, golden_race()), "Mean throughput", "bulk").gain is False
 
 
 def test_more_service_time_is_a_loss_and_less_a_gain() -> None:
     slower = with_task(contender(), "bulk", service_time_ms={"p50": 382.0})
-    found = row(compare(golden_race(), slower), "p50 service time", "bulk")
+    found = row(compared(golden_race(), slower), "p50 service time", "bulk")
     assert (found.diff, found.diff_percent, found.gain) == (191.0, 100.0, False)
-    assert row(compare(slower, golden_race()), "p50 service time", "bulk").gain is True
+    assert row(compared(slower, golden_race()), "p50 service time", "bulk").gain is True
 
 
 def test_the_throughput_of_an_open_loop_is_set_by_its_schedule_and_never_a_gain() -> None:
     base, other = with_latency(p50=1.0), with_latency(p50=1.0)
     other = with_task(other, "get-by-id-open", throughput=Throughput("ops", 500.0))
-    found = row(compare(base, other), "Mean throughput", "get-by-id-open")
+    found = row(compared(base, other), "Mean throughput", "get-by-id-open")
     assert (found.diff, found.gain) == (-499.0, None)
 
 
 def test_a_figure_that_must_not_be_used_is_shown_and_not_judged() -> None:
     slower = with_task(contender(), "get-by-id-open", latency_ms={"p50": 170.0, "max": 900.0})
-    found = row(compare(golden_race(), slower), "p50 latency", "get-by-id-open")
+    found = row(compared(golden_race(), slower), "p50 latency", "get-by-id-open")
     assert found.diff_percent == pytest.approx(9900)
     assert found.gain is None
 
 
 def test_a_zero_baseline_has_a_difference_and_no_percentage() -> None:
     failing = with_task(contender(), "bulk", error_rate_ratio=0.05)
-    found = row(compare(golden_race(), failing), "error rate", "bulk")
+    found = row(compared(golden_race(), failing), "error rate", "bulk")
     assert (found.diff, found.diff_percent, found.gain) == (5.0, None, False)
 
 
 def test_a_percentile_among_unsent_requests_is_worse_than_any_that_was_measured() -> None:
     measured, beyond = with_latency(p99=700.0, max=812.5), with_latency(p99=inf, max=500.0)
-    worse = row(compare(measured, beyond), "p99 latency", "get-by-id-open")
+    worse = row(compared(measured, beyond), "p99 latency", "get-by-id-open")
     assert (worse.diff, worse.diff_percent, worse.gain) == (None, None, False)
-    assert row(compare(beyond, measured), "p99 latency", "get-by-id-open").gain is True
-    assert row(compare(beyond, beyond), "p99 latency", "get-by-id-open").gain is None
+    assert row(compared(beyond, measured), "p99 latency", "get-by-id-open").gain is True
+    assert row(compared(beyond, beyond), "p99 latency", "get-by-id-open").gain is None
 
 
 def test_swapping_the_sides_mirrors_every_judgement() -> None:
     other = with_latency(p50=3.0, p99=inf, max=900.0)
     other = with_task(other, "bulk", throughput=Throughput("docs", 1.0), error_rate_ratio=0.5)
-    forth, back = compare(golden_race(), other).rows, compare(other, golden_race()).rows
+    forth, back = compared(golden_race(), other).rows, compared(other, golden_race()).rows
     judged = {(row.metric, row.task): row.gain for row in forth}
     assert any(gain is not None for gain in judged.values())
     assert {(row.metric, row.task): None if row.gain is None else not row.gain for row in back} == judged
 
 
 def test_what_speaks_against_a_side_is_said_once_for_both() -> None:
-    texts = [notice.text for notice in compare(golden_race(), contender(status="cancelled")).notices]
+    texts = [notice.text for notice in compared(golden_race(), contender(status="cancelled")).notices]
     assert [text for text in texts if "never sent" in text] == [
         "both: get-by-id-open: 4 requests that were due were never sent (more clients, or a lower rate)"
     ]
@@ -192,12 +194,12 @@ def test_what_speaks_against_a_side_is_said_once_for_both() -> None:
 
 
 def test_a_race_compared_with_itself_is_pointed_out() -> None:
-    assert "both sides are the same race" in [notice.text for notice in compare(golden_race(), golden_race()).notices]
+    assert "both sides are the same race" in [notice.text for notice in compared(golden_race(), golden_race()).notices]
 
 
 def test_rows_are_compared_by_unit_too() -> None:
     other = with_task(contender(), "bulk", throughput=Throughput("MB", 8.0))
     assert not [
-        row for row in compare(golden_race(), other).rows if row.metric == "Mean throughput" and row.task == "bulk"
+        row for row in compared(golden_race(), other).rows if row.metric == "Mean throughput" and row.task == "bulk"
     ]
     assert task_of(other, "bulk").throughput.unit == "MB"

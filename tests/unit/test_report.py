@@ -9,14 +9,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from races import golden_race, task_of, with_task
+from races import compared, golden_race, task_of, with_task
 
 from esbench.compare import compare
+from esbench.comparison.model import CompareOptions, Comparison, Side
 from esbench.errors import UsageError
 from esbench.record import Check, CorpusFacts, ErrorKind, NamedRequest, RaceRecord, Session, Throughput
-from esbench.report.document import Above, Column, Document, Table
+from esbench.report.comparison import comparison
+from esbench.report.document import Above, Column, Document, Interval, Table
 from esbench.report.render import FORMATS, render
-from esbench.report.tables import comparison, race_list, summary
+from esbench.report.tables import race_list, summary
 from esbench.report.text import cell_text
 from esbench.store import DamagedRace, RaceEntry
 from esbench.summary import Notice, failed_checks, figures, notices
@@ -189,9 +191,9 @@ def test_a_race_whose_figures_may_all_be_used_has_no_column_of_marks() -> None:
 def test_a_row_of_a_comparison_is_marked_when_one_side_must_not_be_used() -> None:
     fine = with_task(golden_race(race_id="fine"), "get-by-id-open", checks=())
     for sides in ((golden_race(), fine), (fine, golden_race())):
-        rows = json.loads(render(comparison(compare(*sides)), "json"))["rows"]
+        rows = json.loads(render(comparison(two_races(*sides)), "json"))["rows"]
         assert {row["task"] for row in rows if row["unusable"]} == {"get-by-id-open"}
-    assert not any(row["unusable"] for row in json.loads(render(comparison(compare(fine, fine)), "json"))["rows"])
+    assert not any(row["unusable"] for row in json.loads(render(comparison(two_races(fine, fine)), "json"))["rows"])
 
 
 def test_the_text_of_a_race_has_its_facts_its_table_and_its_notices() -> None:
@@ -254,6 +256,7 @@ def test_an_empty_list_is_valid_in_every_format(form: str) -> None:
         (9.04, Column("", "", signed=True, percent=True), "+9.0%"),
         (True, Column("", ""), "yes"),
         (Above(812.5), Column("", ""), "> 812.5"),
+        (Interval(-1.25, 4.0), Column("", ""), "[-1.2, +4.0]"),
         ({"a": 1, "rates": [1, 2], "b": True}, Column("", ""), "a:1,rates:1/2,b:true"),
         (("x", "y"), Column("", ""), "x, y"),
     ],
@@ -262,17 +265,8 @@ def test_a_cell_reads_as_people_write_it(cell: Any, column: Column, text: str) -
     assert cell_text(cell, column) == text
 
 
-def compared(metric_factor: float) -> str:
-    """The coloured comparison of a race with one whose bulk throughput and service time are that much higher."""
-    base = task_of(golden_race(), "bulk")
-    assert base.throughput.mean is not None
-    other = with_task(
-        golden_race(race_id="contender"),
-        "bulk",
-        throughput=replace(base.throughput, mean=base.throughput.mean * metric_factor),
-        service_time_ms={"p50": 191.0 * metric_factor},
-    )
-    return render(comparison(compare(golden_race(), other)), "text", colour=True)
+def two_races(baseline: RaceRecord, contender: RaceRecord) -> Comparison:
+    return Comparison((compared(baseline, contender),))
 
 
 def line_of(text: str, metric: str) -> str:
@@ -281,47 +275,116 @@ def line_of(text: str, metric: str) -> str:
 
 def test_a_comparison_has_rallys_columns_and_what_differs_above() -> None:
     other = golden_race(race_id="contender", track_params={"number_of_shards": 5, "secret_token": "<hidden>"})
-    header, table, footer = render(comparison(compare(golden_race(), other)), "text").split("\n\n")
+    header, table, footer = render(comparison(two_races(golden_race(), other)), "text").split("\n\n")
     assert header.splitlines()[-1].split() == ["param", "number_of_shards", "24", "5"]
-    titles = ["Metric", "Task", "Baseline", "Contender", "Diff", "Unit", "Diff", "%"]
-    assert table.splitlines()[0].split() == titles
+    titles = ["Metric", "Task", "Baseline", "Contender", "Diff", "Unit", "Diff", "%", "95%", "CI", "Verdict"]
+    assert table.splitlines()[1].split() == titles
     assert "A/A" not in footer
 
 
 def test_identical_races_are_labelled_a_a() -> None:
     assert "A/A: nothing but chance" in render(
-        comparison(compare(golden_race(), golden_race(race_id="contender"))), "text"
+        comparison(two_races(golden_race(), golden_race(race_id="contender"))), "text"
     )
 
 
-def test_gains_are_green_and_losses_red() -> None:
-    text = compared(1.10)
-    assert f"{GREEN}+2000\x1b[0m" in line_of(text, "Mean throughput")
-    assert f"{GREEN}+10.0%\x1b[0m" in line_of(text, "Mean throughput")
-    assert f"{RED}+10.0%\x1b[0m" in line_of(text, "p50 service time")
+def test_a_difference_of_two_single_races_is_not_coloured() -> None:
+    other = with_task(golden_race(race_id="contender"), "bulk", throughput=Throughput("docs", 1.0))
+    assert "\x1b" not in render(comparison(two_races(golden_race(), other)), "text", colour=True)
 
 
-def test_nothing_under_one_percent_is_coloured() -> None:
-    assert "\x1b" not in compared(1.009)
-    assert "\x1b" in compared(1.011)
+def rounds(side: str, docs_per_s: list[float], places: list[int]) -> Side:
+    """A side of a session whose races took turns with the other side's."""
+    races = [
+        with_task(
+            golden_race(race_id=f"{side}-{place}", session=Session("s", "duel", side, number, number, place)),
+            "bulk",
+            throughput=Throughput("docs", value),
+        )
+        for number, (value, place) in enumerate(zip(docs_per_s, places, strict=True), 1)
+    ]
+    return Side(side, tuple(races), "s")
 
 
-def test_colours_do_not_move_the_columns() -> None:
-    plain = compared(1.10).replace(RED, "").replace(GREEN, "").replace("\x1b[0m", "")
-    widths = {len(line.rstrip()) for line in plain.splitlines() if line.endswith("%") and "throughput" in line}
-    assert len(widths) == 1
+def text_of_rounds(*contender: float) -> str:
+    baseline = rounds("baseline", [20000, 20100, 19900, 20050], [1, 4, 6, 7])
+    compared = compare(baseline, [rounds("contender", list(contender), [2, 3, 5, 8])])
+    return render(comparison(compared), "text", colour=True)
+
+
+def test_the_verdicts_of_rounds_are_green_and_red() -> None:
+    faster, slower = text_of_rounds(24000, 24100, 23900, 24050), text_of_rounds(16000, 16100, 15900, 16050)
+    assert f"{GREEN}+20.0%\x1b[0m" in line_of(faster, "Mean throughput")
+    assert f"{GREEN}faster\x1b[0m" in line_of(faster, "Mean throughput")
+    assert f"{RED}slower\x1b[0m" in line_of(slower, "Mean throughput")
+    assert "p<0.001" in line_of(slower, "Mean throughput")
+
+
+def test_a_line_says_what_the_verdicts_of_rounds_stand_on() -> None:
+    text = text_of_rounds(20000, 20100, 19900, 20050)
+    line = next(line for line in text.splitlines() if line.startswith("baseline 4 rounds"))
+    assert line.startswith("baseline 4 rounds   contender 4 rounds   interleaved   ")
+    assert line.endswith("primary rows, Benjamini-Hochberg 0.05   (`same` uses the 90 % interval)")
+    titles = ["Metric", "Task", "Baseline", "Contender", "Diff", "Unit", "Diff", "%", "95%", "CI", "Verdict"]
+    assert text.splitlines()[text.splitlines().index(line) + 1].split() == titles
+    assert "  same" in line_of(text, "Mean throughput")
+    assert "\x1b" not in text
+
+
+def test_rounds_show_what_is_judged_and_every_figure_when_asked() -> None:
+    baseline = rounds("baseline", [20000, 20100], [1, 4])
+    compared = compare(baseline, [rounds("contender", [20000, 20100], [2, 3])])
+    judged, every = (
+        json.loads(render(comparison(compared, every_figure=choice), "json"))["rows"] for choice in (None, True)
+    )
+    assert all(row["primary"] or row["interval_percent"] for row in judged)
+    assert len(every) > len(judged)
+    assert {"error rate", "Median throughput"} <= {row["metric"] for row in every}
+
+
+def test_the_json_of_a_comparison_has_rounds_intervals_and_an_overview() -> None:
+    baseline = rounds("baseline", [20000, 20100], [1, 4])
+    found = json.loads(render(comparison(compare(baseline, [rounds("contender", [22000, 22100], [2, 3])])), "json"))
+    row = next(row for row in found["rows"] if (row["metric"], row["task"]) == ("Mean throughput", "bulk"))
+    assert row["baseline_rounds"] == [20000, 20100]
+    low, high = row["interval_percent"]
+    assert low < row["diff_percent"] < high
+    assert row["method"] == "interleaved"
+    assert found["overview"]["baseline"]["races"] == ["baseline-1", "baseline-4"]
+    assert found["overview"]["contenders"][0]["interleaved"] is True
+
+
+def test_several_contenders_have_a_column_that_names_them() -> None:
+    baseline = rounds("baseline", [20000, 20100], [1, 6])
+    others = [rounds("two", [22000, 22100], [2, 5]), rounds("three", [24000, 24100], [3, 4])]
+    text = render(comparison(compare(baseline, others)), "text")
+    assert "baseline 2 rounds   two 2 rounds   three 2 rounds   interleaved" in text
+    lines = [line for line in text.splitlines() if "Mean throughput" in line and " bulk " in line]
+    assert [line.split()[0] for line in lines] == ["two", "three"]
+
+
+def test_p_values_are_multiplied_by_the_looks() -> None:
+    sides = rounds("baseline", [20000, 20300, 19700, 20050], [1, 4, 6, 7])
+    contender = rounds("contender", [22000, 23100, 22900, 22050], [2, 3, 5, 8])
+    once, thrice = (
+        next(row for row in compare(sides, [contender], CompareOptions(looks=looks)).pairs[0].rows if row.is_primary)
+        for looks in (1, 3)
+    )
+    assert once.verdict is not None and thrice.verdict is not None
+    assert once.verdict.p is not None
+    assert thrice.verdict.p == pytest.approx(3 * once.verdict.p)
 
 
 @pytest.mark.parametrize("form", ["markdown", "csv", "json"])
 def test_only_text_is_coloured(form: str) -> None:
     other = with_task(golden_race(race_id="contender"), "bulk", throughput=Throughput("docs", 1.0))
-    assert "\x1b" not in render(comparison(compare(golden_race(), other)), form, colour=True)
+    assert "\x1b" not in render(comparison(two_races(golden_race(), other)), form, colour=True)
 
 
 def test_a_zero_baseline_prints_a_dash() -> None:
     other = with_task(golden_race(race_id="contender"), "bulk", error_rate_ratio=0.05)
-    line = line_of(render(comparison(compare(golden_race(), other)), "text"), "error rate")
-    assert line.split() == ["error", "rate", "bulk", "0", "5.000", "+5.000", "%", "-"]
+    line = line_of(render(comparison(two_races(golden_race(), other)), "text"), "error rate")
+    assert line.split() == ["error", "rate", "bulk", "0", "5.000", "+5.000", "%", "-", "-"]
 
 
 def entry(**changes: Any) -> RaceEntry:

@@ -1,0 +1,113 @@
+"""By how much two sides differ in one value a race: the model that their races allow, and its interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from statistics import correlation
+
+from esbench import stats
+from esbench.comparison.model import HISTORY, INDEPENDENT, INTERLEAVED, SECTIONS, Estimate, Side
+from esbench.comparison.values import Race
+
+_MOST_CORRELATED = 0.5  # of side and place: ABAB has 0.45, AABB 0.89
+
+
+@dataclass(frozen=True)
+class Design:
+    """The races of two sides, and what ties them: `places` in one session, baseline first, where they took turns;
+    `history`: earlier races of the baseline's setup, in their order."""
+
+    baseline: tuple[Race, ...]
+    contender: tuple[Race, ...]
+    places: tuple[int, ...] | None
+    history: tuple[Race, ...] = ()
+
+    @property
+    def races(self) -> tuple[Race, ...]:
+        return (*self.baseline, *self.contender)
+
+    @property
+    def single(self) -> bool:
+        return len(self.races) == 2
+
+
+@dataclass(frozen=True)
+class Found:
+    """An effect and how it was found: interleaved, history, sections, independent."""
+
+    effect: stats.Effect
+    method: str
+
+    @property
+    def tells_of_sides(self) -> bool:
+        """Whether it is about the sides, not only about these races or this session."""
+        return self.method in (INTERLEAVED, HISTORY)
+
+    @property
+    def estimate(self) -> Estimate:
+        low, high = stats.interval(self.effect)
+        ratio, low_ratio, high_ratio = (math.exp(log) for log in (self.effect.log_ratio, low, high))
+        p = float(stats.p_value(self.effect))
+        return Estimate(ratio, low_ratio, high_ratio, p, float(self.effect.residual_sd), self.method)
+
+
+def places_in_session(baseline: Side, contender: Side) -> tuple[int, ...] | None:
+    """The place of each race in the session that both sides are of; None unless they took turns in it.
+
+    Two races a side at least: fewer leave no degree of freedom beside side and trend.
+    """
+    sessions = [record.session for record in (*baseline.records, *contender.records)]
+    if min(len(baseline.records), len(contender.records)) < 2:
+        return None
+    known = [session for session in sessions if session is not None]
+    if len(known) < len(sessions) or len({session.id for session in known}) > 1:
+        return None
+    places = tuple(session.position for session in known)
+    if len(set(places)) < len(places):
+        return None
+    sides = [0] * len(baseline.records) + [1] * len(contender.records)
+    turns = len(list(groupby(side for _, side in sorted(zip(places, sides, strict=True)))))
+    return places if turns > 2 and abs(correlation(sides, places)) <= _MOST_CORRELATED else None
+
+
+def find(
+    design: Design,
+    log: Callable[[Race], float | None],
+    sections: Callable[[Race], Sequence[float] | None] = lambda race: None,
+) -> Found | None:
+    """The difference of `log` (a race's value on a log scale) between the sides, by the strongest model there is.
+
+    Interleaved rounds; else the spread of five earlier races; else the sections of two single races; else the spread
+    of each side's own rounds. None where none of them applies.
+    """
+    values = [log(race) for race in design.races]
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
+        return None
+    count = len(design.baseline)
+    baseline, contender = known[:count], known[count:]
+    if design.places is not None:
+        sides = [0] * count + [1] * len(contender)
+        return Found(stats.interleaved(known, sides, design.places), INTERLEAVED)
+    parts = [sections(race) for race in design.races] if design.single else []
+    earlier = [value for race in design.history if (value := log(race)) is not None]
+    if len(earlier) >= stats.FEWEST_HISTORY:
+        variances = [
+            float(stats.section_variance(value, part))
+            for value, part in zip(known, parts, strict=False)
+            if part is not None
+        ]
+        return Found(stats.with_history(baseline, contender, earlier, max(variances, default=0.0)), HISTORY)
+    if design.single:
+        return _of_sections(baseline[0], contender[0], parts)
+    return Found(stats.independent(baseline, contender), INDEPENDENT) if min(count, len(contender)) > 1 else None
+
+
+def _of_sections(baseline: float, contender: float, parts: Sequence[Sequence[float] | None]) -> Found | None:
+    one, other = parts
+    if one is None or other is None:
+        return None
+    return Found(stats.of_two_races(baseline, one, contender, other), SECTIONS)

@@ -1,0 +1,167 @@
+"""Whether two sides may be compared: what differs between them, and what of it must not (docs/method.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+from esbench.comparison.model import Difference, Side
+from esbench.errors import UsageError, did_you_mean
+from esbench.record import ClusterFacts, CorpusFacts, RaceRecord, TaskResult
+from esbench.summary import task_label
+
+# Settings of a node of our own that its cluster reports too, or that say which processes it was.
+_TOLD_ELSEWHERE = ("distribution", "version", "nodes", "heap_bytes", "java", "pids")
+TASKS = "tasks"
+_RACE_KEYS = ("track", "track digest", "challenge", "seed", "test mode", "host", "esbench", TASKS)
+_TASK_KEYS = ("operation", "loop", "clients", "workers", "schedule", "target rate")
+CORPUS = "corpus"
+KEYS = (*_RACE_KEYS, CORPUS, *_TASK_KEYS)
+
+
+def checked_keys(keys: Collection[str]) -> tuple[str, ...]:
+    """Keys as `--allow` takes them (words joined by spaces, - or _); an unknown one is a UsageError."""
+    found = []
+    for given in keys:
+        key = " ".join(given.replace("-", " ").replace("_", " ").lower().split())
+        if key not in KEYS:
+            raise UsageError(f'"{given}" is no key of a workload', where="--allow", hint=did_you_mean(key, KEYS))
+        found.append(key)
+    return tuple(found)
+
+
+def differences(baseline: Side, contender: Side, allow: Collection[str] = ()) -> tuple[Difference, ...]:
+    """Every fact that is not the same in all races of both sides, those of the workload with their key."""
+    common = _common_tasks((*baseline.records, *contender.records))
+    ours, theirs = _facts_of(baseline, common), _facts_of(contender, common)
+    found = []
+    for name in {**ours, **theirs}:
+        one, other = ours.get(name, [None]), theirs.get(name, [None])
+        if len(one) == len(other) == 1 and one == other:
+            continue
+        key, task = _key(name)
+        if name == TASKS:
+            one, other = ([_others(tasks, common) for tasks in values] for values in (one, other))
+        difference = Difference(name, _shown(one), _shown(other), is_label=name.startswith("tag "), key=key, task=task)
+        found.append(replace(difference, allowed=key in allow))
+    return tuple(found)
+
+
+def same_setup(record: RaceRecord, other: RaceRecord) -> bool:
+    """Whether two races are of the same workload, engine facts and host: only their tags may differ."""
+    one, two = Side("", (record,)), Side("", (other,))
+    return all(difference.is_label for difference in differences(one, two))
+
+
+def _common_tasks(records: Collection[RaceRecord]) -> set[str]:
+    return set.intersection(*({task.name for task in record.tasks} for record in records))
+
+
+def _facts_of(side: Side, tasks: Collection[str]) -> dict[str, list[Any]]:
+    """name -> the values that the side's races have, each once."""
+    facts = [_facts(record, tasks) for record in side.records]
+    names = dict.fromkeys(name for each in facts for name in each)
+    found: dict[str, list[Any]] = {}
+    for name in names:
+        values: list[Any] = []
+        for each in facts:
+            if (value := each.get(name)) not in values:
+                values.append(value)
+        found[name] = values
+    return found
+
+
+def _shown(values: list[Any]) -> Any:
+    return values[0] if len(values) == 1 else [str(value) for value in values]
+
+
+def _others(tasks: Collection[str], common: Collection[str]) -> str:
+    """Of a race's tasks those that not all races have."""
+    return ", ".join(name for name in tasks if name not in common) or "the same, or in another order"
+
+
+def _key(name: str) -> tuple[str, str]:
+    """The key of the workload that a fact belongs to, and the task that it is of; empty where there is none."""
+    if name in _RACE_KEYS:
+        return name, ""
+    if name.startswith("corpus "):
+        return CORPUS, ""
+    task, _, fact = name.rpartition(": ")
+    return (fact, task) if task and fact in _TASK_KEYS else ("", "")
+
+
+def _corpus(corpus: CorpusFacts) -> str:
+    kind = "synthetic documents" if corpus.synthetic else "documents"
+    how = ", unpacked while they were sent" if corpus.streamed else ""
+    return f"{corpus.documents} {kind}, {corpus.digest[:12]}{how}"
+
+
+def _facts(record: RaceRecord, tasks: Collection[str]) -> dict[str, Any]:
+    """What must be equal for two races to have measured the same thing, by names that a reader knows."""
+    facts: dict[str, Any] = {
+        "track": record.track.name,
+        "challenge": record.challenge,
+        "track digest": record.track.digest[:12],
+    }
+    facts |= _named("param ", record.track_params)
+    facts |= {f"corpus {corpus.name}": _corpus(corpus) for corpus in record.corpora}
+    for name, cluster in record.clusters.items():
+        facts |= _named("" if len(record.clusters) == 1 else f"{name}: ", _cluster_facts(cluster))
+    facts |= {
+        "seed": record.seed,
+        "test mode": record.test_mode,
+        "host": record.host_class,
+        "esbench": " ".join(record.esbench.values()),
+    }
+    facts |= _named("tag ", record.user_tags)
+    facts[TASKS] = [task.name for task in record.tasks]
+    for task in record.tasks:
+        if task.name in tasks:
+            facts |= _named(f"{task_label(record, task)}: ", _task_facts(task))
+    return facts
+
+
+def _cluster_facts(cluster: ClusterFacts) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "pipeline": cluster.pipeline,
+        "version": " ".join([cluster.distribution, cluster.version, cluster.build_hash[:8]]).strip(),
+        "nodes": len(cluster.nodes),
+    }
+    if cluster.pipeline == "benchmark-only":  # a node of our own gets a free port: that is no difference
+        facts["hosts"] = sorted(cluster.hosts)
+    for name in ("heap_max_bytes", "processors", "jvm"):
+        facts[f"node {name}"] = sorted({str(getattr(node, name)) for node in cluster.nodes})
+    facts["node plugins"] = sorted({plugin for node in cluster.nodes for plugin in node.plugins})
+    facts["node jvm flags"] = sorted({flag for node in cluster.nodes for flag in node.jvm_flags})
+    facts |= _named("cluster setting ", cluster.cluster_settings)
+    settings = {name: value for name, value in cluster.settings.items() if name not in _TOLD_ELSEWHERE}
+    facts |= _named("node ", settings)
+    for name, index in cluster.indices.items():
+        settings = {key.removeprefix("index."): value for key, value in index.get("settings", {}).items()}
+        facts |= _named(f"index {name}: ", settings)
+        facts[f"index {name}: mappings"] = index.get("mappings_digest")
+    return facts
+
+
+def _task_facts(task: TaskResult) -> dict[str, Any]:
+    return {
+        "operation": task.operation_type,
+        "parameters": task.params_digest,
+        "loop": task.loop,
+        "clients": task.clients,
+        "workers": task.workers,
+        "schedule": task.schedule,
+        "target rate": task.target_rate_per_s,
+    }
+
+
+def _named(prefix: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """`facts` flattened: {"a": {"b": 1}} under "x " is {"x a.b": 1}."""
+    flat: dict[str, Any] = {}
+    for name, value in facts.items():
+        if isinstance(value, Mapping):
+            flat |= _named(f"{prefix}{name}.", value)
+        else:
+            flat[f"{prefix}{name}"] = value
+    return flat

@@ -1,0 +1,165 @@
+"""What a user types for a side of a comparison, and the races that it means."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from esbench.comparison import gate
+from esbench.comparison.model import Side
+from esbench.errors import UsageError, did_you_mean
+from esbench.record import RaceRecord
+from esbench.sessions import COMPLETE, RaceSession, SessionStore
+from esbench.store import LAST, RaceEntry, RaceStore
+
+BASELINE, CONTENDER = "baseline", "contender"
+_TAG = "tag:"
+_MOST_HISTORY = 20
+HINT = "a race (id, beginning of an id, last), a list a,b,c, a session, session:SIDE, or tag:name:value"
+
+
+class Sides:
+    """Finds races and sessions of one esbench home."""
+
+    def __init__(self, races: RaceStore, sessions: SessionStore) -> None:
+        self._races = races
+        self._sessions = sessions
+
+    def baseline(self, text: str) -> Side:
+        return self._side(text, BASELINE, ())
+
+    def contenders(self, texts: Sequence[str], baseline: Side) -> tuple[Side, ...]:
+        """A side for each of `texts`; without any, the other sides of the baseline's session."""
+        if not texts:
+            if baseline.session is None:
+                raise UsageError("--contender is missing", hint=HINT)
+            session = self._sessions.load(baseline.session)
+            others = [side.name for side in session.sides if side.name != _side_of(baseline.records[0])]
+            if not others:
+                raise UsageError(f"session {session.id} has no other side", hint=f"--contender: {HINT}")
+            texts = [f"{session.id}:{name}" for name in others]
+        taken = _side_of(baseline.records[0])
+        sides = [self._side(text, CONTENDER, (taken,) if taken else ()) for text in texts]
+        return _with_own_names(sides, texts)
+
+    def looks(self, sides: Sequence[Side]) -> int:
+        """How many results the sides' sessions have had, of the one with the most."""
+        return max((self._sessions.load(side.session).looks for side in sides if side.session), default=1)
+
+    def history(self, baseline: Side, compared: Sequence[Side]) -> tuple[RaceRecord, ...]:
+        """Earlier races of the same workload, engine facts and host as the baseline's first, the latest of them."""
+        first = baseline.records[0]
+        taken = {record.race_id for side in compared for record in side.records}
+        entries, _ = self._races.entries(track=first.track.name, challenge=first.challenge)
+        found: list[RaceRecord] = []
+        for entry in entries:
+            if entry.race_id in taken or not _may_be_like(entry, first):
+                continue
+            record = self._races.load(entry.race_id)
+            if gate.same_setup(record, first):
+                found.append(record)
+            if len(found) == _MOST_HISTORY:
+                break
+        return tuple(reversed(found))
+
+    def _side(self, text: str, role: str, taken: Sequence[str]) -> Side:
+        parts = [part.strip() for part in text.split(",") if part.strip()]
+        if not parts:
+            raise UsageError("no race is named", where=f"--{role}", hint=HINT)
+        records = [record for part in parts for record in self._records(part, role, taken)]
+        ids = [record.race_id for record in records]
+        if twice := next((race_id for race_id in ids if ids.count(race_id) > 1), None):
+            raise UsageError(f"{twice} is named twice", where=f"--{role}")
+        records.sort(key=lambda record: (record.started_at, record.race_id))
+        sessions = {(record.session.id, record.session.side) if record.session else None for record in records}
+        session = sessions.pop() if len(sessions) == 1 else None
+        known = session is not None and session[0] in self._sessions.ids()
+        return Side(role, tuple(records), session[0] if session is not None and known else None)
+
+    def _records(self, text: str, role: str, taken: Sequence[str]) -> list[RaceRecord]:
+        if text.startswith(_TAG):
+            return self._tagged(text, role)
+        name, colon, side = text.partition(":")
+        if colon:
+            return self._of_session(self._sessions.load(name), side, role, taken)
+        if text in self._sessions.ids():
+            return self._of_session(self._sessions.load(text), None, role, taken)
+        try:
+            return [self._races.load(text)]
+        except UsageError:
+            if text == LAST or not self._starts_a_session(text):
+                raise
+        return self._of_session(self._sessions.load(text), None, role, taken)
+
+    def _starts_a_session(self, text: str) -> bool:
+        return any(name.startswith(text.lower()) for name in self._sessions.ids())
+
+    def _of_session(self, session: RaceSession, side: str | None, role: str, taken: Sequence[str]) -> list[RaceRecord]:
+        name = _chosen(session, side, role, taken)
+        ids = [race.race_id for race in session.plan if race.side == name and race.status == COMPLETE]
+        records = [self._races.load(race_id) for race_id in ids if race_id is not None]
+        if not records:
+            raise UsageError(f'side "{name}" of session {session.id} has no complete race yet', where=f"--{role}")
+        return records
+
+    def _tagged(self, text: str, role: str) -> list[RaceRecord]:
+        name, colon, value = text.removeprefix(_TAG).partition(":")
+        if not name or not colon:
+            raise UsageError(f'"{text}" is not tag:NAME:VALUE', where=f"--{role}", hint="as given to --user-tags")
+        entries, _ = self._races.entries()
+        ids = [entry.race_id for entry in entries if entry.status == COMPLETE and entry.user_tags.get(name) == value]
+        if not ids:
+            tags = {f"{key}:{each}" for entry in entries for key, each in entry.user_tags.items()}
+            hint = did_you_mean(f"{name}:{value}", tags)
+            raise UsageError(f"no complete race has the tag {name}:{value}", where=f"--{role}", hint=hint)
+        return [self._races.load(race_id) for race_id in ids]
+
+
+def _chosen(session: RaceSession, side: str | None, role: str, taken: Sequence[str]) -> str:
+    """The side of a session that is meant: the named one, the one called after its role, or the only one left."""
+    names = [each.name for each in session.sides]
+    if side is not None:
+        if side not in names:
+            what = f'session {session.id} has no side "{side}"'
+            raise UsageError(what, where=f"--{role}", hint=did_you_mean(side, names))
+        return side
+    if role in names:
+        return role
+    left = [name for name in names if name not in taken]
+    if role == BASELINE or len(left) == 1:
+        return left[0]
+    raise UsageError(
+        f"session {session.id} has the sides {', '.join(names)}", where=f"--{role}", hint=f"say {session.id}:{left[0]}"
+    )
+
+
+def _side_of(record: RaceRecord) -> str:
+    return record.session.side if record.session is not None else ""
+
+
+def _with_own_names(sides: Sequence[Side], texts: Sequence[str]) -> tuple[Side, ...]:
+    """One contender is called that; of several each has the name of its side, or what was typed for it."""
+    if len(sides) == 1:
+        return tuple(sides)
+    found: list[Side] = []
+    for side, text in zip(sides, texts, strict=True):
+        name = (_side_of(side.records[0]) if side.session else "") or text
+        if name in {other.name for other in found}:
+            name = text
+        if name in {other.name for other in found}:
+            raise UsageError(f"{text} is named twice", where="--contender")
+        found.append(Side(name, side.records, side.session))
+    return tuple(found)
+
+
+def _may_be_like(entry: RaceEntry, first: RaceRecord) -> bool:
+    """Whether a race in a list may have the setup of another that came later: what a list tells for nothing."""
+    versions = {name: (facts.distribution, facts.version) for name, facts in first.clusters.items()}
+    return (
+        entry.status == COMPLETE
+        and entry.started_at < first.started_at
+        and entry.track == first.track
+        and entry.track_params == first.track_params
+        and entry.test_mode == first.test_mode
+        and (entry.session is None or entry.session.round > 0)
+        and versions == {name: (facts.distribution, facts.version) for name, facts in entry.clusters.items()}
+    )

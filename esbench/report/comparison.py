@@ -1,0 +1,203 @@
+"""The document of a comparison: what differs between the sides, the rows with their verdicts, what to know."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from esbench.comparison.model import (
+    DRIVER_LAG,
+    ERRORS,
+    FASTER,
+    SLOWER,
+    UNUSABLE,
+    Comparison,
+    Estimate,
+    Pair,
+    Row,
+    Side,
+    Verdict,
+)
+from esbench.report.document import GAIN, LOSS, NEUTRAL, Cell, Column, Document, Interval, Table
+from esbench.report.tables import figure_cell, to_the_second
+from esbench.summary import Notice
+
+_SIDE = Column("Side", "side")
+_COLUMNS = (
+    Column("Metric", "metric"),
+    Column("Task", "task"),
+    Column("Baseline", "baseline", numeric=True),
+    Column("Contender", "contender", numeric=True),
+    Column("Diff", "diff", numeric=True, signed=True, toned=True),
+    Column("Unit", "unit"),
+    Column("Diff %", "diff_percent", numeric=True, signed=True, percent=True, toned=True),
+    Column("95% CI", "interval_percent"),
+    Column("Verdict", "verdict", toned=True),
+    Column("", "note"),
+    Column("", "p", for_programs=True),
+    Column("", "primary", for_programs=True),
+    Column("", "method", for_programs=True),
+    Column("", "baseline_rounds", for_programs=True),
+    Column("", "contender_rounds", for_programs=True),
+    Column("", "unusable", for_programs=True),
+)
+_WITH_P = (FASTER, SLOWER, ERRORS, DRIVER_LAG)
+
+
+def comparison(compared: Comparison, *, every_figure: bool | None = None) -> Document:
+    """Sides side by side. `every_figure`: Rally's long list, not only the figures that are judged; None: where each
+    side is one race."""
+    several = len(compared.pairs) > 1
+    if every_figure is None:
+        every_figure = all(pair.single for pair in compared.pairs)
+    shown = [
+        (pair, row)
+        for pair in compared.pairs
+        for row in pair.rows
+        if every_figure or row.is_primary or row.estimate is not None
+    ]
+    rows = tuple(((pair.contender.name, *_cells(row)) if several else _cells(row)) for pair, row in shown)
+    return Document(
+        Table((_SIDE, *_COLUMNS) if several else _COLUMNS, rows, tuple(_tone(row) for _, row in shown)),
+        _differences(compared),
+        tuple(_notices(compared)),
+        line=_line(compared),
+        overview=_overview(compared),
+    )
+
+
+def _cells(row: Row) -> tuple[Cell, ...]:
+    verdict = row.verdict or Verdict("" if row.usable else UNUSABLE)
+    return (
+        row.metric,
+        row.task,
+        figure_cell(row.baseline),
+        figure_cell(row.contender),
+        row.diff,
+        row.unit,
+        row.diff_percent,
+        _interval(row.estimate) if row.estimate is not None else None,
+        verdict.kind,
+        "; ".join(filter(None, [_p_text(verdict), verdict.note])),
+        verdict.p,
+        row.is_primary,
+        row.estimate.method if row.estimate is not None else None,
+        row.baseline_rounds,
+        row.contender_rounds,
+        not row.usable,
+    )
+
+
+def _interval(estimate: Estimate) -> Interval:
+    return Interval(100 * (estimate.low - 1), 100 * (estimate.high - 1))
+
+
+def _p_text(verdict: Verdict) -> str:
+    if verdict.p is None or verdict.kind not in _WITH_P:
+        return ""
+    return "p<0.001" if verdict.p < 0.001 else f"p={verdict.p:.3f}"
+
+
+def _tone(row: Row) -> str:
+    """Only verdicts are coloured: a difference is no gain before it is known to be one."""
+    kind = row.verdict.kind if row.verdict is not None else ""
+    return GAIN if kind == FASTER else LOSS if kind == SLOWER else NEUTRAL
+
+
+def _differences(compared: Comparison) -> Table:
+    """Race, start and every fact that differs, a column for each side."""
+    sides = (compared.pairs[0].baseline, *(pair.contender for pair in compared.pairs))
+    several = len(compared.pairs) > 1
+    columns = [Column("", "name"), Column("Baseline", "baseline")]
+    columns += [
+        Column(pair.contender.name if several else "Contender", pair.contender.name if several else "contender")
+        for pair in compared.pairs
+    ]
+    rows: list[tuple[Cell, ...]] = [
+        ("Race ID", *(_races(side) for side in sides)),
+        ("Started", *(to_the_second(side.records[0].started_at) for side in sides)),
+    ]
+    found = [{each.name: each for each in pair.differences} for pair in compared.pairs]
+    for name in dict.fromkeys(name for each in found for name in each):
+        baseline = next(_fact(each[name].baseline) for each in found if name in each)
+        rows.append((name, baseline, *(_fact(each[name].contender) if name in each else baseline for each in found)))
+    return Table(tuple(columns), tuple(rows))
+
+
+def _races(side: Side) -> str:
+    ids = [record.race_id for record in side.records]
+    return ids[0] if len(ids) == 1 else f"{ids[0]} and {len(ids) - 1} more"
+
+
+def _fact(value: Any) -> Cell:
+    """A fact of a race as a cell: settings may hold anything that JSON can."""
+    if value is None or isinstance(value, str | int | float):
+        return value
+    return [str(item) for item in value] or None if isinstance(value, list | tuple) else str(value)
+
+
+def _line(compared: Comparison) -> str:
+    """What the verdicts stand on: rounds, how they were raced, how many rows are judged."""
+    baseline = compared.pairs[0].baseline
+    parts = [f"baseline {_rounds(baseline)}"]
+    parts += [f"{pair.contender.name} {_rounds(pair.contender)}" for pair in compared.pairs]
+    if all(pair.is_interleaved for pair in compared.pairs):
+        parts.append("interleaved")
+    elif not all(pair.single for pair in compared.pairs):
+        parts.append("not interleaved")
+    primary = sum(len(pair.primary) for pair in compared.pairs)
+    parts.append(f"{primary} primary {'row' if primary == 1 else 'rows'}, Benjamini-Hochberg 0.05")
+    if compared.looks > 1:
+        parts.append(f"p times {compared.looks} looks")
+    return "   ".join([*parts, "(`same` uses the 90 % interval)"])
+
+
+def _rounds(side: Side) -> str:
+    return "1 race" if len(side.records) == 1 else f"{len(side.records)} rounds"
+
+
+def _notices(compared: Comparison) -> list[Notice]:
+    found = []
+    for pair in compared.pairs:
+        name = f"{pair.contender.name}: " if len(compared.pairs) > 1 else ""
+        if pair.is_same:
+            found.append(Notice(f"{name}A/A: nothing but chance differs between the two {_kind(pair)}", note=True))
+        if pair.speed_ratio is not None:
+            ratio = pair.speed_ratio
+            text = f"speed ratio {ratio.ratio:.3f} [{ratio.low:.3f}, {ratio.high:.3f}] over all tasks"
+            found.append(Notice(f"{name}{text}, above 1: the contender is better (no verdict)", note=True))
+    for pair in compared.pairs:
+        for notice in pair.notices:
+            if notice not in found:
+                found.append(notice)
+    return found
+
+
+def _kind(pair: Pair) -> str:
+    return "races" if pair.single else "sides"
+
+
+def _overview(compared: Comparison) -> dict[str, Any]:
+    baseline = compared.pairs[0].baseline
+    return {
+        "baseline": _side(baseline),
+        "contenders": [
+            {
+                **_side(pair.contender),
+                "interleaved": pair.is_interleaved,
+                "identical": pair.is_same,
+                "not_comparable": sorted({each.key for each in pair.differences if each.forbids}),
+                "primary_rows": len(pair.primary),
+                "speed_ratio": None if pair.speed_ratio is None else _ratio(pair.speed_ratio),
+            }
+            for pair in compared.pairs
+        ],
+        "looks": compared.looks,
+    }
+
+
+def _side(side: Side) -> dict[str, Any]:
+    return {"name": side.name, "session": side.session, "races": [record.race_id for record in side.records]}
+
+
+def _ratio(estimate: Estimate) -> dict[str, Any]:
+    return {"ratio": estimate.ratio, "interval": [estimate.low, estimate.high], "method": estimate.method}
