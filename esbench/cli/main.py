@@ -19,6 +19,7 @@ from esbench.errors import EsbenchError
 CANCELLED = 130  # 128 + SIGINT, as shells say it
 COMMANDS = {
     "race": LazyCommand("esbench.cli.race:race", "Race a track against a cluster and keep the record."),
+    "duel": LazyCommand("esbench.cli.duel:duel", "Race two sides in turns, then compare them."),
     "calibrate": LazyCommand("esbench.cli.calibrate:calibrate", "Say what this host's driver can do."),
     "list": LazyCommand("esbench.cli.list:list_", "List races, tracks, distributions or telemetry devices."),
     "info": LazyCommand("esbench.cli.info:info", "Describe a track and its challenges."),
@@ -28,6 +29,7 @@ COMMANDS = {
         "esbench.cli.create_track:create_track", "Make a track of indices of a cluster and of their documents."
     ),
     "show": LazyCommand("esbench.cli.show:show", "Show the summary of a race."),
+    "report": LazyCommand("esbench.cli.report:report", "Write a race as a page with charts."),
     "compare": LazyCommand("esbench.cli.compare:compare", "Compare two races."),
     "export": LazyCommand("esbench.cli.export:export", "Print a race in a format that other tools read."),
     "store": LazyCommand("esbench.cli.store:store", "Store races as documents in a cluster."),

@@ -11,7 +11,10 @@ from esbench.cli.metrics_options import metrics_options, others_who_follow
 from esbench.cli.output import check_report_file, print_document, report_options
 from esbench.cli.progress_options import progress_of, progress_options
 from esbench.cli.race_flags import race_flags, race_options
+from esbench.cli.session import SessionCommand, session_flags
+from esbench.cli.side_words import words_given
 from esbench.cli.store import check_store, keep_finished_race, store_options
+from esbench.errors import UsageError
 
 if TYPE_CHECKING:
     from esbench.progress.following import Following, Quiet
@@ -24,14 +27,26 @@ CANCELLED = 130
 @click.option("--keep-node", is_flag=True, help="Leave the embedded node running.")
 @click.option("--race-id", help="The race's id; made up otherwise.")
 @click.option("--strict", is_flag=True, help="A failed check makes the exit status 1.")
+@click.option("--rounds", type=click.IntRange(min=1), help="Race so many times; the table has means and spreads.")
+@session_flags
 @metrics_options
 @progress_options
 @store_options
 @report_options
-def race(**flags: Any) -> int:
+@click.pass_context
+def race(context: click.Context, /, **flags: Any) -> int:
     """Race a track against a cluster and keep the record."""
     with progress_of(flags) as progress:
-        return _race(flags, progress)
+        if flags["rounds"] is None:
+            return _race(flags, progress)
+        return _rounds(flags, words_given(context), progress)
+
+
+def _rounds(flags: dict[str, Any], words: tuple[str, ...], progress: Following | Quiet) -> int:
+    for name, why in (("race_id", "names one race"), ("keep_node", "is for one race")):
+        if flags[name]:
+            raise UsageError(f"--{name.replace('_', '-')} {why}: leave it out with --rounds")
+    return SessionCommand(flags, progress).begin("rounds", words, {"race": ()}, flags["rounds"])
 
 
 def _race(flags: dict[str, Any], progress: Following | Quiet) -> int:
@@ -40,6 +55,9 @@ def _race(flags: dict[str, Any], progress: Following | Quiet) -> int:
     from esbench.race import run
     from esbench.summary import failed_checks
 
+    for name in ("restart_node", "before_round"):
+        if flags[name]:
+            raise UsageError(f"--{name.replace('_', '-')} is between the races of a session", hint="add --rounds=6")
     report_file, report_format = flags["report_file"], flags["report_format"]
     check_report_file(report_file, report_format)
     options = race_options(flags)

@@ -31,7 +31,7 @@ _ON_ERROR = Choice(
     ["abort", "continue"],
     gone={"continue-on-network": "use --on-error=continue, which goes on while a host answers"},
 )
-_OPTIONS = (
+RACE_OPTIONS = (
     click.option("--track", help="A track that esbench ships (esbench list tracks)."),
     click.option("--track-path", type=click.Path(path_type=Path), help="A folder or file of a track."),
     click.option(
@@ -88,15 +88,16 @@ _OPTIONS = (
 
 def race_flags(command: C) -> C:
     """Add the options to a command."""
-    for option in reversed(_OPTIONS):
+    for option in reversed(RACE_OPTIONS):
         command = option(command)
     return command
 
 
-def race_options(flags: Mapping[str, Any]) -> RaceOptions:
+def race_options(flags: Mapping[str, Any], common_track_params: str = "") -> RaceOptions:
     """RaceOptions from flags; every problem of a value is a UsageError before anything starts.
 
-    `race_id` and `keep_node` are options of `esbench race` alone.
+    `race_id` and `keep_node` are options of `esbench race` alone. `common_track_params` hold where the flags do not
+    give another value.
     """
     from esbench.cli.values import parse_client_options, parse_list, parse_mapping, parse_tags, parse_target_hosts
     from esbench.client_options import ClientOptions, Host, parse_hosts
@@ -128,7 +129,10 @@ def race_options(flags: Mapping[str, Any]) -> RaceOptions:
         home=esbench_home(),
         race_id=new_race_id() if flags.get("race_id") is None else check_race_id(flags["race_id"]),
         track_path=path,
-        track_params=parse_mapping(flags["track_params"], "--track-params", [path.parent]),
+        track_params={
+            **parse_mapping(common_track_params, "--track-params", [path.parent]),
+            **parse_mapping(flags["track_params"], "--track-params", [path.parent]),
+        },
         challenge=flags["challenge"],
         include_tasks=parse_list(flags["include_tasks"], "--include-tasks", [path.parent]),
         exclude_tasks=parse_list(flags["exclude_tasks"], "--exclude-tasks", [path.parent]),

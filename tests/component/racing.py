@@ -80,12 +80,14 @@ class Races:
         (self.track / "index.json").write_text(json.dumps({"settings": {"index.number_of_shards": 3}}))
         (self.track / "orders.json").write_text("".join(f'{{"n": {number}}}\n' for number in range(DOCUMENTS)))
 
-    def start(self, server: NullServer | str, *arguments: str, home: Path | None = None) -> subprocess.Popen[str]:
+    def start(
+        self, server: NullServer | str, *arguments: str, home: Path | None = None, command: str = "race"
+    ) -> subprocess.Popen[str]:
         """A race in a session of its own, whose group a test may signal as a terminal does."""
         url = server if isinstance(server, str) else server.url
-        command = [sys.executable, "-m", "esbench.cli.main", "race", f"--track-path={self.track}"]
+        line = [sys.executable, "-m", "esbench.cli.main", command, f"--track-path={self.track}"]
         process = subprocess.Popen(
-            [*command, f"--target-hosts={url}", *arguments],
+            [*line, f"--target-hosts={url}", *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

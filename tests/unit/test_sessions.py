@@ -59,7 +59,7 @@ def test_sessions_are_found_by_id_by_its_beginning_and_as_the_last_one(tmp_path:
     assert [one.id for one in store.all()] == ["a-2", "b-1", "a-3"]
     with pytest.raises(UsageError, match="beginning of 2 sessions"):
         store.resolve("a")
-    with pytest.raises(UsageError, match='there is no session "c-1".*did you mean "b-1"'):
+    with pytest.raises(UsageError, match=r'there is no session "c-1".*did you mean "b-1"'):
         store.resolve("c-1")
 
 

@@ -1,0 +1,60 @@
+"""`esbench duel`: two sides or more, raced in turns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from esbench.cli.command import EsbenchCommand
+from esbench.cli.metrics_options import metrics_options
+from esbench.cli.output import report_options
+from esbench.cli.progress_options import progress_of, progress_options
+from esbench.cli.race_flags import race_flags
+from esbench.cli.session import SessionCommand, session_flags
+from esbench.cli.side_words import split_side, words_given
+from esbench.cli.store import store_options
+from esbench.errors import UsageError
+
+DEFAULT_ROUNDS = 6
+
+
+@click.command(cls=EsbenchCommand)
+@race_flags
+@click.option("--baseline", metavar="SIDE", help="Options of the side to compare with: 'heap=1g track-params=a:1'.")
+@click.option("--contender", "contenders", multiple=True, metavar="SIDE", help="Those of the side that may be better.")
+@click.option("--rounds", type=click.IntRange(min=1), help="Races of each side; 6 otherwise.")
+@session_flags
+@click.option("--resume", metavar="SESSION", help="Go on with a session that did not end: its id, or 'last'.")
+@metrics_options
+@progress_options
+@store_options
+@report_options
+@click.pass_context
+def duel(context: click.Context, /, **flags: Any) -> int:
+    """Race two sides in turns, then compare them."""
+    words, resumed, rounds = words_given(context), flags["resume"], flags["rounds"]
+    given = [] if flags["baseline"] is None else [("--baseline", flags["baseline"])]
+    given += [("--contender", text) for text in flags["contenders"]]
+    sides = [split_side(text, where) for where, text in given]
+    with progress_of(flags) as progress:
+        if resumed is not None:
+            for name in ("restart_node", "before_round"):
+                if flags[name]:
+                    raise UsageError(
+                        f"--{name.replace('_', '-')} is as the session began with it", where=f"--resume={resumed}"
+                    )
+            return SessionCommand(flags, progress).resume(resumed, words, sides, rounds)
+        for name in ("baseline", "contenders"):
+            if not flags[name] and flags[name] != "":
+                missing = name.removesuffix("s")
+                raise UsageError(f"--{missing} is missing", hint=f"say --{missing} 'track-params=number_of_replicas:0'")
+        names = _names(len(flags["contenders"]))
+        command = SessionCommand(flags, progress)
+        return command.begin("duel", words, dict(zip(names, sides, strict=True)), rounds or DEFAULT_ROUNDS)
+
+
+def _names(contenders: int) -> list[str]:
+    if contenders == 1:
+        return ["baseline", "contender"]
+    return ["baseline", *(f"contender-{number}" for number in range(1, contenders + 1))]

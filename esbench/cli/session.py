@@ -1,0 +1,148 @@
+"""What `esbench race --rounds` and `esbench duel` share: begin a session or go on with it, and say how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from esbench.cli.command import esbench_home
+from esbench.cli.metrics_options import others_who_follow
+from esbench.cli.output import check_report_file, print_document
+from esbench.cli.side_words import about, hidden, side_options, with_secrets
+from esbench.cli.store import check_store, keep_finished_race
+from esbench.errors import RaceError, UsageError
+
+if TYPE_CHECKING:
+    from esbench.engine.embedded import EmbeddedEngine
+    from esbench.progress.following import Following, Quiet
+    from esbench.race_options import RaceOptions
+    from esbench.record import RaceRecord
+    from esbench.sessions import RaceSession
+
+CANCELLED = 130
+C = TypeVar("C", bound=Callable[..., Any])
+
+
+def session_flags(command: C) -> C:
+    """--restart-node and --before-round."""
+    before = click.option("--before-round", metavar="COMMAND", help="A shell command that is run before each race.")
+    restart = click.option("--restart-node", is_flag=True, help="A fresh node for each race.")
+    return restart(before(command))
+
+
+class SessionCommand:
+    """A session as the command line wants it. `progress` has not begun yet."""
+
+    def __init__(self, flags: Mapping[str, Any], progress: Following | Quiet) -> None:
+        check_report_file(flags["report_file"], flags["report_format"])
+        check_store(flags)
+        self._flags = flags
+        self._progress = progress
+        self._all_stored = True
+
+    def begin(self, kind: str, words: Sequence[str], sides: Mapping[str, Sequence[str]], rounds: int) -> int:
+        """Look at everything that will be raced, then race it; the exit code."""
+        from esbench.duel import has_fresh_nodes, planned
+        from esbench.sessions import SessionStore, Side
+
+        options = _options(words, sides)
+        restart = self._flags["restart_node"]
+        session = planned(
+            kind,
+            tuple(Side(name, hidden(own)) for name, own in sides.items()),
+            rounds,
+            seed=next(iter(options.values())).seed,
+            words=hidden(words),
+            restart_node=restart,
+            before_round=self._flags["before_round"],
+            discard_first=has_fresh_nodes(options.values(), restart_node=restart),
+        )
+        with self._progress:
+            self._look(session, options)
+            SessionStore(esbench_home()).save(session)
+            self._progress.say(f"session {session.id}")
+            return self._run(session, options)
+
+    def resume(self, name: str, words: Sequence[str], sides: Sequence[Sequence[str]], rounds: int | None) -> int:
+        """Go on with a session; words and sides are those that are given again, for the secrets in them."""
+        from esbench.duel import with_rounds
+        from esbench.sessions import SessionStore
+
+        session = SessionStore(esbench_home()).load(name)
+        if rounds is not None:
+            session = with_rounds(session, rounds)
+        where = f"--resume={session.id}"
+        again = list(sides) + [()] * (len(session.sides) - len(sides))
+        if len(again) > len(session.sides):
+            raise UsageError(f"the session has {len(session.sides)} sides", where=where)
+        options = _options(
+            with_secrets(session.words, words, where),
+            {
+                side.name: with_secrets(side.words, given, f"{where}: --{side.name}")
+                for side, given in zip(session.sides, again, strict=True)
+            },
+        )
+        with self._progress:
+            if session.left:
+                self._look(session, options)
+            return self._run(session, options)
+
+    def _look(self, session: RaceSession, sides: Mapping[str, RaceOptions]) -> None:
+        """Everything that can be known to be wrong is said before the first race."""
+        from esbench.duel import makes_indices_anew
+        from esbench.operations import builtin_operations
+        from esbench.race import look
+
+        fresh_nodes = bool(session.discarded)
+        for name, options in sides.items():
+            with about(f"--{name}" if len(sides) > 1 else ""):
+                challenge = look(options, builtin_operations(), self._progress)
+                raced_before = len(session.plan) > 1 and (options.hosts or not fresh_nodes)
+                if raced_before and not session.before_round and not makes_indices_anew(challenge):
+                    self._progress.warn(
+                        f'challenge "{challenge.name}" has no create-index: a race begins with what others left'
+                    )
+
+    def _run(self, session: RaceSession, sides: Mapping[str, RaceOptions]) -> int:
+        from esbench.duel import Duel
+        from esbench.sessions import SessionStore
+
+        duel = Duel(SessionStore(esbench_home()), sides, self._race, self._progress)
+        try:
+            session = duel.run(session)
+        except KeyboardInterrupt:
+            self._progress.insist(f"esbench: cancelled; esbench duel --resume {session.id} goes on")
+            return CANCELLED
+        return self._tell(session)
+
+    def _race(self, options: RaceOptions, node: EmbeddedEngine | None) -> RaceRecord:
+        from esbench.operations import builtin_operations
+        from esbench.race import run
+
+        with others_who_follow(self._flags, self._progress) as others:
+            record = run(options, builtin_operations(), self._progress, [self._progress, *others], node)
+        self._all_stored &= keep_finished_race(self._flags, options.home, record.race_id, self._progress)
+        return record
+
+    def _tell(self, session: RaceSession) -> int:
+        from esbench.report.rounds import rounds
+        from esbench.store import RaceStore
+        from esbench.summary import failed_checks
+
+        store = RaceStore(esbench_home())
+        records = [store.load(str(race.race_id)) for race in session.plan]
+        if len(session.sides) == 1:
+            document = rounds(session.id, records)
+            print_document(document, self._flags["form"], self._flags["report_file"], self._flags["report_format"])
+        else:
+            self._progress.insist(f"session {session.id} is complete: esbench compare {session.id}")
+        if self._flags.get("strict") and (failed := [text for record in records if (text := failed_checks(record))]):
+            raise RaceError(f"checks failed in {len(failed)} rounds: {failed[0]}", where="--strict")
+        return 0 if self._all_stored else 1
+
+
+def _options(words: Sequence[str], sides: Mapping[str, Sequence[str]]) -> dict[str, RaceOptions]:
+    """What each side is asked to be; the word of a side's option names it in errors."""
+    return {name: side_options(words, own, f"--{name}" if len(sides) > 1 else "") for name, own in sides.items()}

@@ -1,0 +1,175 @@
+"""The sides of a session as words: each `name=value` of an option of `esbench race`, or `name` of a flag.
+
+This is how a user writes a side, and how a session keeps it.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from esbench.cli.command import EsbenchCommand
+from esbench.cli.race_flags import race_flags, race_options
+from esbench.cli.values import parse_mapping
+from esbench.errors import EsbenchError, UsageError, nearest
+from esbench.record import HIDDEN, redact
+from esbench.redaction import Redactor
+
+if TYPE_CHECKING:
+    from esbench.race_options import RaceOptions
+
+_MAPPINGS = ("track-params", "client-options", "telemetry-params")
+_ONE_FOR_ALL = {"seed": "--seed is one for all sides, or they would not be sent the same"}
+_OF_ONE_RACE = {
+    "race-id": "the races of a session are named as they begin",
+    "keep-node": "the nodes of a session end with it",
+}
+_WORDS_OF_FLAGS = {"true": True, "false": False}
+
+
+@click.command(cls=EsbenchCommand, name="race")
+@race_flags
+def _parser(**flags: Any) -> None:
+    """The options that a side may have."""
+
+
+_PARAMS = {
+    spelt.removeprefix("--"): param
+    for param in _parser.params
+    for spelt in (*param.opts, *param.secondary_opts)
+    if spelt != "--help"
+}
+
+
+def _name(param: click.Parameter) -> str:
+    return param.opts[0].removeprefix("--")
+
+
+def split_side(text: str, where: str) -> tuple[str, ...]:
+    """The words of a side as a user writes it; a UsageError for one that is no option of a race."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"{str(error).lower()}: {text}", where=where, hint="quotes come in pairs") from error
+    given = [_canonical(word.removeprefix("--"), where) for word in words]
+    names = [word.partition("=")[0] for word in given]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f'"{name}" is given twice', where=where)
+    return tuple(given)
+
+
+def _canonical(word: str, where: str) -> str:
+    name, equals, value = word.partition("=")
+    name = name.replace("_", "-")
+    for refused in (_ONE_FOR_ALL, _OF_ONE_RACE):
+        if name in refused:
+            raise UsageError(f'a side has no "{name}"', where=where, hint=refused[name])
+    param = _PARAMS.get(name)
+    if param is None:
+        hint = nearest(name, _PARAMS) or "esbench race --help lists them"
+        if ":" in name and not equals:
+            hint = f'parameters of the track are said so: "track-params={word}"'
+        raise UsageError(f'"{name}" is no option of esbench race', where=where, hint=hint)
+    if _is_flag(param):
+        if equals and value not in _WORDS_OF_FLAGS:
+            raise UsageError(f'"{name}" is true or false, not "{value}"', where=where)
+    elif not equals:
+        raise UsageError(f'"{name}" needs a value', where=where, hint=f'say "{name}=VALUE"')
+    return _word(param, value) if equals and not _is_flag(param) else f"{_name(param)}{equals}{value}"
+
+
+def _is_flag(param: click.Parameter) -> bool:
+    return isinstance(param, click.Option) and param.is_flag
+
+
+def words_given(context: click.Context) -> tuple[str, ...]:
+    """The options of a race that stand on the command line, as words."""
+    params = [param for param in context.command.params if _PARAMS.get(_name(param)) is not None]
+    given = [
+        param
+        for param in params
+        if param.name and context.get_parameter_source(param.name) is ParameterSource.COMMANDLINE
+    ]
+    return tuple(
+        _name(param) if _is_flag(param) else _word(param, str(context.params[str(param.name)])) for param in given
+    )
+
+
+def _word(param: click.Parameter, value: str) -> str:
+    """The session may go on from another folder."""
+    if isinstance(param.type, click.Path):
+        value = str(Path(value).expanduser().absolute())
+    return f"{_name(param)}={value}"
+
+
+def side_options(common: Sequence[str], side: Sequence[str], where: str) -> RaceOptions:
+    """What a race of a side is asked to be: its words, and the common ones that it does not replace.
+
+    Track parameters replace one another key by key. Errors name `where`, the side's option.
+    """
+    values = {**_values(common), **_values(side)}
+    arguments = []
+    for name, value in values.items():
+        if _is_flag(_PARAMS[name]):
+            arguments += [f"--{name}"] if value in ("", "true") else []
+        else:
+            arguments.append(f"--{name}={value}")
+    with about(where):
+        flags = _parser.make_context("race", arguments).params
+        return race_options(flags, _values(common).get("track-params", ""))
+
+
+def _values(words: Sequence[str]) -> dict[str, str]:
+    return {name: value for name, _, value in (word.partition("=") for word in words)}
+
+
+@contextmanager
+def about(where: str) -> Iterator[None]:
+    """Errors in it are about this side."""
+    try:
+        yield
+    except EsbenchError as error:
+        error.where = ": ".join(filter(None, (where, error.where)))
+        raise
+    except click.ClickException as error:
+        raise UsageError(" ".join(error.format_message().split()).rstrip("."), where=where) from error
+
+
+def hidden(words: Sequence[str]) -> tuple[str, ...]:
+    """The words as they may be kept: without the values of secrets."""
+    return tuple(_hidden(word) for word in words)
+
+
+def _hidden(word: str) -> str:
+    name, equals, value = word.partition("=")
+    if name not in _MAPPINGS or (value.endswith(".json") and not value.startswith("{")):
+        return f"{name}{equals}{Redactor()(value)}" if equals else word
+    given: Mapping[str, Any] = parse_mapping(value, f"--{name}")
+    redacted = redact(given)
+    return word if redacted == given else f"{name}={json.dumps(redacted)}"
+
+
+def with_secrets(kept: Sequence[str], given: Sequence[str], where: str) -> tuple[str, ...]:
+    """The words of a session that goes on, with those that are given again because secrets in them were not kept.
+
+    Raises UsageError when something else is given, or a secret is not.
+    """
+    again = dict(zip(hidden(given), given, strict=True))
+    for word in again:
+        if word not in kept:
+            began = " ".join(shlex.quote(one) for one in kept) or "none"
+            raise UsageError(f'the session did not begin with "{word}"', where=where, hint=f"its options: {began}")
+    words = tuple(again.get(word, word) for word in kept)
+    for word in words:
+        if HIDDEN in word:
+            name = word.partition("=")[0]
+            raise UsageError(f'secrets are not kept: give "{name}" once more', where=where)
+    return words

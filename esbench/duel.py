@@ -1,0 +1,227 @@
+"""The story of a session: race its sides in their order, on nodes of their own or on one that all share.
+
+Where it stands is on disk before and after every race, so that it can be interrupted at any moment and go on later. It
+knows neither tracks nor figures: a race is something that is called, and its record says how it ended.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Collection, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from esbench.duelling_order import order
+from esbench.engine.embedded import EmbeddedEngine
+from esbench.errors import EsbenchError, RaceError, UsageError
+from esbench.interrupts import Interrupts
+from esbench.keeper import now
+from esbench.locks import is_running
+from esbench.model import Challenge
+from esbench.progress.base import Progress
+from esbench.race_options import RaceOptions
+from esbench.raced_cluster import embedded_engine, java_options
+from esbench.record import RaceRecord
+from esbench.sessions import COMPLETE, PLANNED, RUNNING, RaceSession, SessionRace, SessionStore, Side
+from esbench.store import RaceStore, new_race_id
+from esbench.units import format_duration
+
+Race = Callable[[RaceOptions, EmbeddedEngine | None], RaceRecord]
+
+
+def planned(
+    kind: str,
+    sides: tuple[Side, ...],
+    rounds: int,
+    *,
+    seed: int,
+    words: tuple[str, ...],
+    restart_node: bool = False,
+    before_round: str | None = None,
+    discard_first: bool = False,
+) -> RaceSession:
+    """A session of which nothing was raced yet; `discard_first`: a race of each side that counts for nothing."""
+    places = order([side.name for side in sides], rounds, seed)
+    return RaceSession(
+        id=new_race_id(),
+        kind=kind,
+        created_at=now(),
+        seed=seed,
+        words=words,
+        sides=sides,
+        plan=tuple(SessionRace(place.side, place.round, place.position) for place in places),
+        discarded=tuple(SessionRace(side.name) for side in sides) if discard_first else (),
+        restart_node=restart_node,
+        before_round=before_round,
+    )
+
+
+def with_rounds(session: RaceSession, rounds: int) -> RaceSession:
+    """A session with more rounds. Where it was complete, its result was seen: the next one is one look more."""
+    if rounds < session.rounds:
+        raise UsageError(f"the session has {session.rounds} rounds already", where=f"--rounds={rounds}")
+    places = order([side.name for side in session.sides], rounds, session.seed)[len(session.plan) :]
+    more = tuple(SessionRace(place.side, place.round, place.position) for place in places)
+    looked = bool(more) and not session.left
+    return replace(session, plan=(*session.plan, *more), looks=session.looks + looked)
+
+
+def shares_a_node(sides: Collection[RaceOptions], *, restart_node: bool) -> bool:
+    """Whether one node of esbench's own can be raced by all sides, one after the other."""
+    if restart_node or any(options.hosts or java_options(options) for options in sides):
+        return False
+    nodes = {
+        (options.distribution, options.nodes, options.heap_bytes, options.java_home, options.node_user)
+        for options in sides
+    }
+    return len(nodes) == 1
+
+
+def has_fresh_nodes(sides: Collection[RaceOptions], *, restart_node: bool) -> bool:
+    """Whether races get nodes of their own, started for each: then the first race of a side is not like the others."""
+    own = any(not options.hosts for options in sides)
+    return own and not shares_a_node(sides, restart_node=restart_node)
+
+
+def makes_indices_anew(challenge: Challenge) -> bool:
+    """Whether a race on a cluster that was raced before begins with indices of its own.
+
+    Raises UsageError when it cannot begin: it makes an index that is there, and does not delete it first.
+    """
+    types = {task.operation.type for task in challenge.tasks}
+    for kind in ("index", "data-stream"):
+        if f"create-{kind}" in types and f"delete-{kind}" not in types:
+            raise UsageError(
+                f'challenge "{challenge.name}" has create-{kind} without delete-{kind}: the second race would find the '
+                "first one's",
+                hint=f"put delete-{kind} before it, or delete it by --before-round; a node of esbench's own may be "
+                "started anew for each race: --restart-node",
+            )
+    return bool(types & {"create-index", "create-data-stream"})
+
+
+def left_s(session: RaceSession) -> float | None:
+    """How long the races to come will take, by those of the same side until now (of all, where it has none)."""
+    took: dict[str, list[float]] = {}
+    for race in session.races:
+        if race.took_s is not None:
+            took.setdefault(race.side, []).append(race.took_s)
+    if not took:
+        return None
+    of_all = fmean(seconds for times in took.values() for seconds in times)
+    return sum(fmean(took[race.side]) if race.side in took else of_all for race in session.left)
+
+
+def place_text(session: RaceSession, race: SessionRace) -> str:
+    """`race 5 of 12 (contender, round 3)`."""
+    number = session.races.index(race) + 1
+    side = race.side if len(session.sides) > 1 else ""
+    turn = f"round {race.round}" if race.round else "discarded"
+    return f"race {number} of {len(session.races)} ({', '.join(filter(None, (side, turn)))})"
+
+
+def left_text(seconds: float) -> str:
+    """`about 14 min left`."""
+    whole = 60 * round(seconds / 60) if seconds >= 120 else max(1, round(seconds))
+    return f"about {format_duration(whole)} left"
+
+
+@dataclass(frozen=True)
+class Duel:
+    """Races what is left of a session. `sides` are the options of each side's races but for what tells them apart."""
+
+    store: SessionStore
+    sides: Mapping[str, RaceOptions]
+    race: Race
+    progress: Progress
+
+    def run(self, session: RaceSession) -> RaceSession:
+        """Race until nothing is left; the session as it then is.
+
+        Raises KeyboardInterrupt when it was interrupted, and RaceError when a race failed: what was complete is kept,
+        and the rest is raced when it is run again.
+        """
+        session = self._as_it_stands(session)
+        self.store.save(session)
+        with Interrupts(), ExitStack() as stack:
+            node: EmbeddedEngine | None = None
+            for race in session.left:
+                place = place_text(session, race)
+                try:
+                    self._announce(session, place)
+                    if node is None and shares_a_node(self.sides.values(), restart_node=session.restart_node):
+                        node = self._start_node(session, stack)
+                    session = self._run(session, race, node)
+                except EsbenchError as error:
+                    hint = f"esbench duel --resume {session.id} goes on"
+                    raise RaceError(str(error), where=place, hint=hint) from error
+        return session
+
+    def _as_it_stands(self, session: RaceSession) -> RaceSession:
+        """A race that was running when esbench was killed may have been complete, or is running still."""
+        home = self.store.folder.parent
+        for race in session.races:
+            if race.status != RUNNING or race.race_id is None:
+                continue
+            if is_running(home, race.race_id):
+                raise UsageError(f"session {session.id} is running: race {race.race_id}")
+            if (home / "races" / race.race_id / "race.json").is_file():
+                status = RaceStore(home).load(race.race_id).status
+                session = session.with_race(replace(race, status=COMPLETE if status == COMPLETE else PLANNED))
+        return session
+
+    def _announce(self, session: RaceSession, place: str) -> None:
+        seconds = left_s(session)
+        self.progress.say(place if seconds is None else f"{place}: {left_text(seconds)}")
+
+    def _start_node(self, session: RaceSession, stack: ExitStack) -> EmbeddedEngine:
+        options = replace(next(iter(self.sides.values())), race_id=session.id)
+        node = embedded_engine(options, self.store.logs(session.id), self.progress)
+        stack.callback(node.stop)
+        with self.progress.job("starting the node of the session"):
+            node.start()
+        return node
+
+    def _run(self, session: RaceSession, race: SessionRace, node: EmbeddedEngine | None) -> RaceSession:
+        began_s = time.monotonic()
+        race = replace(race, race_id=new_race_id(), status=RUNNING)
+        if session.before_round:
+            self._prepare(session.before_round, race)
+        session = session.with_race(race)
+        self.store.save(session)
+        options = replace(self.sides[race.side], race_id=str(race.race_id), session=session.place(race))
+        status = PLANNED
+        try:
+            record = self.race(options, node)
+            status = record.status
+        finally:
+            took_s = round(time.monotonic() - began_s, 3) if status == COMPLETE else None
+            session = session.with_race(replace(race, status=status, took_s=took_s))
+            self.store.save(session)
+        if status == "cancelled":
+            raise KeyboardInterrupt
+        if status != COMPLETE:
+            raise RaceError(f"race {race.race_id} failed: {record.failure}")
+        return session
+
+    def _prepare(self, command: str, race: SessionRace) -> None:
+        """Run the command of --before-round; RaceError when it fails, with the last line that it printed."""
+        with self.progress.job("--before-round", announce=False):
+            done = subprocess.run(
+                command,
+                shell=True,
+                env={**os.environ, "ESBENCH_SIDE": race.side, "ESBENCH_ROUND": str(race.round)},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                check=False,
+            )
+        if done.returncode:
+            said = done.stdout.strip().splitlines()
+            reason = f"exit status {done.returncode}" + (f": {said[-1]}" if said else "")
+            raise RaceError(f"failed with {reason}", where=f"--before-round={command}")

@@ -1,0 +1,102 @@
+"""The sides of a duel as words: what a user writes, what a session keeps, and what a race is asked to be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from esbench.cli.side_words import hidden, side_options, split_side, with_secrets
+from esbench.errors import UsageError
+from esbench.record import HIDDEN
+
+COMMON = ("track=orders", "track-params=number_of_replicas:0,bulk_size:100", "heap=1g", "test-mode")
+
+
+def test_a_side_is_written_as_on_a_shells_line() -> None:
+    words = split_side("""distribution=7.6.2 --heap=1g track-params="a:'x y',b:2" test_mode""", "--baseline")
+    assert words == ("distribution=7.6.2", "heap=1g", "track-params=a:'x y',b:2", "test-mode")
+
+
+def test_paths_and_other_spellings_mean_the_same_anywhere() -> None:
+    assert split_side("distribution-version=7.6.2 java-home=jdk", "") == (
+        "distribution=7.6.2",
+        f"java-home={Path.cwd() / 'jdk'}",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("hep=1g", r'--baseline: "hep" is no option of esbench race \(did you mean "heap"\?\)'),
+        ("number_of_replicas:1", 'said so: "track-params=number_of_replicas:1"'),
+        ("heap", r'"heap" needs a value \(say "heap=VALUE"\)'),
+        ("test-mode=2", '"test-mode" is true or false, not "2"'),
+        ("heap=1g heap=2g", '"heap" is given twice'),
+        ("seed=3", 'a side has no "seed"'),
+        ("race-id=x", 'a side has no "race-id"'),
+        ("keep-node", "end with it"),
+        ("format=json", "no option of esbench race"),
+        ("heap='1g", "no closing quotation"),
+    ],
+)
+def test_what_is_wrong_with_a_side_is_said_in_one_line(text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        split_side(text, "--baseline")
+
+
+def test_a_side_replaces_common_options_and_track_parameters_one_by_one() -> None:
+    options = side_options(COMMON, ("track-params=number_of_replicas:1", "heap=2g"), "--baseline")
+    assert options.track_params == {"number_of_replicas": 1, "bulk_size": 100}
+    assert (options.heap_bytes, options.test_mode) == (2 << 30, True)
+    assert side_options(COMMON, (), "").track_params == {"number_of_replicas": 0, "bulk_size": 100}
+
+
+def test_a_side_switches_a_common_flag_off() -> None:
+    assert not side_options(COMMON, ("test-mode=false",), "").test_mode
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("heap=1x",), '--contender: --heap: "1x" has no known unit'),
+        (("nodes=0",), "--contender: Invalid value for '--nodes'"),
+        (("track=none",), "--contender: "),
+        (("target-hosts=a:9200",), "--contender: --heap describe an embedded node"),
+    ],
+)
+def test_a_value_that_is_wrong_names_its_side(words: tuple[str, ...], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        side_options(COMMON, words, "--contender")
+
+
+SECRET = "client-options=basic_auth_user:'me',basic_auth_password:'swordfish'"
+KEPT = f'client-options={{"basic_auth_user": "me", "basic_auth_password": "{HIDDEN}"}}'
+
+
+def test_secrets_are_hidden_in_what_is_kept() -> None:
+    words = ("track=orders", SECRET, "track-params=secret_key:abc", "target-hosts=https://me:swordfish@a:9200")
+    assert hidden(words) == (
+        "track=orders",
+        KEPT,
+        f'track-params={{"secret_key": "{HIDDEN}"}}',
+        f"target-hosts=https://{HIDDEN}@a:9200",
+    )
+
+
+def test_what_has_no_secrets_is_kept_as_it_was_written() -> None:
+    assert hidden(COMMON) == COMMON
+    assert hidden(("client-options=options.json",)) == ("client-options=options.json",)
+
+
+def test_secrets_are_given_again_when_a_session_goes_on() -> None:
+    kept = ("track=orders", KEPT)
+    assert with_secrets(kept, (SECRET,), "--resume=x") == ("track=orders", SECRET)
+    with pytest.raises(UsageError, match='--resume=x: secrets are not kept: give "client-options" once more'):
+        with_secrets(kept, (), "--resume=x")
+
+
+def test_a_session_goes_on_with_the_options_that_it_began_with() -> None:
+    assert with_secrets(COMMON, ("heap=1g",), "") == COMMON
+    with pytest.raises(UsageError, match='did not begin with "heap=2g"'):
+        with_secrets(COMMON, ("heap=2g",), "")
