@@ -38,16 +38,6 @@ class Effect:
     df: Floats
     residual_sd: Floats
 
-    @property
-    def ratio(self) -> Floats:
-        """contender / baseline."""
-        return np.exp(self.log_ratio)
-
-    @property
-    def percent(self) -> Floats:
-        """By how many percent of the baseline the contender is higher."""
-        return 100 * np.expm1(self.log_ratio)
-
 
 def interleaved(values: ArrayLike, is_contender: ArrayLike, places: ArrayLike) -> Effect:
     """The effect of the side, with a trend over the session taken out: least squares of ln(value) on side and place.
@@ -153,30 +143,10 @@ def level_moved(values: ArrayLike) -> NDArray[np.bool_]:
     return np.asarray(beyond & (steps > 0))
 
 
-def log_speed(logs: ArrayLike, is_latency: ArrayLike) -> Floats:
-    """Each race's ln(speed) (n,): the mean over tasks of ln(throughput), of -ln(latency) where `is_latency` (tasks,).
-
-    `logs`: (tasks, n). A task without a finite value in every race is left out; ValueError where none is left.
-    """
-    y = _logs(logs)
-    everywhere = np.isfinite(y).all(axis=-1)
-    if not everywhere.any():
-        raise ValueError("no task has a value in every race")
-    signs = np.where(np.asarray(is_latency, dtype=bool), -1.0, 1.0)
-    result: Floats = np.mean((y * signs[:, None])[everywhere], axis=0)
-    return result
-
-
 def interval(effect: Effect, level: float = 0.95) -> tuple[Floats, Floats]:
     """The t interval of the log ratio at a level (0 to 1)."""
     half = special.stdtrit(effect.df, (1 + level) / 2) * effect.standard_error
     return effect.log_ratio - half, effect.log_ratio + half
-
-
-def percent_interval(effect: Effect, level: float = 0.95) -> tuple[Floats, Floats]:
-    """The interval of Effect.percent at a level (0 to 1): that of the log ratio, not symmetric in percent."""
-    low, high = interval(effect, level)
-    return 100 * np.expm1(low), 100 * np.expm1(high)
 
 
 def p_value(effect: Effect) -> Floats:

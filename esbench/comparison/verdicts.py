@@ -78,7 +78,7 @@ def judged(found: Sequence[Draft], options: CompareOptions) -> tuple[Row, ...]:
     """The rows of all drafts, each with its verdict: together they are one family (Benjamini and Hochberg)."""
     family = [draft for draft in found if draft.waits]
     raw = [float(stats.p_value(draft.found.effect)) for draft in family if draft.found is not None]
-    p_values = iter([min(1.0, float(p) * options.looks) for p in stats.adjusted(raw)])
+    p_values = iter(map(float, stats.adjusted(raw, options.looks)))
     return tuple(_judged(draft, next(p_values), len(family), options) if draft.waits else draft.row for draft in found)
 
 
