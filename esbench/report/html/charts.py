@@ -19,6 +19,7 @@ BLUE, RED, GREEN = "#4477aa", "#ee6677", "#228833"
 YELLOW, CYAN, PURPLE, GREY = "#ccbb44", "#66ccee", "#aa3377", "#999999"
 COLOURS = (BLUE, RED, GREEN, PURPLE, YELLOW, CYAN, GREY)
 HEIGHT = 250
+_LOWEST_MS = 0.001
 _PLAIN = """
 const short = (value, suffix) => +value.toPrecision(4) + suffix;
 return tick >= 1e6 ? short(tick / 1e6, "M") : tick >= 1e4 ? short(tick / 1e3, "k") : short(tick, "");
@@ -106,3 +107,21 @@ def beyond(rank: float) -> float:
 def plain_numbers(drawn: figure) -> None:
     """Write the numbers of the y axis as 0.5, 20 and 3k in place of powers."""
     drawn.yaxis.formatter = CustomJSTickFormatter(code=_PLAIN)
+
+
+def curves_chart(curves: Sequence[tuple[str, str, Sequence[tuple[float, float]]]]) -> figure:
+    """Percentile curves, each a name, a colour and its points (1 / (1 - q), ms), over one another.
+
+    Waits below a microsecond were none, and a logarithmic axis has no zero: they are left out.
+    """
+    drawn = percentile_chart(to_rank=100 - 100 / max(points[-1][0] for _, _, points in curves))
+    for name, colour, points in curves:
+        data = source(
+            x=[x for x, _ in points],
+            y=[ms if ms >= _LOWEST_MS else None for _, ms in points],
+            rank=[f"p{100 - 100 / x:.6g}" for x, _ in points],
+        )
+        line = drawn.step("x", "y", source=data, mode="before", color=colour, line_width=2, legend_label=name)
+        hover(drawn, line, [(name, "@y{0,0.00} ms"), ("percentile", "@rank")])
+    legend_above(drawn)
+    return drawn

@@ -14,7 +14,11 @@ def render_table(table: Table) -> str:
     """A table, in a box of its own that scrolls where the page is too narrow; "" without rows."""
     if not table.rows:
         return ""
-    shown = [n for n, column in enumerate(table.columns) if not column.flag or any(row[n] for row in table.rows)]
+    shown = [
+        n
+        for n, column in enumerate(table.columns)
+        if not column.for_programs and (not column.flag or any(row[n] for row in table.rows))
+    ]
     head = "".join(f"<th{_kind(table, n)}>{escape(table.columns[n].title)}</th>" for n in shown)
     rows = []
     for index, row in enumerate(table.rows):

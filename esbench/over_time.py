@@ -1,0 +1,134 @@
+"""Tasks over time as charts show them: second by second, as a grid of durations, and as a curve of percentiles.
+
+Reads the record's histograms and the lines of seconds.jsonl; draws nothing. All percentiles are by nearest rank, of
+however few requests a second had: they describe that second and estimate nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from esbench.load.histogram import Counts, decode, lowest_equivalent_ns, percentiles_ns
+from esbench.record import TaskResult
+from esbench.series_files import SecondLine
+
+BINS_PER_DECADE = 10
+_COLUMNS_AT_MOST = 240
+_LEAST_OF_A_SECOND_S = 0.5  # the rate of a shorter rest would be noise
+_NS_PER_MS = 1e6
+
+
+@dataclass(frozen=True)
+class Grid:
+    """How many requests took how long, and when: a cell each, of `width_s` and a tenth of a decade.
+
+    `times_s` and `log_ms` (the decimal logarithm of milliseconds) are the middles of the cells that are not empty.
+    """
+
+    width_s: float
+    times_s: tuple[float, ...]
+    log_ms: tuple[float, ...]
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class TaskOverTime:
+    """One value for each second of a task, at its middle on the race's clock; None where there was nothing.
+
+    `measure`: latency in an open loop, service_time in a closed one. `failures` name the kinds of a second's errors.
+    """
+
+    measure: str
+    times_s: tuple[float, ...]
+    units_per_s: tuple[float | None, ...]
+    errors: tuple[int, ...]
+    failures: tuple[str, ...]
+    p50_ms: tuple[float | None, ...]
+    p99_ms: tuple[float | None, ...]
+    max_ms: tuple[float | None, ...]
+    grid: Grid
+
+
+def over_time(task: TaskResult, lines: Sequence[SecondLine]) -> TaskOverTime:
+    """What a task's lines of seconds.jsonl say; a second without a line counts as one in which nothing completed."""
+    measure = "latency" if task.loop == "open" else "service_time"
+    by_second: dict[int, list[SecondLine]] = {}
+    for line in lines:
+        by_second.setdefault(line.second, []).append(line)
+    seconds = range(min(by_second, default=0), max(by_second, default=-1) + 1)
+    counts = {second: _merged(by_second.get(second, ()), measure) for second in seconds}
+    ranked = [percentiles_ns(counts[second], (50.0, 99.0, 100.0)) for second in seconds]
+    errors = [_errors(by_second.get(second, ())) for second in seconds]
+    begun_s = task.begun_s or 0.0
+    return TaskOverTime(
+        measure,
+        tuple(begun_s + second + 0.5 for second in seconds),
+        tuple(_rate(by_second.get(second, ()), task.duration_s - second) for second in seconds),
+        tuple(kinds.total() for kinds in errors),
+        tuple(", ".join(f"{count} x {kind}" for kind, count in kinds.items()) for kinds in errors),
+        tuple(_ms(found.get(50.0)) for found in ranked),
+        tuple(_ms(found.get(99.0)) for found in ranked),
+        tuple(_ms(found.get(100.0)) for found in ranked),
+        _grid(begun_s, counts),
+    )
+
+
+def percentile_curve(*histograms: str) -> tuple[tuple[float, float], ...]:
+    """(1 / (1 - q), ms) of encoded histograms together, ascending: a point for each step that can be seen.
+
+    The longest duration stands at the number of samples: no percentile beyond 1 - 1 / samples is known.
+    """
+    counts = Counts()
+    for histogram in histograms:
+        counts.merge(decode(histogram))
+    total, below = counts.count, 0
+    curve: list[tuple[float, float]] = []
+    for index in sorted(counts.buckets):
+        below += counts.buckets[index]
+        ms = lowest_equivalent_ns(index + 1) / _NS_PER_MS
+        if not curve or below == total or ms > 1.01 * curve[-1][1]:  # finer steps cannot be seen
+            curve.append((total / max(total - below, 1), ms))
+    return tuple(curve)
+
+
+def _merged(lines: Sequence[SecondLine], measure: str) -> Counts:
+    """The histograms of a second: it has two lines when the warmup ended in it."""
+    merged = Counts()
+    for line in lines:
+        merged.merge(line.counts(measure))
+    return merged
+
+
+def _errors(lines: Sequence[SecondLine]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for line in lines:
+        found.update(line.errors)
+    return found
+
+
+def _rate(lines: Sequence[SecondLine], left_s: float) -> float | None:
+    """Units per second; of the last second, which ends with the task, by the part that there was of it."""
+    covered_s = min(1.0, left_s)
+    return sum(line.units for line in lines) / covered_s if covered_s >= _LEAST_OF_A_SECOND_S else None
+
+
+def _ms(ns: float | None) -> float | None:
+    return None if ns is None else ns / _NS_PER_MS
+
+
+def _grid(begun_s: float, counts: dict[int, Counts]) -> Grid:
+    width_s = max(1, math.ceil(len(counts) / _COLUMNS_AT_MOST))
+    cells: Counter[tuple[int, int]] = Counter()
+    for second, of_second in counts.items():
+        for index, count in of_second.buckets.items():
+            middle_ns = (lowest_equivalent_ns(index) + lowest_equivalent_ns(index + 1)) / 2
+            cells[second // width_s, math.floor(math.log10(middle_ns / _NS_PER_MS) * BINS_PER_DECADE)] += count
+    return Grid(
+        float(width_s),
+        tuple(begun_s + (column + 0.5) * width_s for column, _ in cells),
+        tuple((row + 0.5) / BINS_PER_DECADE for _, row in cells),
+        tuple(cells.values()),
+    )

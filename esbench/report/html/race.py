@@ -1,0 +1,202 @@
+"""The page of one race: the verdict in words, its figures, each task over time, what servers did, and the settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from math import isinf
+from typing import TYPE_CHECKING, Any
+
+from esbench.over_time import TaskOverTime, over_time, percentile_curve
+from esbench.record import RaceRecord, TaskResult
+from esbench.report.document import Above, Cell, Column, Table
+from esbench.report.html.page import Charts, render_page
+from esbench.report.html.settings import settings_html
+from esbench.report.html.tables import folded, render_document, render_notices, render_table
+from esbench.report.html.verdict import cards, verdict_of_race
+from esbench.report.tables import summary
+from esbench.report.text import pairs_text
+from esbench.series_files import SecondLine, Series
+from esbench.summary import reported_tasks, task_label
+from esbench.units import format_number
+
+if TYPE_CHECKING:
+    from bokeh.models.annotations import Span
+
+_FEWEST_SECONDS = 3  # of a task whose seconds are worth a chart
+_MEASURES = (
+    ("latency", "#4477aa"),
+    ("service_time", "#228833"),
+    ("client_wait", "#aa3377"),
+    ("driver_lag", "#999999"),
+)
+_TASK_COLUMNS = (
+    Column("Task", "task"),
+    Column("Loop", "loop"),
+    Column("Clients", "clients", numeric=True),
+    Column("Target/s", "target", numeric=True),
+    Column("Throughput/s", "throughput", numeric=True),
+    Column("Unit", "unit"),
+    Column("p50 ms", "p50_ms", numeric=True),
+    Column("p99 ms", "p99_ms", numeric=True),
+    Column("p99.9 ms", "p99_9_ms", numeric=True),
+    Column("max ms", "max_ms", numeric=True),
+    Column("Errors", "errors", numeric=True),
+)
+
+
+def race_page(record: RaceRecord, seconds: Iterable[SecondLine], telemetry: Sequence[Series]) -> str:
+    """A whole HTML document of a race, from its record and its series (esbench.series_files reads them)."""
+    from esbench.report.html.charts import shared_cursor
+
+    charts, cursor = Charts(), shared_cursor()
+    tasks = reported_tasks(record)
+    timed = _over_time(tasks, seconds)
+    document = summary(record)
+    parts = [
+        f'<p class="muted">{escape(_what(record))}</p>',
+        verdict_of_race(record),
+        cards(record),
+        _contents(record, tasks),
+        render_table(Table(_TASK_COLUMNS, tuple(_task_row(record, task) for task in tasks))),
+        f"<h2>What to know</h2>{render_notices(document.notices)}" if document.notices else "",
+        _whole_race(tasks, timed, telemetry, charts, cursor),
+        *(_task_section(record, n, task, timed.get(task.name), charts, cursor) for n, task in enumerate(tasks)),
+        "<h2>Everything else</h2>",
+        folded("All figures", render_document(document)),
+        settings_html(record),
+    ]
+    return render_page(f"{record.track.name} / {record.challenge}", "\n".join(parts), charts)
+
+
+def _what(record: RaceRecord) -> str:
+    """The race's id, and what was given to it."""
+    given = (pairs_text(each) for each in (record.track_params, record.user_tags) if each)
+    return ", ".join([f"race {record.race_id}", *given])
+
+
+def _over_time(tasks: Sequence[TaskResult], seconds: Iterable[SecondLine]) -> dict[str, TaskOverTime]:
+    """By name, the tasks that ran for a few seconds."""
+    by_task: dict[str, list[SecondLine]] = {task.name: [] for task in tasks}
+    for line in seconds:
+        if line.task in by_task:
+            by_task[line.task].append(line)
+    return {task.name: over_time(task, lines) for task in tasks if len(lines := by_task[task.name]) >= _FEWEST_SECONDS}
+
+
+def _contents(record: RaceRecord, tasks: Sequence[TaskResult]) -> str:
+    links = (f'<a href="#task-{n}">{escape(task_label(record, task))}</a>' for n, task in enumerate(tasks))
+    return f"<h2>Tasks</h2><nav>{''.join(links)}</nav>"
+
+
+def _task_row(record: RaceRecord, task: TaskResult) -> tuple[Cell, ...]:
+    times = task.latency_ms or task.service_time_ms or {}
+    return (
+        task_label(record, task),
+        task.loop,
+        task.clients,
+        task.target_rate_per_s,
+        task.throughput.mean,
+        task.unit,
+        *(_percentile(times, name) for name in ("p50", "p99", "p99.9", "max")),
+        task.errors,
+    )
+
+
+def _percentile(times: Mapping[str, float], name: str) -> Cell:
+    value = times.get(name)
+    return Above(times["max"]) if value is not None and isinf(value) and "max" in times else value
+
+
+def _whole_race(
+    tasks: Sequence[TaskResult],
+    timed: Mapping[str, TaskOverTime],
+    telemetry: Sequence[Series],
+    charts: Charts,
+    cursor: Span,
+) -> str:
+    """All tasks, and below them servers and hosts, over one time axis."""
+    from esbench.report.html.timeline import READINGS, clock, reading_chart, tasks_chart
+
+    begun = [task for task in tasks if task.begun_s is not None]
+    if not begun:
+        return ""
+    ends = [(task.begun_s or 0.0, (task.begun_s or 0.0) + task.duration_s) for task in begun]
+    shown = clock(min(start for start, _ in ends), max(end for _, end in ends), cursor)
+    places = []
+    if timed:
+        found = tasks_chart([(task, timed[task.name]) for task in begun if task.name in timed], shown)
+        caption = "p99 of each second: latency of open loops, service time of closed ones. Zoom in with the mouse."
+        places.append(charts.place(found, "All tasks", caption, wide=True))
+    for reading in READINGS:
+        if (drawn := reading_chart(reading, telemetry, begun, shown)) is not None:
+            places.append(charts.place(drawn, reading.title))
+    return f'<h2>The whole race</h2><div class="charts">{"".join(places)}</div>' if places else ""
+
+
+def _task_section(
+    record: RaceRecord, number: int, task: TaskResult, seconds: TaskOverTime | None, charts: Charts, cursor: Span
+) -> str:
+    figures = [*_charts_over_time(task, seconds, charts, cursor), *_percentiles(task, charts)]
+    return (
+        f'<h2 id="task-{number}">{escape(task_label(record, task))}</h2>'
+        f'<p class="muted">{escape(_how(task))}</p>'
+        f'<div class="charts">{"".join(figures)}{_service_levels(task)}</div>'
+    )
+
+
+def _charts_over_time(task: TaskResult, seconds: TaskOverTime | None, charts: Charts, cursor: Span) -> list[str]:
+    from esbench.report.html.timeline import clock, heat_map, latency_chart, throughput_chart
+
+    if seconds is None:
+        return []
+    begun_s = task.begun_s or 0.0
+    shown = clock(begun_s, begun_s + task.duration_s, cursor)
+    measure = seconds.measure.replace("_", " ").capitalize()
+    return [
+        charts.place(latency_chart(task, seconds, shown), f"{measure} over time", _GREY_IS_WARMUP),
+        charts.place(throughput_chart(task, seconds, shown), "Throughput over time"),
+        charts.place(heat_map(task, seconds, shown), f"{measure}, all requests", "Brighter cells hold more requests."),
+    ]
+
+
+_GREY_IS_WARMUP = "Each second's good replies; grey is outside the measurement window."
+
+
+def _percentiles(task: TaskResult, charts: Charts) -> list[str]:
+    from esbench.report.html.charts import curves_chart
+
+    curves = [
+        (name.replace("_", " "), colour, percentile_curve(task.histograms[name]))
+        for name, colour in _MEASURES
+        if name in task.histograms
+    ]
+    curves = [(name, colour, curve) for name, colour, curve in curves if len(curve) > 1]
+    if not curves:
+        return []
+    return [charts.place(curves_chart(curves), "Percentiles", "Of the measurement window. Both axes are logarithmic.")]
+
+
+def _service_levels(task: TaskResult) -> str:
+    """What share of requests was answered within each threshold, as bars."""
+    if not task.within_ms:
+        return ""
+    rows = "".join(
+        f"<tr><td class='number'>{escape(threshold)} ms</td><td class='number'>{percent:.2f}%</td>"
+        f"<td><div class='bar'><i style='width:{min(percent, 100.0):.2f}%'></i></div></td></tr>"
+        for threshold, percent in task.within_ms.items()
+    )
+    measure = "Latency" if task.loop == "open" else "Service time"
+    return (
+        f'<figure><h3>{measure} within</h3><div class="table"><table>{rows}</table></div>'
+        "<figcaption>Share of the requests of the measurement window.</figcaption></figure>"
+    )
+
+
+def _how(task: TaskResult) -> str:
+    """How a task was driven, in one line."""
+    words: list[Any] = [task.operation_type, f"{task.loop} loop", f"{task.clients} clients"]
+    if task.target_rate_per_s is not None:
+        words.append(f"target {format_number(task.target_rate_per_s)} {task.target_unit or task.unit}/s")
+    words.append(f"{task.requests:,} requests")
+    return ", ".join(words)

@@ -1,0 +1,260 @@
+"""Charts over the race's clock: a task second by second, and what servers and hosts did meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from bokeh.models import (
+    AdaptiveTicker,
+    CustomJSHover,
+    DataRange1d,
+    FixedTicker,
+    HoverTool,
+    LogColorMapper,
+    NumeralTickFormatter,
+    Range1d,
+)
+from bokeh.models.annotations import BoxAnnotation, Span
+from bokeh.palettes import Cividis256
+from bokeh.plotting import figure
+
+from esbench.over_time import BINS_PER_DECADE, Grid, TaskOverTime
+from esbench.record import TaskResult
+from esbench.report.html.charts import BLUE, COLOURS, GREY, RED, chart, hover, legend_above, plain_numbers, source
+from esbench.series_files import Series
+
+_CLOCK = "time since the race began (h:mm:ss)"
+_MARK = "00:00:00"
+_VISIBLE_S = 0.05
+_LEAST_BETWEEN_S = 0.2  # counters of the operating system grow by 0.01 s
+_DECADES: dict[Any, Any] = {power: f"{10.0**power:g}" for power in range(-3, 9)}
+SERVER_HEIGHT = 170
+
+
+@dataclass(frozen=True)
+class Clock:
+    """What charts with the same time axis share: the part of the race's clock that they show, and the cursor."""
+
+    span_s: Range1d
+    cursor: Span
+
+
+def clock(start_s: float, end_s: float, cursor: Span) -> Clock:
+    """A time axis from one end to the other, with a little room beside them."""
+    room = 0.01 * max(end_s - start_s, 1.0)
+    return Clock(Range1d(start=start_s - room, end=end_s + room, bounds=(start_s - room, end_s + room)), cursor)
+
+
+def time_chart(y_title: str, shown: Clock, **options: Any) -> figure:
+    """An empty chart over the race's clock."""
+    drawn = chart(y_title, cursor=shown.cursor, x_range=shown.span_s, **options)
+    drawn.xaxis.axis_label = _CLOCK
+    drawn.xaxis.formatter = NumeralTickFormatter(format=_MARK)
+    ticker = AdaptiveTicker(base=60, mantissas=[1, 2, 5, 10, 15, 30], min_interval=1, desired_num_ticks=6)
+    drawn.xaxis.ticker = ticker
+    drawn.xgrid.ticker = ticker
+    return drawn
+
+
+def shade_warmup(drawn: figure, task: TaskResult) -> None:
+    """Grey over what was measured before the window began, and after it ended."""
+    begun_s = task.begun_s or 0.0
+    window = task.window
+    for start_s, end_s in ((0.0, window.start_s), (window.end_s, task.duration_s)):
+        if end_s - start_s > _VISIBLE_S:
+            _shade(drawn, begun_s + start_s, begun_s + end_s)
+
+
+def _shade(drawn: figure, start_s: float, end_s: float) -> None:
+    drawn.add_layout(BoxAnnotation(left=start_s, right=end_s, fill_color=GREY, fill_alpha=0.15, line_color=None))
+
+
+def tasks_chart(tasks: Sequence[tuple[TaskResult, TaskOverTime]], shown: Clock) -> figure:
+    """The p99 of each second of all tasks, on stripes that tell them apart."""
+    drawn = time_chart("p99, ms", shown, y_axis_type="log")
+    stripe([task for task, _ in tasks], drawn)
+    for number, (task, seconds) in enumerate(tasks):
+        data = source(x=seconds.times_s, y=seconds.p99_ms)
+        colour = COLOURS[number % len(COLOURS)]
+        line = drawn.line("x", "y", source=data, color=colour, line_width=1.5, name=task.name)
+        drawn.scatter("x", "y", source=data, color=colour, size=3)
+        measure = seconds.measure.replace("_", " ")
+        hover(drawn, line, [("task", "$name"), ("at", f"@x{{{_MARK}}}"), (f"p99 {measure}", "@y{0,0.00} ms")])
+    plain_numbers(drawn)
+    return drawn
+
+
+def stripe(tasks: Sequence[TaskResult], drawn: figure) -> None:
+    """Shade every other task's time."""
+    for task in tasks[::2]:
+        begun_s = task.begun_s or 0.0
+        _shade(drawn, begun_s, begun_s + task.duration_s)
+
+
+def latency_chart(task: TaskResult, seconds: TaskOverTime, shown: Clock) -> figure:
+    """The band from p50 to p99 of each second and its longest request, in milliseconds on a logarithmic axis."""
+    drawn = time_chart(f"{seconds.measure.replace('_', ' ')}, ms", shown, y_axis_type="log")
+    shade_warmup(drawn, task)
+    data = source(x=seconds.times_s, p50=seconds.p50_ms, p99=seconds.p99_ms, max=seconds.max_ms)
+    band = "p50 to p99"
+    drawn.vbar(
+        "x", 1.0, "p99", "p50", source=data, fill_color=BLUE, fill_alpha=0.25, line_color=None, legend_label=band
+    )
+    drawn.line("x", "p99", source=data, color=BLUE, line_width=1.5, legend_label="p99")
+    middle = drawn.line("x", "p50", source=data, color=BLUE, line_width=2.5, legend_label="p50")
+    drawn.scatter("x", "max", source=data, color=RED, size=3, legend_label="longest")
+    shown_ms = [("p50", "@p50{0,0.00} ms"), ("p99", "@p99{0,0.00} ms"), ("longest", "@max{0,0.00} ms")]
+    hover(drawn, middle, [("at", f"@x{{{_MARK}}}"), *shown_ms])
+    plain_numbers(drawn)
+    legend_above(drawn)
+    return drawn
+
+
+def throughput_chart(task: TaskResult, seconds: TaskOverTime, shown: Clock) -> figure:
+    """Units of each second, with the target of an open loop, and crosses where requests failed."""
+    drawn = time_chart(f"throughput, {task.unit}/s", shown)
+    shade_warmup(drawn, task)
+    data = source(x=seconds.times_s, y=seconds.units_per_s)
+    line = drawn.line("x", "y", source=data, color=BLUE, line_width=2, legend_label="completed")
+    drawn.scatter("x", "y", source=data, color=BLUE, size=3)
+    hover(drawn, line, [("at", f"@x{{{_MARK}}}"), (f"{task.unit}/s", "@y{0,0.0}")])
+    begun_s = task.begun_s or 0.0
+    if task.target_rate_per_s is not None and task.target_unit in (None, task.unit):
+        ends = [begun_s, begun_s + task.duration_s]
+        drawn.line(ends, [task.target_rate_per_s] * 2, color=GREY, line_dash="dashed", legend_label="target")
+    failed = [n for n, errors in enumerate(seconds.errors) if errors]
+    if failed:
+        crosses = source(
+            x=[seconds.times_s[n] for n in failed],
+            y=[seconds.units_per_s[n] or 0.0 for n in failed],
+            kinds=[seconds.failures[n] for n in failed],
+        )
+        marks = drawn.scatter(
+            "x", "y", source=crosses, marker="x", color=RED, size=9, line_width=2, legend_label="requests failed"
+        )
+        hover(drawn, marks, [("failed", "@kinds")], mode="mouse")
+    drawn.y_range = DataRange1d(start=0)
+    plain_numbers(drawn)
+    legend_above(drawn)
+    return drawn
+
+
+def heat_map(task: TaskResult, seconds: TaskOverTime, shown: Clock) -> figure:
+    """How many requests took how long, second by second: brighter cells hold more of them."""
+    drawn = time_chart(f"{seconds.measure.replace('_', ' ')}, ms", shown)
+    grid = seconds.grid
+    drawn.rect(
+        "x",
+        "y",
+        width=grid.width_s,
+        height=1 / BINS_PER_DECADE,
+        source=source(x=grid.times_s, y=grid.log_ms, count=grid.counts),
+        line_color=None,
+        fill_color={"field": "count", "transform": _brightness(grid)},
+    )
+    bounds = CustomJSHover(
+        code=f"""
+const show = power => +Math.pow(10, power).toPrecision(2) + " ms";
+return show(value - {0.5 / BINS_PER_DECADE}) + " to " + show(value + {0.5 / BINS_PER_DECADE});"""
+    )
+    drawn.add_tools(
+        HoverTool(
+            tooltips=[("at", f"@x{{{_MARK}}}"), ("took", "@y{custom}"), ("requests", "@count{0,0}")],
+            formatters={"@y": bounds},
+        )
+    )
+    drawn.yaxis.ticker = FixedTicker(ticks=list(_DECADES))
+    drawn.ygrid.ticker = FixedTicker(ticks=list(_DECADES))
+    drawn.yaxis.major_label_overrides = _DECADES
+    drawn.xgrid.visible = False
+    return drawn
+
+
+def _brightness(grid: Grid) -> LogColorMapper:
+    # The darkest colours of the palette cannot be told from a dark page.
+    return LogColorMapper(palette=Cividis256[70:], low=1, high=max(2, *grid.counts) if grid.counts else 2)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A figure of servers or hosts: where telemetry.jsonl has it, and how its values become those of the chart.
+
+    A counter is shown as its gain per second, times `factor`; with `whole` as a part of another counter's gain.
+    """
+
+    title: str
+    unit: str
+    group: str
+    name: str
+    factor: float = 1.0
+    whole: str = ""
+    devices: tuple[str, ...] = ("node-stats",)
+
+
+READINGS = (
+    Reading("CPU of the nodes", "% of one core", "process", "cpu_ms", 0.1),
+    Reading("Heap of the nodes", "% used", "jvm", "heap_used_percent"),
+    Reading("Garbage collection of the nodes", "ms per second", "jvm", "gc_ms"),
+    Reading("Load of the nodes' hosts", "load average, 1 min", "os", "load_1m"),
+    Reading("Disk, written by the nodes", "kB/s", "fs", "written_kb"),
+    Reading("CPU of the driver's host", "% of all CPUs", "cpu", "busy_s", 100.0, "total_s", ("driver",)),
+    Reading("CPU of the driver's processes", "% of one core", "process", "cpu_s", 100.0, "", ("driver",)),
+)
+
+
+def reading_chart(
+    reading: Reading, telemetry: Sequence[Series], tasks: Sequence[TaskResult], shown: Clock
+) -> figure | None:
+    """A line for each thing that was read, on the stripes of the tasks; None where nothing was read."""
+    lines: dict[str, list[tuple[float, float | None]]] = {}
+    for series in telemetry:
+        if series.device in reading.devices and series.group == reading.group:
+            lines.setdefault(series.of, []).extend(_points(reading, series))
+    lines = {of: points for of, points in lines.items() if any(value is not None for _, value in points)}
+    if not lines:
+        return None
+    drawn = time_chart(reading.unit, shown, height=SERVER_HEIGHT)
+    stripe(tasks, drawn)
+    for number, (of, points) in enumerate(sorted(lines.items())):
+        data = source(x=[time_s for time_s, _ in points], y=[value for _, value in points])
+        colour = COLOURS[number % len(COLOURS)]
+        line = drawn.line("x", "y", source=data, color=colour, line_width=1.5, legend_label=of, name=of)
+        hover(drawn, line, [("of", "$name"), ("at", f"@x{{{_MARK}}}"), (reading.unit, "@y{0,0.0}")])
+    drawn.y_range = DataRange1d(start=0)
+    plain_numbers(drawn)
+    legend_above(drawn)
+    return drawn
+
+
+def _points(reading: Reading, series: Series) -> list[tuple[float, float | None]]:
+    if reading.name in series.gauges:
+        return [
+            (time_s, None if value is None else reading.factor * value)
+            for time_s, value in zip(series.times_s, series.gauges[reading.name], strict=True)
+        ]
+    counter = _known(series.times_s, series.counters, reading.name)
+    whole = dict(_known(series.times_s, series.counters, reading.whole)) if reading.whole else None
+    return [
+        (time_s, _gain(reading.factor * (value - before), before_s, time_s, whole))
+        for (before_s, before), (time_s, value) in pairwise(counter)
+        if time_s - before_s > _LEAST_BETWEEN_S
+    ]
+
+
+def _known(
+    times_s: Sequence[float], counters: Mapping[str, Sequence[float | None]], name: str
+) -> list[tuple[float, float]]:
+    values = counters.get(name, ())
+    return [(time_s, value) for time_s, value in zip(times_s, values, strict=False) if value is not None]
+
+
+def _gain(gained: float, before_s: float, time_s: float, whole: Mapping[float, float] | None) -> float | None:
+    """Per second, or per what the whole gained."""
+    if whole is None:
+        return gained / (time_s - before_s)
+    if before_s not in whole or time_s not in whole or whole[time_s] <= whole[before_s]:
+        return None
+    return gained / (whole[time_s] - whole[before_s])

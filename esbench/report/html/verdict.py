@@ -1,0 +1,101 @@
+"""What a race says in words: whether it ended, reached its rates, met errors, and whether the driver kept up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+
+from esbench.record import RaceRecord, TaskResult
+from esbench.report.document import Column
+from esbench.report.html.tables import verdict, verdict_line
+from esbench.report.tables import race_facts
+from esbench.report.text import cell_text
+from esbench.summary import is_usable, reported_tasks, task_label
+
+_RATE_CHECKS = {"target-rate", "unsent", "backlog"}
+_DRIVER_CHECKS = {"driver-busy", "driver-lag", "driver-share", "loop-lag", "run-delay", "steal", "feed-waits"}
+_ELSEWHERE = ("Race ID", "Track", "Status", "Parameters", "Tags")
+_TEXT = Column("", "value")
+
+
+def verdict_of_race(record: RaceRecord) -> str:
+    """One line for each question that a reader has first."""
+    tasks = reported_tasks(record)
+    return verdict(
+        [_status(record), _usable(record, tasks), _rates(record, tasks), _errors(tasks), _driver(record, tasks)]
+    )
+
+
+def _status(record: RaceRecord) -> str:
+    if record.status == "failed":
+        return verdict_line("bad", "The race failed.", record.failure or "No reason was kept.")
+    if record.status != "complete":
+        return verdict_line("warning", f"The race is not complete ({record.status}).", "Finished tasks are shown.")
+    if record.test_mode:
+        return verdict_line("warning", "The race is a test.", "Its figures mean nothing: too small, too short.")
+    return verdict_line("good", "The race is complete.", "")
+
+
+def _usable(record: RaceRecord, tasks: Sequence[TaskResult]) -> str:
+    unusable = [task for task in tasks if not is_usable(task)]
+    if not unusable:
+        return ""
+    return verdict_line("bad", "Some figures must not be used:", _names(record, unusable))
+
+
+def _rates(record: RaceRecord, tasks: Sequence[TaskResult]) -> str:
+    paced = [task for task in tasks if task.target_rate_per_s is not None]
+    if not paced:
+        return verdict_line("", "No target rates.", "Every client sent again as soon as it was answered.")
+    missed = [task for task in paced if _failed(task, _RATE_CHECKS)]
+    if missed:
+        of = f"({len(missed)} of {len(paced)} tasks with one)"
+        return verdict_line("bad", "Target rates were missed:", f"{_names(record, missed)} {of}")
+    return verdict_line("good", "Every target rate was reached.", f"Tasks with one: {len(paced)}.")
+
+
+def _errors(tasks: Sequence[TaskResult]) -> str:
+    errors, requests = sum(task.errors for task in tasks), sum(task.requests for task in tasks)
+    if not errors:
+        return verdict_line("good", "No request failed.", f"{requests:,} were measured.")
+    kinds: dict[str, int] = {}
+    for task in tasks:
+        for kind, found in task.error_kinds.items():
+            kinds[kind] = kinds.get(kind, 0) + found.count
+    told = ", ".join(f"{count:,} x {kind}" for kind, count in kinds.items())
+    return verdict_line("bad", f"{errors:,} of {requests:,} requests failed:", told)
+
+
+def _driver(record: RaceRecord, tasks: Sequence[TaskResult]) -> str:
+    late = [task for task in tasks if _failed(task, _DRIVER_CHECKS)]
+    if not late:
+        return verdict_line("good", "The driver kept up.", "No check of its lag and its CPU failed.")
+    unusable = any(check.level == "unusable" for task in late for check in task.checks if check.name in _DRIVER_CHECKS)
+    return verdict_line("bad" if unusable else "warning", "The driver was not at ease:", _names(record, late))
+
+
+def _failed(task: TaskResult, names: set[str]) -> bool:
+    return any(check.name in names and check.level != "ok" for check in task.checks)
+
+
+def _names(record: RaceRecord, tasks: Sequence[TaskResult]) -> str:
+    return ", ".join(task_label(record, task) for task in tasks)
+
+
+def cards(record: RaceRecord) -> str:
+    """The facts of the race, and how much was measured, as cards."""
+    shown = "".join(
+        f'<div class="card"><b>{escape(value)}</b><span>{escape(name)}</span></div>' for name, value in _facts(record)
+    )
+    return f'<div class="cards">{shown}</div>'
+
+
+def _facts(record: RaceRecord) -> Iterator[tuple[str, str]]:
+    tasks = reported_tasks(record)
+    yield "requests measured", f"{sum(task.requests for task in tasks):,}"
+    yield "failed", f"{sum(task.errors for task in tasks):,}"
+    yield "tasks", f"{len(tasks)}"
+    for name, value in race_facts(record).rows:
+        if name not in _ELSEWHERE:
+            text = cell_text(value, _TEXT)
+            yield str(name).lower(), text.replace("T", " ") if name == "Started" else text
