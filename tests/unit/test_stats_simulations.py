@@ -20,6 +20,10 @@ from simulated import (
 )
 
 from esbench import stats
+from esbench.comparison.estimates import Design, Found
+from esbench.comparison.model import FASTER, INTERLEAVED, SAME, SLOWER, UNDECIDED, CompareOptions, Row
+from esbench.comparison.verdicts import Draft, judged
+from esbench.summary import HIGHER, Figure
 
 SETS = 4000  # a share of 5 % has a standard error of 0.34 %
 
@@ -111,3 +115,29 @@ def test_history_calls_identical_sides_different_in_at_most_6_percent(
     rng: np.random.Generator, earlier: int, moved_by: float
 ) -> None:
     assert called_different_by_history(rng, earlier, moved_by, SETS) <= 0.06
+
+
+def test_rows_are_called_what_the_simulations_call_them(rng: np.random.Generator) -> None:
+    """Of eight throughputs one rose and one fell; swapped, the verdicts are mirrored."""
+    margin, mirrored = math.log(1.05), {FASTER: SLOWER, SLOWER: FASTER, SAME: SAME, UNDECIDED: UNDECIDED}
+    values = rng.standard_normal((100, 8, 12)) * np.linspace(0.01, 0.06, 8)[:, None]
+    values[:, 2:4] += np.array([[0.1], [-0.1]]) * order(ROUNDS)
+    expected = stats.interleaved(values, order(ROUNDS), np.arange(12))
+    same = stats.is_same(expected, margin)
+    moved = np.where(expected.log_ratio > 0, FASTER, SLOWER)
+    different = stats.adjusted(stats.p_value(expected)) < 0.05
+    kinds = np.where(same, SAME, np.where(different, moved, UNDECIDED))
+    assert set(kinds.ravel()) == set(mirrored)
+    for rows, expected_kinds in zip(values, kinds.tolist(), strict=True):
+        assert verdicts_of(rows, order(ROUNDS)) == expected_kinds
+        assert verdicts_of(rows, 1 - order(ROUNDS)) == [mirrored[kind] for kind in expected_kinds]
+
+
+def verdicts_of(rows: stats.Floats, sides: stats.Floats) -> list[str]:
+    design = Design((), (), tuple(range(len(sides))))
+    drafts = []
+    for number, values in enumerate(rows):
+        figure = Figure("throughput", f"task {number}", 100.0, "ops/s", HIGHER)
+        effect = stats.interleaved(values, sides, np.arange(len(sides)))
+        drafts.append(Draft(Row(figure, figure, is_primary=True), Found(effect, INTERLEAVED), design))
+    return [row.verdict.kind for row in judged(drafts, CompareOptions()) if row.verdict is not None]
