@@ -6,7 +6,7 @@ read is a RecordError that names the line. Writes nothing and knows no report.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,15 @@ def percentiles_ms(counts: Counts, ranks: tuple[float, ...] = PERCENTILES) -> di
     """rank -> ms, of those percentiles that the number of samples carries."""
     found = percentiles_ns(counts, supported(ranks, counts.count))
     return {rank: ns / _NS_PER_MS for rank, ns in found.items()}
+
+
+def merged_p99_ms(lines: Iterable[SecondLine], measure: str) -> float | None:
+    """The p99 of several seconds together, by nearest rank of however few samples; None where there are none."""
+    merged = Counts()
+    for line in lines:
+        merged.merge(line.counts(measure))
+    ns = percentiles_ns(merged, (99.0,)).get(99.0)
+    return None if ns is None else ns / _NS_PER_MS
 
 
 @dataclass(frozen=True)

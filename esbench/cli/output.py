@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,7 +15,7 @@ import click
 from esbench.errors import EsbenchError, UsageError
 
 if TYPE_CHECKING:
-    from esbench.report.document import Document
+    from esbench.report.document import Document, Section
 
 FORMATS = ("text", "json", "csv", "markdown")
 C = TypeVar("C", bound=Callable[..., Any])
@@ -54,12 +56,17 @@ def check_report_file(report_file: Path | None, report_format: str | None = None
 
 
 def print_document(
-    document: Document, form: str, report_file: Path | None = None, report_format: str | None = None
+    document: Document,
+    form: str,
+    report_file: Path | None = None,
+    report_format: str | None = None,
+    pictures: Callable[[int, bool], tuple[Section, ...]] | None = None,
 ) -> None:
     """Print the document, and overwrite `report_file` with it.
 
     Notices go to stderr where the printed format is a bare table, so that a pipe gets figures only. Without a
-    file, `report_format` is the format of the print, as with Rally.
+    file, `report_format` is the format of the print, as with Rally. `pictures` makes further sections for text on a
+    terminal, of so many columns, which may show nothing but ASCII.
     """
     from esbench.report.render import render
     from esbench.report.text import notice_line
@@ -69,6 +76,9 @@ def print_document(
     else:
         check_report_file(report_file, report_format)
         write_text(report_file, render(document, _file_format(report_file, report_format)), "--report-file")
+    if pictures is not None and form == "text" and sys.stdout.isatty():
+        sections = pictures(shutil.get_terminal_size().columns, _only_ascii(sys.stdout.encoding))
+        document = replace(document, sections=(*sections, *document.sections))
     print_text(render(document, form, colour=wants_colour()))
     if form == "csv" or (form == "json" and document.header is None):
         for notice in document.notices:
@@ -78,6 +88,14 @@ def print_document(
 def wants_colour() -> bool:
     """Whether stdout is a terminal that shows colours, and the user has not set NO_COLOR."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _only_ascii(encoding: str) -> bool:
+    try:
+        "▁█·".encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return True
+    return False
 
 
 def _file_format(report_file: Path, report_format: str | None) -> str:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from esbench.cli.command import EsbenchCommand, esbench_home
 from esbench.cli.output import print_document, report_options
+from esbench.errors import RecordError
+
+if TYPE_CHECKING:
+    from esbench.report.document import Section
 
 
 @click.command(cls=EsbenchCommand)
@@ -17,10 +22,22 @@ from esbench.cli.output import print_document, report_options
 def show(race: str, form: str, report_file: Path | None, report_format: str | None) -> None:
     """Show the summary of RACE: its id, the beginning of its id, or 'last'."""
     from esbench.locks import status_now
+    from esbench.report.sparklines import over_time
     from esbench.report.tables import summary
+    from esbench.series_files import read_seconds
     from esbench.store import RaceStore
 
     home = esbench_home()
-    record = RaceStore(home).load(race)
+    store = RaceStore(home)
+    record = store.load(race)
+    seconds_file = store.folder(record.race_id).seconds_file
     record = replace(record, status=status_now(home, record.race_id, record.status))
-    print_document(summary(record), form, report_file, report_format)
+
+    def pictures(width: int, ascii_only: bool) -> tuple[Section, ...]:
+        try:
+            return over_time(record, read_seconds(seconds_file), width, ascii_only=ascii_only)
+        except RecordError as error:  # the figures are in race.json
+            click.echo(f"warning: {error}", err=True)
+            return ()
+
+    print_document(summary(record), form, report_file, report_format, pictures)

@@ -257,6 +257,21 @@ def test_a_comparison_is_coloured_on_a_terminal(races: Path) -> None:
     assert "\x1b" not in esbench(*arguments).stdout
 
 
+def test_bars_over_time_are_shown_on_a_terminal_alone(races: Path, tmp_path: Path) -> None:
+    report_file = tmp_path / "report.txt"
+    assert "Over time" in on_a_terminal("show", "last", f"--report-file={report_file}")
+    assert "Over time" not in on_a_terminal("show", "last", "--format=markdown")
+    assert "Over time" not in esbench("show", "last").stdout
+    assert "Over time" not in report_file.read_text()
+
+
+def test_a_race_is_shown_though_its_seconds_are_damaged(races: Path) -> None:
+    (races / "races" / CONTENDER / "seconds.jsonl").write_text("{]\n")
+    printed = on_a_terminal("show", "last")
+    assert "Metric" in printed
+    assert "Over time" not in printed
+
+
 def test_a_reader_that_goes_away_is_no_error(races: Path) -> None:
     command = f'"{sys.executable}" -m esbench.cli.main show last | head -n 1'
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True)

@@ -1,0 +1,133 @@
+"""Throughput and p99 of tasks over their measurement as lines of small bars, and their checks: for a terminal.
+
+Bars begin at zero. Each stands for the same number of seconds; its p99 is that of all replies in them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from esbench.record import RaceRecord, TaskResult
+from esbench.report.document import Column, Section, Table
+from esbench.series_files import SecondLine, merged_p99_ms
+from esbench.summary import reported_tasks, task_label
+from esbench.units import format_number
+
+TITLE = "Over time (p99 of latency, in a closed loop of service time)"
+BLOCKS, ASCII = "▁▂▃▄▅▆▇█", "_.-=+*#@"
+NOTHING = {BLOCKS: "·", ASCII: "?"}
+COLUMNS = (
+    Column("Task", "task"),
+    Column("Throughput", "throughput"),
+    Column("Highest", "highest_throughput", numeric=True),
+    Column("p99", "p99"),
+    Column("Highest", "highest_p99", numeric=True),
+    Column("Checks", "checks"),
+)
+_FIGURES = 14 + 9  # columns of both highest values
+_GAPS = 2 * (len(COLUMNS) - 1)
+_LEAST, _MOST = 8, 60  # bars
+_LEAST_OF_A_BAR_S = 0.5  # the rate of a shorter rest would be noise
+
+
+@dataclass(frozen=True)
+class Bars:
+    """A value for each bar, None where there is none: units per second, and ms."""
+
+    units_per_s: tuple[float | None, ...]
+    p99_ms: tuple[float | None, ...]
+
+
+def over_time(
+    record: RaceRecord, seconds: Iterable[SecondLine], width: int, *, ascii_only: bool
+) -> tuple[Section, ...]:
+    """The section with a row for each task that tables show, at most `width` columns where that can be; else none."""
+    tasks = reported_tasks(record)
+    if not tasks:
+        return ()
+    by_task: dict[str, list[SecondLine]] = {}
+    for line in seconds:
+        if line.phase == "measurement":
+            by_task.setdefault(line.task, []).append(line)
+    names = [_cut(task_label(record, task), max(16, width // 4)) for task in tasks]
+    checks = [_checks(task) for task in tasks]
+    room = _room(width, names, checks)
+    if room < _LEAST:  # the warnings below have their names
+        checks = [_short(task) for task in tasks]
+        room = max(_LEAST, _room(width, names, checks))
+    levels = ASCII if ascii_only else BLOCKS
+    rows = []
+    for task, name, said in zip(tasks, names, checks, strict=True):
+        bars = bars_of(task, by_task.get(task.name, ()), min(room, _MOST))
+        rate, p99 = _highest(bars.units_per_s), _highest(bars.p99_ms)
+        rows.append(
+            (
+                name,
+                spark(bars.units_per_s, levels) or None,
+                None if rate is None else f"{format_number(rate)} {task.unit}/s",
+                spark(bars.p99_ms, levels) or None,
+                None if p99 is None else f"{format_number(p99)} ms",
+                said,
+            )
+        )
+    return (Section(TITLE, Table(COLUMNS, tuple(rows))),)
+
+
+def bars_of(task: TaskResult, lines: Sequence[SecondLine], most: int) -> Bars:
+    """At most so many bars over the seconds of a task's measurement window; none when it has no seconds.
+
+    A second without a line is one in which nothing was completed. Replies after the window are in the last bar's p99.
+    """
+    start_s, end_s = task.window.start_s, task.window.end_s
+    first, last = math.floor(start_s), math.ceil(end_s) - 1
+    if not lines or last < first:
+        return Bars((), ())
+    width = math.ceil((last - first + 1) / most)
+    bars: list[list[SecondLine]] = [[] for _ in range(first, last + 1, width)]
+    for line in lines:
+        bars[(min(max(line.second, first), last) - first) // width].append(line)
+    rates = []
+    for number, bar in enumerate(bars):
+        begins_s = first + number * width
+        covered_s = min(begins_s + width, end_s) - max(begins_s, start_s)
+        units = sum(line.units for line in bar if line.second <= last)
+        rates.append(units / covered_s if covered_s >= _LEAST_OF_A_BAR_S else None)
+    measure = "latency" if task.loop == "open" else "service_time"
+    return Bars(tuple(rates), tuple(merged_p99_ms(bar, measure) for bar in bars))
+
+
+def spark(values: Sequence[float | None], levels: str) -> str:
+    """A character for each value: of `levels`, from zero to the highest of them, or of `NOTHING`."""
+    highest = _highest(values) or 1.0
+    top = len(levels) - 1
+    return "".join(
+        NOTHING[levels] if value is None else levels[min(top, int(value / highest * len(levels)))] for value in values
+    )
+
+
+def _highest(values: Sequence[float | None]) -> float | None:
+    return max((value for value in values if value is not None), default=None)
+
+
+def _room(width: int, names: Sequence[str], checks: Sequence[str]) -> int:
+    """Columns for each of the two lines of bars."""
+    return (width - max(map(len, names)) - max(6, *map(len, checks)) - _FIGURES - _GAPS) // 2
+
+
+def _checks(task: TaskResult) -> str:
+    """The names of those that failed, with a `!` before those for which figures must not be used."""
+    failed = [
+        f"{'! ' if check.level == 'unusable' else ''}{check.name}" for check in task.checks if check.level != "ok"
+    ]
+    return ", ".join(failed) or "ok"
+
+
+def _short(task: TaskResult) -> str:
+    levels = [check.level for check in task.checks if check.level != "ok"]
+    return f"{'! ' if 'unusable' in levels else ''}{len(levels)} failed" if levels else "ok"
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 3]}..."
