@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from esbench.cli.command import EsbenchCommand
+from esbench.cli.compare import compare
 from esbench.cli.metrics_options import metrics_options
 from esbench.cli.output import report_options
 from esbench.cli.progress_options import progress_of, progress_options
@@ -52,6 +53,10 @@ def duel(context: click.Context, /, **flags: Any) -> int:
         names = _names(len(flags["contenders"]))
         command = SessionCommand(flags, progress)
         return command.begin("duel", words, dict(zip(names, sides, strict=True)), rounds or DEFAULT_ROUNDS)
+
+
+_OWN = {param.name for param in duel.params}
+duel.params += [param for param in compare.params if isinstance(param, click.Option) and param.name not in _OWN]
 
 
 def _names(contenders: int) -> list[str]:

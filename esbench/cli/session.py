@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from esbench.cli.command import esbench_home
+from esbench.cli.compare import compare
 from esbench.cli.metrics_options import others_who_follow
 from esbench.cli.output import check_report_file, print_document
 from esbench.cli.side_words import about, hidden, side_options, with_secrets
@@ -43,9 +44,9 @@ class SessionCommand:
         self._all_stored = True
 
     def begin(self, kind: str, words: Sequence[str], sides: Mapping[str, Sequence[str]], rounds: int) -> int:
-        """Look at everything that will be raced, then race it; the exit code."""
+        """Race a new session; the exit code."""
         from esbench.duel import has_fresh_nodes, planned
-        from esbench.sessions import SessionStore, Side
+        from esbench.sessions import Side
 
         options = _options(words, sides)
         restart = self._flags["restart_node"]
@@ -59,11 +60,7 @@ class SessionCommand:
             before_round=self._flags["before_round"],
             discard_first=has_fresh_nodes(options.values(), restart_node=restart),
         )
-        with self._progress:
-            self._look(session, options)
-            SessionStore(esbench_home()).save(session)
-            self._progress.say(f"session {session.id}")
-            return self._run(session, options)
+        return self._run(session, options)
 
     def resume(self, name: str, words: Sequence[str], sides: Sequence[Sequence[str]], rounds: int | None) -> int:
         """Go on with a session; words and sides are those that are given again, for the secrets in them."""
@@ -84,10 +81,7 @@ class SessionCommand:
                 for side, given in zip(session.sides, again, strict=True)
             },
         )
-        with self._progress:
-            if session.left:
-                self._look(session, options)
-            return self._run(session, options)
+        return self._run(session, options)
 
     def _look(self, session: RaceSession, sides: Mapping[str, RaceOptions]) -> None:
         """Everything that can be known to be wrong is said before the first race."""
@@ -109,12 +103,17 @@ class SessionCommand:
         from esbench.duel import Duel
         from esbench.sessions import SessionStore
 
-        duel = Duel(SessionStore(esbench_home()), sides, self._race, self._progress)
-        try:
-            session = duel.run(session)
-        except KeyboardInterrupt:
-            self._progress.insist(f"esbench: cancelled; esbench duel --resume {session.id} goes on")
-            return CANCELLED
+        store = SessionStore(esbench_home())
+        with self._progress:
+            if session.left:
+                self._look(session, sides)
+            store.save(session)
+            self._progress.say(f"session {session.id}")
+            try:
+                session = Duel(store, sides, self._race, self._progress).run(session)
+            except KeyboardInterrupt:
+                self._progress.insist(f"esbench: cancelled; esbench duel --resume {session.id} goes on")
+                return CANCELLED
         return self._tell(session)
 
     def _race(self, options: RaceOptions, node: EmbeddedEngine | None) -> RaceRecord:
@@ -127,20 +126,29 @@ class SessionCommand:
         return record
 
     def _tell(self, session: RaceSession) -> int:
+        """Print what came out; its code, or 1 when a race could not be stored."""
+        told = self._tell_rounds(session) if len(session.sides) == 1 else self._compare(session)
+        return told or (0 if self._all_stored else 1)
+
+    def _compare(self, session: RaceSession) -> int:
+        """What `esbench compare SESSION` prints, with those of its options that were given."""
+        own = {"baseline": session.id, "contenders": ()}
+        flags = {param.name: self._flags[param.name] for param in compare.params if param.name in self._flags}
+        self._progress.say(f"esbench compare {session.id} shows this again")
+        return click.get_current_context().invoke(compare, **{**flags, **own}) or 0
+
+    def _tell_rounds(self, session: RaceSession) -> int:
         from esbench.report.rounds import rounds
         from esbench.store import RaceStore
         from esbench.summary import failed_checks
 
         store = RaceStore(esbench_home())
         records = [store.load(str(race.race_id)) for race in session.plan]
-        if len(session.sides) == 1:
-            document = rounds(session.id, records)
-            print_document(document, self._flags["form"], self._flags["report_file"], self._flags["report_format"])
-        else:
-            self._progress.insist(f"session {session.id} is complete: esbench compare {session.id}")
+        document = rounds(session.id, records)
+        print_document(document, self._flags["form"], self._flags["report_file"], self._flags["report_format"])
         if self._flags.get("strict") and (failed := [text for record in records if (text := failed_checks(record))]):
             raise RaceError(f"checks failed in {len(failed)} rounds: {failed[0]}", where="--strict")
-        return 0 if self._all_stored else 1
+        return 0
 
 
 def _options(words: Sequence[str], sides: Mapping[str, Sequence[str]]) -> dict[str, RaceOptions]:
