@@ -83,6 +83,18 @@ class RaceError(EsbenchError):
     """A race could not be finished; what was measured until then is in its record."""
 
 
+class FailOnError(EsbenchError):
+    """A condition of `--fail-on` holds."""
+
+    exit_code = 3
+
+
+class UndecidedError(EsbenchError):
+    """It cannot be told whether a condition of `--fail-on` holds."""
+
+    exit_code = 4
+
+
 def closest(word: str, names: Iterable[str]) -> str | None:
     """The name that a mistyped word is nearest to, whatever its case; None when none is near."""
     by_case = {name.lower(): name for name in sorted(names)}

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from esbench.cli.command import EsbenchCommand, esbench_home
-from esbench.cli.output import print_document, report_options
+from esbench.cli.output import FORMATS, print_document, print_text, write_text
+from esbench.errors import FailOnError, UndecidedError, UsageError
+
+if TYPE_CHECKING:
+    from esbench.comparison.conditions import Condition
+    from esbench.comparison.model import Comparison
+
+JUNIT = "junit"
+_FORMATS = (*FORMATS, JUNIT)
 
 
 @click.command(cls=EsbenchCommand)
-@click.option("--baseline", required=True, metavar="SIDE", help="The race or rounds to compare with.")
+@click.argument("given", metavar="[SIDE]...", nargs=-1)
+@click.option("--baseline", metavar="SIDE", help="The race or rounds to compare with.")
 @click.option(
     "--contender",
     "contenders",
@@ -31,16 +42,40 @@ from esbench.cli.output import print_document, report_options
     metavar="PERCENT",
     default="0.1%",
     show_default=True,
-    help="A gain with more errors than this is none.",
+    help="A gain with so many points more errors is none.",
+)
+@click.option(
+    "--fail-on",
+    multiple=True,
+    metavar="CONDITION",
+    help="Exit with 3 when it holds, 4 when that cannot be told: slower, or a change such as 'p99>+10%'.",
 )
 @click.option("--all/--primary", "every_figure", default=None, help="Every figure, or only those that are judged.")
-@report_options
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(_FORMATS, case_sensitive=False),
+    default="text",
+    help="Format of the printed table.",
+)
+@click.option(
+    "--report-file",
+    type=click.Path(path_type=Path),
+    help="Also write the table to this file; its suffix (.md, .csv, .json, .txt, .xml) says how.",
+)
+@click.option(
+    "--report-format",
+    type=click.Choice(_FORMATS, case_sensitive=False),
+    help="Format of the report file, whatever its suffix.",
+)
 def compare(
-    baseline: str,
+    given: tuple[str, ...],
+    baseline: str | None,
     contenders: tuple[str, ...],
     allow: tuple[str, ...],
     min_effect: str | None,
     max_error_rise: str,
+    fail_on: tuple[str, ...],
     every_figure: bool | None,
     form: str,
     report_file: Path | None,
@@ -49,20 +84,67 @@ def compare(
     """Compare sides: races, or rounds of races.
 
     SIDE is a race (id, beginning of an id, or 'last'), a list of them (a,b,c), a session or SESSION:SIDE, or
-    tag:NAME:VALUE.
+    tag:NAME:VALUE. Without options the first one is the baseline.
     """
+    from esbench.comparison.conditions import outcome, parse_condition
+    from esbench.report.comparison import comparison
+
+    conditions = [parse_condition(text) for text in fail_on]
+    if baseline is None:
+        if not given:
+            raise UsageError("no race is named", hint="say --baseline=RACE --contender=RACE, or name a session")
+        baseline, given = given[0], given[1:]
+    compared = compare_stored(
+        esbench_home(),
+        baseline,
+        (*contenders, *given),
+        allow=allow,
+        min_effect=min_effect,
+        max_error_rise=max_error_rise,
+    )
+    if report_file is None:
+        form = report_format or form
+    elif (report_format or report_file.suffix.lower()) in (JUNIT, ".xml"):
+        write_text(report_file, _junit(compared, conditions), "--report-file")
+        report_file = None
+    document = comparison(compared, every_figure=every_figure)
+    if form == JUNIT:
+        if report_file is not None:
+            raise UsageError("is junit where --report-file is not", where="--format", hint="name the file .xml")
+        print_text(_junit(compared, conditions))
+    else:
+        print_document(document, form, report_file, report_format if report_file is not None else None)
+    outcomes = [outcome(condition, compared) for condition in conditions]
+    for each in outcomes:
+        if each.hits:
+            raise FailOnError(_named(each.hits), where=f"--fail-on={each.condition.text}")
+    for each in outcomes:
+        if each.undecided:
+            what = f"cannot be told: {_named(each.undecided)}"
+            raise UndecidedError(what, where=f"--fail-on={each.condition.text}")
+
+
+def compare_stored(
+    home: Path,
+    baseline: str,
+    contenders: Sequence[str] = (),
+    *,
+    allow: Sequence[str] = (),
+    min_effect: str | None = None,
+    max_error_rise: str = "0.1%",
+) -> Comparison:
+    """Compare what is stored under a home, each side as a user types it."""
     from esbench.compare import compare as compare_sides
     from esbench.comparison.gate import checked_keys
     from esbench.comparison.model import CompareOptions
     from esbench.comparison.sides import Sides
-    from esbench.report.comparison import comparison
     from esbench.series_files import read_seconds
     from esbench.sessions import SessionStore
-    from esbench.store import RaceStore
+    from esbench.store import RaceFolder, RaceStore
     from esbench.units import parse_ratio
 
-    store = RaceStore(esbench_home())
-    sides = Sides(store, SessionStore(esbench_home()))
+    store = RaceStore(home)
+    sides = Sides(store, SessionStore(home))
     ours = sides.baseline(baseline)
     theirs = sides.contenders(contenders, ours)
     options = CompareOptions(
@@ -70,8 +152,19 @@ def compare(
         max_error_rise_ratio=parse_ratio(max_error_rise, "--max-error-rise"),
         allow=checked_keys(allow),
         looks=sides.looks((ours, *theirs)),
-        seconds=lambda record: read_seconds(store.races_folder / record.race_id / "seconds.jsonl"),
+        seconds=lambda record: read_seconds(RaceFolder(store.races_folder / record.race_id).seconds_file),
         history=sides.history(ours, (ours, *theirs)),
     )
-    compared = compare_sides(ours, theirs, options)
-    print_document(comparison(compared, every_figure=every_figure), form, report_file, report_format)
+    return compare_sides(ours, theirs, options)
+
+
+def _junit(compared: Comparison, conditions: Sequence[Condition]) -> str:
+    from esbench.comparison.conditions import parse_condition
+    from esbench.report.junit import junit
+
+    return junit(compared, conditions or [parse_condition("slower")])
+
+
+def _named(rows: Sequence[str]) -> str:
+    more = f" and {len(rows) - 4} more" if len(rows) > 4 else ""
+    return f"{', '.join(rows[:4])}{more}"

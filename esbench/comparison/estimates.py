@@ -49,7 +49,9 @@ class Found:
     @property
     def estimate(self) -> Estimate:
         low, high = stats.interval(self.effect)
-        ratio, low_ratio, high_ratio = (math.exp(log) for log in (self.effect.log_ratio, low, high))
+        ratio, low_ratio, high_ratio = (
+            math.exp(round(float(log), 12)) for log in (self.effect.log_ratio, low, high)
+        )  # equal values differ by rounding alone
         p = float(stats.p_value(self.effect))
         return Estimate(ratio, low_ratio, high_ratio, p, float(self.effect.residual_sd), self.method)
 

@@ -192,7 +192,8 @@ class Pair:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One pair for each contender; `looks` is what p values were multiplied by."""
+    """One pair for each contender; `looks` is what p values were multiplied by, `min_effect_ratio` is the option's."""
 
     pairs: tuple[Pair, ...]
     looks: int = 1
+    min_effect_ratio: float | None = None

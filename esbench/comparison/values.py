@@ -93,7 +93,7 @@ def typical(races: Sequence[Race], key: Key) -> Figure:
         return found[0]
     known = [figure for figure in found if not figure.exceeded] or found
     values = [figure.value for figure in known]
-    value = geometric_mean(values) if min(values) > 0 else median(values)
+    value = geometric_mean(values) if 0 < min(values) < max(values) else median(values)
     exceeded = any(figure.exceeded for figure in found)
     if exceeded:
         value = max(figure.value for figure in found)

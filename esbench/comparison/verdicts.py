@@ -215,7 +215,7 @@ def _of_events(design: Design, key: Key, few: set[Key]) -> Verdict | None:
 def _judged(draft: Draft, p: float, rows: int, options: CompareOptions) -> Row:
     assert draft.found is not None and draft.design is not None
     row, effect = draft.row, draft.found.effect
-    effect_ratio = min_effect(row.metric, options)
+    effect_ratio = min_effect(row.metric, options.min_effect_ratio)
     margin = math.log1p(effect_ratio)
     if stats.is_same(effect, margin):
         verdict = Verdict(SAME, p=p)
@@ -234,10 +234,10 @@ def _judged(draft: Draft, p: float, rows: int, options: CompareOptions) -> Row:
     return replace(row, verdict=replace(verdict, note="; ".join(filter(None, notes))))
 
 
-def min_effect(metric: str, options: CompareOptions) -> float:
+def min_effect(metric: str, given: float | None) -> float:
     """Below which change (ratio) the sides count as the same in a metric."""
-    if options.min_effect_ratio is not None:
-        return options.min_effect_ratio
+    if given is not None:
+        return given
     percentile = Percentile.of(metric)
     return MIN_EFFECT_OF_TAILS if percentile is not None and percentile.rank >= TAIL else MIN_EFFECT
 

@@ -1,0 +1,97 @@
+"""`--fail-on`: what makes a comparison fail, and what leaves that undecided."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from esbench.comparison.model import DECIDED, ERRORS, SLOWER, Comparison, Row
+from esbench.comparison.verdicts import SIGNIFICANT
+from esbench.errors import UsageError
+from esbench.summary import HIGHER, LOWER
+
+_CHANGE = re.compile(r"\s*([a-z][a-z0-9. ]*?)\s*([<>])\s*([+-]?[0-9]*\.?[0-9]+)\s*%\s*(:raw)?\s*")
+_SAY = 'say slower, "p99>+10%", "throughput<-5%", or with :raw at the end'
+
+
+@dataclass(frozen=True)
+class Condition:
+    """`metric` is the beginning of a metric ("p99", "p50 latency") or throughput, empty for "slower".
+
+    `percent` of change is exceeded in the direction of `sign` (1: above, -1: below). `raw`: whatever the statistics
+    say.
+    """
+
+    text: str
+    metric: str = ""
+    sign: int = 1
+    percent: float = 0.0
+    raw: bool = False
+
+    def concerns(self, row: Row) -> bool:
+        """Whether the condition is about a row."""
+        if not self.metric:
+            return row.is_primary
+        if not (row.is_primary or self.raw):
+            return False
+        metric = row.metric.lower().removeprefix("mean ")
+        return metric == self.metric or metric.startswith(f"{self.metric} ")
+
+    def holds(self, row: Row) -> bool:
+        """Whether a row makes the comparison fail."""
+        kind = row.verdict.kind if row.verdict is not None else ""
+        if not self.metric:
+            return kind == SLOWER
+        if kind == SLOWER and row.estimate is None:  # the rate was missed: the figure is worse than any
+            return row.baseline.better == (LOWER if self.sign > 0 else HIGHER)
+        if row.diff_percent is None or not self.sign * row.diff_percent > self.sign * self.percent:
+            return False
+        p = row.verdict.p if row.verdict is not None else None
+        return self.raw or (p is not None and p < SIGNIFICANT)
+
+    def undecided(self, row: Row) -> bool:
+        """Whether a row that does not make it fail does not clear it either."""
+        if self.raw:
+            return row.diff_percent is None and row.baseline.value != row.contender.value
+        return row.verdict is None or row.verdict.kind not in DECIDED or row.verdict.kind == ERRORS
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The rows for which a condition holds, and those that leave it open, as "metric of task"."""
+
+    condition: Condition
+    hits: tuple[str, ...]
+    undecided: tuple[str, ...]
+
+
+def parse_condition(text: str) -> Condition:
+    """A condition as `--fail-on` takes it; UsageError when it means nothing."""
+    if text.strip().lower() == "slower":
+        return Condition(text)
+    match = _CHANGE.fullmatch(text.lower())
+    if match is None:
+        raise UsageError(f'"{text}" is no condition', where="--fail-on", hint=_SAY)
+    metric, sign, percent, raw = match.groups()
+    return Condition(text, metric.removeprefix("mean "), 1 if sign == ">" else -1, float(percent), bool(raw))
+
+
+def outcome(condition: Condition, compared: Comparison) -> Outcome:
+    """What a condition comes to, over all contenders."""
+    hits, undecided = [], []
+    for pair in compared.pairs:
+        prefix = f"{pair.contender.name}: " if len(compared.pairs) > 1 else ""
+        concerned = [row for row in pair.rows if condition.concerns(row)]
+        hits += [f"{prefix}{row.metric} of {row.task}" for row in concerned if condition.holds(row)]
+        undecided += [f"{prefix}{name}" for name in _open(condition, concerned)]
+    return Outcome(condition, tuple(hits), tuple(undecided))
+
+
+def _open(condition: Condition, rows: list[Row]) -> Iterator[str]:
+    if not rows:
+        yield "no such row"
+    for row in rows:
+        if not condition.holds(row) and condition.undecided(row):
+            kind = f" ({row.verdict.kind})" if row.verdict is not None else ""
+            yield f"{row.metric} of {row.task}{kind}"

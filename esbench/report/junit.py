@@ -1,0 +1,52 @@
+"""A comparison as JUnit XML: a suite for each contender, a test for each row that is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from xml.etree import ElementTree as ET
+
+from esbench.comparison.conditions import Condition
+from esbench.comparison.model import DECIDED, ERRORS, UNUSABLE, Comparison, Row
+from esbench.units import format_number
+
+
+def junit(compared: Comparison, conditions: Sequence[Condition]) -> str:
+    """One of `conditions` that holds for a row is a failure; `!` and `! errors` are errors; a row without a basis for
+    a verdict is skipped."""
+    root = ET.Element("testsuites", name="esbench compare")
+    for pair in compared.pairs:
+        suite = ET.SubElement(root, "testsuite", name=f"{pair.baseline.name} / {pair.contender.name}")
+        rows = [row for row in pair.rows if row.is_primary or any(each.concerns(row) for each in conditions)]
+        found = [_case(suite, row, conditions) for row in rows]
+        suite.set("tests", str(len(rows)))
+        for attribute, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+            suite.set(attribute, str(found.count(tag)))
+    ET.indent(root)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
+
+
+def _case(suite: ET.Element, row: Row, conditions: Sequence[Condition]) -> str:
+    """Add a row; returns the kind of its result, empty when it passed."""
+    case = ET.SubElement(suite, "testcase", classname=row.task, name=row.metric)
+    kind = row.verdict.kind if row.verdict is not None else ""
+    text = _text(row)
+    holding = [each.text for each in conditions if each.concerns(row) and each.holds(row)]
+    if holding:
+        tag, text = "failure", f"{', '.join(holding)}: {text}"
+    elif kind in (UNUSABLE, ERRORS):
+        tag = "error"
+    elif row.is_primary and kind not in DECIDED:
+        tag = "skipped"
+    else:
+        ET.SubElement(case, "system-out").text = text
+        return ""
+    ET.SubElement(case, tag, message=text)
+    return tag
+
+
+def _text(row: Row) -> str:
+    change = "" if row.diff_percent is None else f" ({row.diff_percent:+.1f}%)"
+    figures = f"{format_number(row.baseline.value)} -> {format_number(row.contender.value)} {row.unit}{change}"
+    if row.verdict is None:
+        return figures
+    return ", ".join(filter(None, [figures, row.verdict.kind, row.verdict.note]))

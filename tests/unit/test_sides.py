@@ -1,0 +1,149 @@
+"""What a user types for a side, and the races that it means."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from compared_sides import ALONE, TURNS, docs_per_s, scaled, side
+from races import golden_race, keep
+
+from esbench.cli.main import run
+from esbench.comparison.sides import Sides
+from esbench.errors import UsageError
+from esbench.sessions import RaceSession, SessionRace, SessionStore
+from esbench.sessions import Side as SessionSide
+from esbench.store import RaceStore
+
+
+@pytest.fixture
+def home(esbench_home: Path) -> Path:
+    """A session of two sides that took turns, one race of the contender's still to come; and three other races."""
+    plan = []
+    for name, factor in (("baseline", 1.0), ("contender", 1.2)):
+        for record in side(name, "bulk", docs_per_s(scaled(20000 * factor)), TURNS[name]).records:
+            keep(esbench_home, record)
+            assert record.session is not None
+            place = record.session
+            plan.append(SessionRace(name, place.round, place.position, record.race_id, "complete", 1.0))
+    plan.append(SessionRace("contender", 5, 10))
+    sides = (SessionSide("baseline"), SessionSide("contender"))
+    session = RaceSession("s", "duel", "2026-11-21T09:00:00Z", 1, (), sides, tuple(plan), looks=2)
+    SessionStore(esbench_home).save(session)
+    for number in (1, 2, 3):
+        tags = {"build": "nightly" if number < 3 else "release"}
+        keep(esbench_home, golden_race(race_id=f"x{number}", started_at=f"2026-11-0{number}T10:00:00Z", user_tags=tags))
+    return esbench_home
+
+
+def races(home: Path, text: str) -> list[str]:
+    return [record.race_id for record in sides(home).baseline(text).records]
+
+
+def sides(home: Path) -> Sides:
+    return Sides(RaceStore(home), SessionStore(home))
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("x1", ["x1"]),
+        ("x3, x1", ["x1", "x3"]),
+        ("contender-2", ["contender-2"]),
+        ("last", ["contender-4"]),
+        ("s", [f"baseline-{number}" for number in (1, 2, 3, 4)]),
+        ("s:contender", [f"contender-{number}" for number in (1, 2, 3, 4)]),
+        ("last:contender", [f"contender-{number}" for number in (1, 2, 3, 4)]),
+        ("tag:build:nightly", ["x1", "x2"]),
+    ],
+)
+def test_a_side_is_named_by_races_sessions_and_tags(home: Path, text: str, found: list[str]) -> None:
+    assert races(home, text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x1,x1", "x1 is named twice"),
+        ("nix", 'there is no race "nix"'),
+        ("", "no race is named"),
+        ("s:contendr", 'did you mean "contender"?'),
+        ("t:contender", 'there is no session "t"'),
+        ("tag:build", "is not tag:NAME:VALUE"),
+        ("tag:build:nightli", 'did you mean "build:nightly"?'),
+    ],
+)
+def test_what_names_no_side_is_one_clear_line(home: Path, text: str, message: str) -> None:
+    with pytest.raises(UsageError) as error:
+        races(home, text)
+    assert message in str(error.value)
+
+
+def test_the_contender_of_a_session_is_its_other_side(home: Path) -> None:
+    baseline = sides(home).baseline("s")
+    for texts in ((), ("s",), ("s:contender",)):
+        (contender,) = sides(home).contenders(texts, baseline)
+        assert contender.records[0].race_id == "contender-1"
+    (mirrored,) = sides(home).contenders(("s:baseline",), sides(home).baseline("s:contender"))
+    assert mirrored.records[0].race_id == "baseline-1"
+    with pytest.raises(UsageError, match="--contender is missing"):
+        sides(home).contenders((), sides(home).baseline("x1"))
+
+
+def test_the_looks_are_those_of_the_session(home: Path) -> None:
+    assert sides(home).looks([sides(home).baseline("s")]) == 2
+    assert sides(home).looks([sides(home).baseline("x1")]) == 1
+
+
+def test_history_is_earlier_races_of_the_same_setup(home: Path) -> None:
+    keep(home, golden_race(race_id="y1", started_at="2026-11-04T10:00:00Z", seed=2))
+    keep(home, golden_race(race_id="y2", started_at="2026-11-05T10:00:00Z", status="cancelled"))
+    keep(home, golden_race(race_id="y3", started_at="2026-11-06T10:00:00Z", host_class="4 cores"))
+    baseline = sides(home).baseline("x3")
+    assert [record.race_id for record in sides(home).history(baseline, [baseline])] == ["x1", "x2"]
+    session = sides(home).baseline("s")
+    assert [record.race_id for record in sides(home).history(session, [session])] == ["x1", "x2", "x3"]
+
+
+def test_a_session_is_compared_by_its_name_alone(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", "s", "--format=json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["overview"]["looks"] == 2
+    row = next(row for row in found["rows"] if (row["metric"], row["task"]) == ("Mean throughput", "bulk"))
+    assert (row["verdict"], row["method"]) == ("faster", "interleaved")
+
+
+@pytest.mark.parametrize(
+    ("condition", "code"), [("throughput>10%", 3), ("slower", 4), ("throughput<-10%", 0), ("fast", 2)]
+)
+def test_a_condition_decides_the_exit_code(
+    home: Path, condition: str, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["compare", "s", f"--fail-on={condition}"]) == code
+    assert (f"--fail-on={condition}: " in capsys.readouterr().err) == (code in (3, 4))
+
+
+def test_a_report_file_that_ends_in_xml_is_junit(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "compared.xml"
+    assert run(["compare", "s", f"--report-file={file}"]) == 0
+    assert "<testsuites" in file.read_text()
+    assert "Benjamini-Hochberg" in capsys.readouterr().out
+    assert run(["compare", "s", "--format=junit"]) == 0
+    assert capsys.readouterr().out == file.read_text()
+
+
+def test_a_key_that_is_none_of_a_workload_is_wrong_usage(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", "s", "--allow=hoste"]) == 2
+    assert 'did you mean "host"?' in capsys.readouterr().err
+
+
+def test_places_that_do_not_alternate_are_no_turns() -> None:
+    from esbench.comparison.estimates import places_in_session
+
+    level = docs_per_s(scaled(20000))
+    for places, interleaved in ((TURNS, True), (ALONE, False)):
+        ours, theirs = (side(name, "bulk", level, places[name]) for name in ("baseline", "contender"))
+        assert (places_in_session(ours, theirs) is not None) == interleaved
