@@ -1,4 +1,4 @@
-"""`esbench list`: races, tracks, distributions, telemetry."""
+"""`esbench list`: races, sessions, tracks, distributions, telemetry."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from esbench.cli.output import format_option, print_document
 
 @click.group("list", cls=EsbenchGroup)
 def list_() -> None:
-    """List races, tracks, distributions or telemetry devices."""
+    """List races, sessions, tracks, distributions or telemetry devices."""
 
 
 @list_.command("races")
@@ -35,6 +35,20 @@ def races(limit: int, track: str | None, challenge: str | None, form: str) -> No
     if not entries:
         which = " of that track and challenge" if track or challenge else ""
         click.echo(f"esbench: there are no races{which} in {home / 'races'}", err=True)
+
+
+@list_.command("sessions")
+@click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="At most so many.")
+@format_option
+def sessions(limit: int, form: str) -> None:
+    """List the sessions of races (race --rounds, duel), the newest first."""
+    from esbench.report.sessions import session_list
+    from esbench.sessions import SessionStore
+
+    store = SessionStore(esbench_home())
+    print_document(session_list(store.all()[:limit]), form)
+    if not store.ids():
+        click.echo(f"esbench: there are no sessions in {store.folder}", err=True)
 
 
 @list_.command("tracks")

@@ -21,7 +21,7 @@ COMMANDS = {
     "race": LazyCommand("esbench.cli.race:race", "Race a track against a cluster and keep the record."),
     "duel": LazyCommand("esbench.cli.duel:duel", "Race two sides in turns, then compare them."),
     "calibrate": LazyCommand("esbench.cli.calibrate:calibrate", "Say what this host's driver can do."),
-    "list": LazyCommand("esbench.cli.list:list_", "List races, tracks, distributions or telemetry devices."),
+    "list": LazyCommand("esbench.cli.list:list_", "List races, sessions, tracks, distributions or telemetry devices."),
     "info": LazyCommand("esbench.cli.info:info", "Describe a track and its challenges."),
     "render-track": LazyCommand("esbench.cli.render:render_track", "Print what Jinja makes of a track."),
     "validate-track": LazyCommand("esbench.cli.validate:validate_track", "Say everything that is wrong with a track."),

@@ -10,6 +10,7 @@ import pytest
 
 from esbench.errors import RecordError, UsageError
 from esbench.record import Session
+from esbench.report.sessions import session_list
 from esbench.sessions import RaceSession, SessionRace, SessionStore, Side
 
 
@@ -79,3 +80,14 @@ def test_a_damaged_session_is_one_clear_line(tmp_path: Path, text: str, message:
     (store.folder / "x.json").write_text(text)
     with pytest.raises(RecordError, match=rf"x\.json: .*{message}"):
         store.load("x")
+
+
+def test_a_list_says_how_far_each_session_is_and_what_its_sides_are() -> None:
+    begun = session()
+    rounds = session("r", kind="rounds", sides=(Side("race"),), plan=(SessionRace("race", 1, 1),))
+    raced = begun.with_race(SessionRace("baseline", 1, 2, "some-id", "complete"))
+    rows = session_list([raced, rounds]).table.rows
+    assert rows == (
+        (begun.id, "2026-11-21T10:15:30Z", "duel", 1, 2, "track=orders", "baseline heap=1g; contender"),
+        ("r", "2026-11-21T10:15:30Z", "rounds", 0, 1, "track=orders", ""),
+    )
