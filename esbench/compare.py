@@ -42,7 +42,7 @@ def compare(baseline: Side, contenders: Sequence[Side], options: CompareOptions 
         )
         for contender, design, differences, drafts in zip(contenders, designs, facts, found, strict=True)
     ]
-    return Comparison(tuple(pairs), options.looks)
+    return Comparison(tuple(pairs), options.looks, options.min_effect_ratio)
 
 
 def _notices(baseline: Side, contender: Side, differences: Sequence[Difference]) -> Iterator[Notice]:

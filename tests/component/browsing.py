@@ -16,6 +16,10 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 WIDE, PHONE = (1280, 900), (400, 800)  # pixels
 _BOKEH_IS_IDLE = "window.Bokeh && Bokeh.documents.length > 0 && Bokeh.documents.every(document => document.is_idle)"
 
+_AXIS_COLOURS = """Bokeh.documents.flatMap(charts => [...charts._all_models.values()]
+    .filter(model => model.type === "LinearAxis").map(axis => String(axis.major_label_text_color)))"""
+_NEXT_FRAMES = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+
 
 @dataclass(frozen=True)
 class Opened:
@@ -36,6 +40,10 @@ class Opened:
         text: str = self.page.locator(selector).first.evaluate(script)
         return tuple(int(float(part)) for part in text[text.index("(") + 1 : text.index(")")].split(",")[:3])
 
+    def axis_colours(self) -> set[str]:
+        """The colours in which the charts' axes are labelled."""
+        return set(self.page.evaluate(_AXIS_COLOURS))
+
     def charts(self) -> Locator:
         return self.page.locator(".bk-Figure")
 
@@ -44,13 +52,12 @@ class Opened:
         chart.scroll_into_view_if_needed()
         box = chart.bounding_box()
         assert box is not None, "the chart cannot be seen"
-        tooltip = self.page.locator(".bk-Tooltip")
-        for across in (0.5, 0.3, 0.7, 0.4, 0.6, 0.2, 0.8):
-            for down in range(10, int(box["height"]), 8):
+        for across in (0.5, 0.7, 0.3, 0.9):
+            for down in range(40, int(box["height"]) - 40, 6):
                 self.page.mouse.move(box["x"] + across * box["width"], box["y"] + down)
-                for place in range(tooltip.count()):
-                    if text := tooltip.nth(place).inner_text().strip():
-                        return text
+                self.page.evaluate(_NEXT_FRAMES)
+                if shown := [text for text in self.page.locator(".bk-tooltip-content").all_inner_texts() if text]:
+                    return "\n".join(shown)
         return ""
 
 

@@ -121,7 +121,7 @@ def curves_chart(curves: Sequence[tuple[str, str, Sequence[tuple[float, float]]]
             y=[ms if ms >= _LOWEST_MS else None for _, ms in points],
             rank=[f"p{100 - 100 / x:.6g}" for x, _ in points],
         )
-        line = drawn.step("x", "y", source=data, mode="before", color=colour, line_width=2, legend_label=name)
+        line = drawn.line("x", "y", source=data, color=colour, line_width=2, legend_label=name)
         hover(drawn, line, [(name, "@y{0,0.00} ms"), ("percentile", "@rank")])
     legend_above(drawn)
     return drawn
