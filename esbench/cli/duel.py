@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -10,6 +11,7 @@ from esbench.cli.command import EsbenchCommand
 from esbench.cli.compare import compare
 from esbench.cli.metrics_options import metrics_options
 from esbench.cli.output import report_options
+from esbench.cli.pages import check_html_file
 from esbench.cli.progress_options import progress_of, progress_options
 from esbench.cli.race_flags import race_flags
 from esbench.cli.session import SessionCommand, session_flags
@@ -38,6 +40,7 @@ def duel(context: click.Context, /, **flags: Any) -> int:
     given = [] if flags["baseline"] is None else [("--baseline", flags["baseline"])]
     given += [("--contender", text) for text in flags["contenders"]]
     sides = [split_side(text, where) for where, text in given]
+    _check_comparison(flags)
     with progress_of(flags) as progress:
         if resumed is not None:
             for name in ("restart_node", "before_round"):
@@ -57,6 +60,21 @@ def duel(context: click.Context, /, **flags: Any) -> int:
 
 _OWN = {param.name for param in duel.params}
 duel.params += [param for param in compare.params if isinstance(param, click.Option) and param.name not in _OWN]
+
+
+def _check_comparison(flags: Mapping[str, Any]) -> None:
+    """Say before the first race what would be wrong with the options of the comparison after the last one."""
+    from esbench.comparison.conditions import parse_condition
+    from esbench.comparison.gate import checked_keys
+    from esbench.units import parse_ratio
+
+    for text in flags["fail_on"]:
+        parse_condition(text)
+    checked_keys(flags["allow"])
+    for option in ("min_effect", "max_error_rise"):
+        if flags[option] is not None:
+            parse_ratio(flags[option], f"--{option.replace('_', '-')}")
+    check_html_file(flags.get("html"))
 
 
 def _names(contenders: int) -> list[str]:

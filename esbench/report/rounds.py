@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from statistics import fmean, stdev
 
@@ -9,6 +10,7 @@ from esbench.record import RaceRecord
 from esbench.report.document import UNUSABLE, Cell, Column, Document, Table
 from esbench.summary import Figure, Notice, figures, notices
 
+_MOST_NOTICES = 12
 COLUMNS = (
     Column("Metric", "metric"),
     Column("Task", "task"),
@@ -32,10 +34,9 @@ def rounds(session_id: str, records: Sequence[RaceRecord]) -> Document:
         for figure in figures(record):
             if figure.task:
                 found.setdefault((figure.metric, figure.task), []).append(figure)
-    told: dict[Notice, int] = {}
-    for record in records:
-        for notice in notices(record):
-            told[notice] = told.get(notice, 0) + 1
+    told = Counter(notice for record in records for notice in notices(record))
+    said = sorted((_counted(notice, count, len(records)) for notice, count in told.items()), key=_worst_first)
+    more = (Notice(f"and {len(said) - _MOST_NOTICES} more: esbench show has those of each race"),)
     header: tuple[tuple[Cell, ...], ...] = (
         ("Session", session_id),
         ("Track", " ".join(sorted({f"{record.track.name} / {record.challenge}" for record in records}))),
@@ -44,8 +45,12 @@ def rounds(session_id: str, records: Sequence[RaceRecord]) -> Document:
     return Document(
         Table(COLUMNS, tuple(_row(values) for values in found.values())),
         Table((Column("", "name"), Column("", "value")), header),
-        tuple(_counted(notice, count, len(records)) for notice, count in told.items()),
+        (*said[:_MOST_NOTICES], *(more if len(said) > _MOST_NOTICES else ())),
     )
+
+
+def _worst_first(notice: Notice) -> bool:
+    return not notice.unusable
 
 
 def _row(found: Sequence[Figure]) -> tuple[Cell, ...]:

@@ -28,7 +28,7 @@ def races(tmp_path: Path) -> Iterator[Races]:
     races.end()
 
 
-def duel(races: Races, server: NullServer, *arguments: str) -> subprocess.Popen[str]:
+def duel(races: Races, server: NullServer | str, *arguments: str) -> subprocess.Popen[str]:
     sides = ("--baseline", "track-params=rate:50", "--contender", "track-params=rate:60 user-tags=which:new")
     return races.start(server, *SHORT, *sides, *arguments, command="duel")
 
@@ -55,6 +55,7 @@ def test_a_duel_races_its_sides_in_turns(races: Races, server: NullServer, tmp_p
         duel(races, server, "--rounds=2", f"--before-round=echo $ESBENCH_SIDE$ESBENCH_ROUND >> {said}")
     )
     assert outcome.code == 0, outcome.stderr
+    assert "Verdict" in outcome.stdout
     session = last(races)
     first, second = (race.side for race in session.plan[:2])
     assert [race.side for race in session.plan] == [first, second, second, first]
@@ -102,6 +103,12 @@ def test_what_is_wrong_with_any_side_is_said_before_the_first_race(races: Races,
     assert '--contender: --track-params: track "shop" has no parameter "rte"' in outcome.error
     assert not (races.home / "races").exists()
     assert not (races.home / "sessions").exists()
+
+
+def test_what_is_wrong_with_the_comparison_is_said_before_the_first_race(races: Races) -> None:
+    outcome = races.finish(duel(races, "http://127.0.0.1:1", "--fail-on=slow"))
+    assert outcome.code == 2
+    assert "slow" in outcome.error
 
 
 def test_rounds_that_begin_with_what_others_left_are_warned_of(races: Races, server: NullServer) -> None:

@@ -50,3 +50,14 @@ def test_what_is_to_be_known_says_of_how_many_rounds_it_is() -> None:
     records = [golden_race(warnings=("the disk is nearly full",)), golden_race(warnings=())]
     texts = [notice.text for notice in rounds("s", records).notices]
     assert "the disk is nearly full (in 1 of 2 rounds)" in texts
+
+
+def test_of_much_that_is_to_be_known_the_worst_is_said() -> None:
+    records = [golden_race(warnings=(f"late by {number} ms",), status=status) for number, status in enumerate(STATUSES)]
+    *told, last = rounds("s", records).notices
+    assert len(told) == 12
+    assert told[0].unusable
+    assert "more: esbench show" in last.text
+
+
+STATUSES = ["complete"] * 15 + ["failed"]
