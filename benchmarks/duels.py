@@ -1,0 +1,69 @@
+"""What became of duels whose answer is known: how many called a difference, and what that says of all duels.
+
+    python benchmarks/duels.py SESSION...                      sides that are identical: nothing should be called
+    python benchmarks/duels.py --expect=slower SESSION...      a contender that is slower: each duel should say so
+
+SESSION is an id of `esbench duel`, or the beginning of one, in $ESBENCH_HOME. Printed: the verdicts of each, then the
+share of duels and of rows that were called, between one-sided 95 % bounds. A few races can only refute: the exit
+status is 1 when identical sides are called different in more than 5 % of all duels (the lower bound is above), or when
+fewer than 80 % of these duels called the contender slower.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Collection, Sequence
+
+from esbench.cli.command import esbench_home
+from esbench.cli.compare import compare_stored
+from esbench.comparison.model import DECIDED, FASTER, SLOWER
+from esbench.errors import EsbenchError, UsageError
+from esbench.stats import share_bounds
+
+MOST_FALSE, FEWEST_FOUND = 0.05, 0.80
+
+
+def verdicts(session: str, allow: Sequence[str]) -> list[str]:
+    """The kind of verdict of each row of a session's sides that could be judged."""
+    pairs = compare_stored(esbench_home(), session, allow=allow).pairs
+    kinds = [row.verdict.kind for pair in pairs for row in pair.primary if row.verdict is not None]
+    if not any(kind in DECIDED for kind in kinds):
+        raise UsageError(f"no row could be judged: {', '.join(kinds) or 'there is none'}", where=session)
+    return [kind for kind in kinds if kind in DECIDED]
+
+
+def share(name: str, hits: int, trials: int) -> str:
+    low, high = share_bounds(hits, trials)
+    return f"{name}: {hits} of {trials}, {100 * hits / trials:.0f} % (from {100 * low:.1f} to {100 * high:.1f} %)"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("sessions", nargs="+", metavar="SESSION")
+    parser.add_argument("--expect", choices=("nothing", "slower"), default="nothing")
+    parser.add_argument("--allow", action="append", default=[], metavar="KEY", help="as of esbench compare")
+    args = parser.parse_args()
+    hits: Collection[str] = (SLOWER,) if args.expect == "slower" else (FASTER, SLOWER)
+
+    called_duels = called_rows = rows = 0
+    for session in args.sessions:
+        try:
+            kinds = verdicts(session, args.allow)
+        except EsbenchError as error:
+            sys.exit(str(error))
+        called = sum(kind in hits for kind in kinds)
+        called_duels += called > 0
+        called_rows += called
+        rows += len(kinds)
+        print(session, *(f"{kind}: {count}" for kind, count in sorted(Counter(kinds).items())), sep="   ")
+    print(share("duels", called_duels, len(args.sessions)))
+    print(share("rows", called_rows, rows))
+    found = called_duels / len(args.sessions)
+    least, _ = share_bounds(called_duels, len(args.sessions))
+    sys.exit(found < FEWEST_FOUND if args.expect == "slower" else least > MOST_FALSE)
+
+
+if __name__ == "__main__":
+    main()
