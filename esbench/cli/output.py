@@ -130,6 +130,6 @@ def abandon_stdout() -> None:
 def write_text(path: Path, text: str, option: str) -> None:
     """Overwrite the file that an option names: UsageError when that cannot be."""
     try:
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"cannot be written: {error.strerror}", where=f"{option}={path}") from error

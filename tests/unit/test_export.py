@@ -214,6 +214,17 @@ def test_the_command_prints_the_format_and_nothing_else(
     assert printed.err == ""
 
 
+@pytest.mark.parametrize("option", ["--hlog", "--csv", "--json", "--prometheus"])
+def test_a_race_of_the_first_schema_without_series_is_exported(
+    option: str, esbench_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = GOLDEN.with_name("race-schema-1.json").read_bytes()
+    folder = RaceStore(esbench_home).create(decode_record(record).race_id)
+    folder.record_file.write_bytes(record)
+    assert run(["export", "last", option]) == 0
+    assert capsys.readouterr().out.endswith("\n")
+
+
 def test_a_file_says_its_format_by_its_suffix(race: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["export", "last", f"--output={tmp_path / 'race.csv'}"]) == 0
     assert len((tmp_path / "race.csv").read_text().splitlines()) == 11
