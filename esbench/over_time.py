@@ -53,20 +53,28 @@ class TaskOverTime:
 
 
 def over_time(task: TaskResult, lines: Sequence[SecondLine]) -> TaskOverTime:
-    """What a task's lines of seconds.jsonl say; a second without a line counts as one in which nothing completed."""
+    """What a task's lines of seconds.jsonl say; a second without a line counts as one in which nothing completed.
+
+    The rest of a second in which the task ended has no rate and no percentiles when it is shorter than half of one:
+    those would be of stragglers alone.
+    """
     measure = "latency" if task.loop == "open" else "service_time"
     by_second: dict[int, list[SecondLine]] = {}
     for line in lines:
         by_second.setdefault(line.second, []).append(line)
     seconds = range(min(by_second, default=0), max(by_second, default=-1) + 1)
     counts = {second: _merged(by_second.get(second, ()), measure) for second in seconds}
-    ranked = [percentiles_ns(counts[second], (50.0, 99.0, 100.0)) for second in seconds]
+    covered_s = {second: min(1.0, task.duration_s - second) for second in seconds}
+    ranked = [
+        percentiles_ns(counts[second], (50.0, 99.0, 100.0) if covered_s[second] >= _LEAST_OF_A_SECOND_S else (100.0,))
+        for second in seconds
+    ]
     errors = [_errors(by_second.get(second, ())) for second in seconds]
     begun_s = task.begun_s or 0.0
     return TaskOverTime(
         measure,
         tuple(begun_s + second + 0.5 for second in seconds),
-        tuple(_rate(by_second.get(second, ()), task.duration_s - second) for second in seconds),
+        tuple(_rate(by_second.get(second, ()), covered_s[second]) for second in seconds),
         tuple(kinds.total() for kinds in errors),
         tuple(", ".join(f"{count} x {kind}" for kind, count in kinds.items()) for kinds in errors),
         tuple(_ms(found.get(50.0)) for found in ranked),
@@ -109,9 +117,8 @@ def _errors(lines: Sequence[SecondLine]) -> Counter[str]:
     return found
 
 
-def _rate(lines: Sequence[SecondLine], left_s: float) -> float | None:
+def _rate(lines: Sequence[SecondLine], covered_s: float) -> float | None:
     """Units per second; of the last second, which ends with the task, by the part that there was of it."""
-    covered_s = min(1.0, left_s)
     return sum(line.units for line in lines) / covered_s if covered_s >= _LEAST_OF_A_SECOND_S else None
 
 

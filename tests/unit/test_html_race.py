@@ -149,10 +149,12 @@ def test_a_second_in_which_the_warmup_ends_is_one() -> None:
     assert found.p50_ms[0] == pytest.approx(3, rel=0.001)
 
 
-def test_the_rate_of_a_last_second_is_of_the_part_that_there_was() -> None:
+def test_a_last_second_counts_by_the_part_that_there_was_and_a_short_rest_has_its_longest_request_alone() -> None:
     lines = [second(number, 1, 1, 1) for number in range(6)]
     assert over_time(replace(open_task(golden_race()), duration_s=5.75), lines).units_per_s[5] == 4
-    assert over_time(replace(open_task(golden_race()), duration_s=5.01), lines).units_per_s[5] is None
+    rest = over_time(replace(open_task(golden_race()), duration_s=5.01), lines)
+    assert (rest.units_per_s[5], rest.p50_ms[5], rest.p99_ms[5]) == (None, None, None)
+    assert rest.max_ms[5] == pytest.approx(1, rel=0.001)
 
 
 def test_the_grid_counts_every_request_once_however_long_the_task() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from math import nan
 from typing import Any
 
-from bokeh.models import ColumnDataSource, CrosshairTool, CustomJSTickFormatter, FixedTicker, HoverTool
+from bokeh.models import ColumnDataSource, CrosshairTool, CustomJSTickFormatter, FixedTicker, HoverTool, NoOverlap
 from bokeh.models.annotations import Span
 from bokeh.plotting import figure
 
@@ -20,11 +20,12 @@ YELLOW, CYAN, PURPLE, GREY = "#ccbb44", "#66ccee", "#aa3377", "#999999"
 COLOURS = (BLUE, RED, GREEN, PURPLE, YELLOW, CYAN, GREY)
 HEIGHT = 250
 _LOWEST_MS = 0.001
+_LETTERS_AT_MOST = 38  # of a legend in one line on a phone
 _PLAIN = """
 const short = (value, suffix) => +value.toPrecision(4) + suffix;
 return tick >= 1e6 ? short(tick / 1e6, "M") : tick >= 1e4 ? short(tick / 1e3, "k") : short(tick, "");
 """
-_RANKS = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999)
+_RANKS = (50.0, 90.0, 99.0, 99.9, 99.99, 99.999)
 
 
 def chart(y_title: str, *, height: int = HEIGHT, cursor: Span | None = None, **options: Any) -> figure:
@@ -43,6 +44,7 @@ def chart(y_title: str, *, height: int = HEIGHT, cursor: Span | None = None, **o
     drawn.toolbar.autohide = True
     drawn.axis.axis_label_text_font_style = "normal"
     drawn.axis.minor_tick_line_color = None
+    drawn.axis.major_label_policy = NoOverlap()
     drawn.outline_line_color = None
     if cursor is not None:
         drawn.add_tools(CrosshairTool(overlay=cursor, dimensions="height"))
@@ -66,6 +68,9 @@ def legend_above(drawn: figure) -> None:
     legend = drawn.legend[0]
     drawn.add_layout(legend, "above")
     legend.orientation = "horizontal"
+    items: list[Any] = list(legend.items)
+    if sum(len(item.label.value) for item in items) > _LETTERS_AT_MOST:
+        legend.ncols = 2
     legend.border_line_color = None
     legend.background_fill_alpha = 0.0
     legend.location = "left"

@@ -139,9 +139,9 @@ def _task_section(
 ) -> str:
     figures = [*_charts_over_time(task, seconds, charts, cursor), *_percentiles(task, charts)]
     return (
-        f'<h2 id="task-{number}">{escape(task_label(record, task))}</h2>'
+        f'<section id="task-{number}"><h2>{escape(task_label(record, task))}</h2>'
         f'<p class="muted">{escape(_how(task))}</p>'
-        f'<div class="charts">{"".join(figures)}{_service_levels(task)}</div>'
+        f'<div class="charts">{"".join(figures)}{_service_levels(task)}</div></section>'
     )
 
 
