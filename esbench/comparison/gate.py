@@ -8,7 +8,7 @@ from typing import Any
 
 from esbench.comparison.model import Difference, Side
 from esbench.errors import UsageError, did_you_mean
-from esbench.record import ClusterFacts, CorpusFacts, RaceRecord, TaskResult
+from esbench.record import ClusterFacts, CorpusFacts, NodeFacts, RaceRecord, TaskResult
 from esbench.summary import task_label
 
 # Settings of a node of our own that its cluster reports too, or that say which processes it was.
@@ -16,8 +16,8 @@ _TOLD_ELSEWHERE = ("distribution", "version", "nodes", "heap_bytes", "java", "pi
 TASKS = "tasks"
 _RACE_KEYS = ("track", "track digest", "challenge", "seed", "test mode", "host", "esbench", TASKS)
 _TASK_KEYS = ("operation", "loop", "clients", "workers", "schedule", "target rate")
-CORPUS = "corpus"
-KEYS = (*_RACE_KEYS, CORPUS, *_TASK_KEYS)
+CORPUS, NODE_HOST = "corpus", "node host"
+KEYS = (*_RACE_KEYS, NODE_HOST, CORPUS, *_TASK_KEYS)
 
 
 def checked_keys(keys: Collection[str]) -> tuple[str, ...]:
@@ -87,6 +87,8 @@ def _key(name: str) -> tuple[str, str]:
         return name, ""
     if name.startswith("corpus "):
         return CORPUS, ""
+    if name.endswith(NODE_HOST):  # of one of several clusters
+        return NODE_HOST, ""
     task, _, fact = name.rpartition(": ")
     return (fact, task) if task and fact in _TASK_KEYS else ("", "")
 
@@ -132,6 +134,7 @@ def _cluster_facts(cluster: ClusterFacts) -> dict[str, Any]:
         facts["hosts"] = sorted(cluster.hosts)
     for name in ("heap_max_bytes", "processors", "jvm"):
         facts[f"node {name}"] = sorted({str(getattr(node, name)) for node in cluster.nodes})
+    facts[NODE_HOST] = sorted({_node_host(node) for node in cluster.nodes})
     facts["node plugins"] = sorted({plugin for node in cluster.nodes for plugin in node.plugins})
     facts["node jvm flags"] = sorted({flag for node in cluster.nodes for flag in node.jvm_flags})
     facts |= _named("cluster setting ", cluster.cluster_settings)
@@ -142,6 +145,13 @@ def _cluster_facts(cluster: ClusterFacts) -> dict[str, Any]:
         facts |= _named(f"index {name}: ", settings)
         facts[f"index {name}: mappings"] = index.get("mappings_digest")
     return facts
+
+
+def _node_host(node: NodeFacts) -> str:
+    """What of a node's machine is not under test: memory, file systems of its data."""
+    memory = f"{node.memory_bytes / (1 << 30):.0f} GiB" if node.memory_bytes else "memory unknown"
+    kinds = sorted({f"{disk.type or 'disk'}{', spins' if disk.spins else ''}" for disk in node.disks})
+    return ", ".join([memory, *kinds])
 
 
 def _task_facts(task: TaskResult) -> dict[str, Any]:

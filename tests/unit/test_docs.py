@@ -53,6 +53,7 @@ def commands(group: click.Group, name: str = "esbench") -> Iterator[tuple[str, c
 
 COMMANDS = dict(commands(esbench))
 OPTIONS = {option for command in COMMANDS.values() for param in command.params for option in param.opts} | {"--help"}
+OPPOSITES = {option for command in COMMANDS.values() for param in command.params for option in param.secondary_opts}
 
 
 def anchors(page: Path) -> set[str]:
@@ -74,7 +75,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
 def test_options_exist(page: Path) -> None:
-    known = OPTIONS | set(RALLY_OPTIONS) | _OTHER_COMMANDS.get(page.name, set())
+    known = OPTIONS | OPPOSITES | set(RALLY_OPTIONS) | _OTHER_COMMANDS.get(page.name, set())
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", page.read_text()))
     assert named <= known
 
