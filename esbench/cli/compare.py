@@ -10,6 +10,7 @@ import click
 
 from esbench.cli.command import EsbenchCommand, esbench_home
 from esbench.cli.output import FORMATS, print_document, print_text, write_text
+from esbench.cli.pages import check_html_file, html_option, write_page
 from esbench.errors import FailOnError, UndecidedError, UsageError
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ _FORMATS = (*FORMATS, JUNIT)
     type=click.Choice(_FORMATS, case_sensitive=False),
     help="Format of the report file, whatever its suffix.",
 )
+@html_option
 def compare(
     given: tuple[str, ...],
     baseline: str | None,
@@ -80,6 +82,7 @@ def compare(
     form: str,
     report_file: Path | None,
     report_format: str | None,
+    html: Path | None,
 ) -> None:
     """Compare sides: races, or rounds of races.
 
@@ -89,6 +92,7 @@ def compare(
     from esbench.comparison.conditions import outcome, parse_condition
     from esbench.report.comparison import comparison
 
+    check_html_file(html)
     conditions = [parse_condition(text) for text in fail_on]
     if baseline is None:
         if not given:
@@ -102,6 +106,10 @@ def compare(
         min_effect=min_effect,
         max_error_rise=max_error_rise,
     )
+    if html is not None:
+        from esbench.report.html.comparison_page import comparison_page
+
+        write_page(html, comparison_page(compared))
     if report_file is None:
         form = report_format or form
     elif (report_format or report_file.suffix.lower()) in (JUNIT, ".xml"):

@@ -11,6 +11,7 @@ from esbench.cli.command import esbench_home
 from esbench.cli.compare import compare
 from esbench.cli.metrics_options import others_who_follow
 from esbench.cli.output import check_report_file, print_document
+from esbench.cli.pages import check_html_file
 from esbench.cli.side_words import about, hidden, side_options, with_secrets
 from esbench.cli.store import check_store, keep_finished_race
 from esbench.errors import RaceError, UsageError
@@ -38,6 +39,7 @@ class SessionCommand:
 
     def __init__(self, flags: Mapping[str, Any], progress: Following | Quiet) -> None:
         check_report_file(flags["report_file"], flags["report_format"])
+        check_html_file(flags["html"])
         check_store(flags)
         self._flags = flags
         self._progress = progress

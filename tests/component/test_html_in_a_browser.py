@@ -26,7 +26,9 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def comparison_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of a duel in which reads became slower and bulks faster."""
-    baseline, contender = sides({"get-by-id": 1.2, "bulk": 0.85}, names=("replicas-0", "replicas-1"))
+    baseline, contender = sides(
+        {"bulk": 0.85, "get-by-id": 1.2, "get-by-id-open": 1.0}, names=("replicas-0", "replicas-1")
+    )
     file = tmp_path_factory.mktemp("pages") / "comparison.html"
     file.write_text(comparison_page(compare(baseline, [contender], CompareOptions(seconds=seconds))))
     return file

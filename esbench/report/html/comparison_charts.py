@@ -30,6 +30,7 @@ _ROW_HEIGHT, _AROUND_ROWS = 46, 64  # pixels
 _MARKS = {FASTER: ("triangle", GREEN), SLOWER: ("inverted_triangle", RED), SAME: ("square", BLUE)}
 _UNDECIDED = ("circle", GREY)
 _MOST_TICKS = 7
+_ROUNDING = 1e-9
 _STEPS_PERCENT = (0.5, 1, 2, 5, 10, 20, 50)
 
 
@@ -166,7 +167,7 @@ def _change(estimate: Estimate) -> str:
 def _percent_ticks(low: float, high: float) -> list[float]:
     """Round changes in percent between two ratios; far apart they are those of ratios 1, 2, 5, 10 ..."""
     for step in _STEPS_PERCENT:
-        first, last = math.ceil(100 * (low - 1) / step), math.floor(100 * (high - 1) / step)
+        first, last = math.ceil(100 * (low - 1) / step - _ROUNDING), math.floor(100 * (high - 1) / step + _ROUNDING)
         if last - first < _MOST_TICKS:
             return [step * number for number in range(first, last + 1)]
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)

@@ -30,10 +30,15 @@ class Charts:
 
     def embedded(self, body: str) -> tuple[str, str]:
         """The body with its charts in their places, and the script that draws them."""
+        from bokeh.document import Document
         from bokeh.embed import components
 
         if not self._models:
             return body, ""
+        document = Document()
+        with document.models.freeze():  # what the charts refer to is gathered once, not again for each of them
+            for model in self._models:
+                document.add_root(model)
         script, places = components(tuple(self._models))
         for number, place in enumerate(places):
             body = body.replace(_place(number), place)
