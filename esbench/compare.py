@@ -6,6 +6,7 @@ Pure: sides in, a frozen Comparison out. The method is docs/method.md's, its par
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from esbench.comparison import gate, verdicts
 from esbench.comparison.estimates import Design, places_in_session
@@ -61,10 +62,10 @@ def _notices(baseline: Side, contender: Side, differences: Sequence[Difference])
     on_baseline, on_contender = (_notices_of(side) for side in (baseline, contender))
     for notice in on_baseline:
         side = "both" if notice in on_contender else "baseline"
-        yield Notice(f"{side}: {notice.text}", notice.unusable)
+        yield replace(notice, text=f"{side}: {notice.text}")
     for notice in on_contender:
         if notice not in on_baseline:
-            yield Notice(f"contender: {notice.text}", notice.unusable)
+            yield replace(notice, text=f"contender: {notice.text}")
 
 
 def _labels(records: Sequence[RaceRecord]) -> Iterator[str]:

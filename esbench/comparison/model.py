@@ -101,8 +101,8 @@ class Verdict:
 class Row:
     """A figure that both sides have, under the same metric and task.
 
-    `baseline` and `contender` are the sides' typical figures, `*_rounds` one value for each of their races (None
-    where it has none that may be used). Only primary rows carry verdicts.
+    `baseline` and `contender` are the sides' typical figures, `*_rounds` one value for each of their races (None where it
+    has none that may be used). Only primary rows carry verdicts. Not `comparable`: the workload differs.
     """
 
     baseline: Figure
@@ -112,6 +112,7 @@ class Row:
     contender_rounds: tuple[float | None, ...] = ()
     estimate: Estimate | None = None
     verdict: Verdict | None = None
+    comparable: bool = True
 
     @property
     def metric(self) -> str:
@@ -144,8 +145,7 @@ class Row:
     @property
     def usable(self) -> bool:
         """Whether the figures of both sides may be used, and set beside one another."""
-        refused = self.verdict is not None and self.verdict.kind == UNUSABLE
-        return self.baseline.usable and self.contender.usable and not refused
+        return self.baseline.usable and self.contender.usable and self.comparable
 
     @property
     def gain(self) -> bool | None:

@@ -132,14 +132,14 @@ def _draft(design: Design, key: Key, forbidding: Sequence[Difference], few: set[
         contender_rounds=tuple(race.value(key) for race in design.contender),
     )
     if forbids := [each for each in forbidding if each.task in ("", label)]:
-        row = replace(row, verdict=Verdict(UNUSABLE, f"not comparable: {_names(forbids)}"))
+        row = replace(row, comparable=False, verdict=Verdict(UNUSABLE, f"not comparable: {_names(forbids)}"))
     first = next((race.tasks[label] for race in design.races if label in race.tasks), None)
     if first is None or not has_interval(first, metric):
         return Draft(row)
     row = replace(row, is_primary=is_primary(first, metric))
     if forbids:
         return Draft(row)
-    verdict = _of_checks(design, label) or _of_events(design, key, few)
+    verdict = _of_checks(design, label) or _of_events(design, key, few) or _of_values(design, key)
     if verdict is not None:
         return Draft(replace(row, verdict=verdict if row.is_primary else None))
     found = find(design, lambda race: race.log(key), lambda race: _sections(race, key, options))
@@ -212,6 +212,14 @@ def _of_events(design: Design, key: Key, few: set[Key]) -> Verdict | None:
     return None
 
 
+def _of_values(design: Design, key: Key) -> Verdict | None:
+    """`!` where a race has no value: nothing was completed, or the percentile lies among requests that timed out."""
+    missing = sum(race.log(key) is None for race in design.races)
+    if not missing:
+        return None
+    return Verdict(UNUSABLE, f"{missing} of {len(design.races)} races have no value: timed out, or nothing completed")
+
+
 def _judged(draft: Draft, p: float, rows: int, options: CompareOptions) -> Row:
     assert draft.found is not None and draft.design is not None
     row, effect = draft.row, draft.found.effect
@@ -222,14 +230,7 @@ def _judged(draft: Draft, p: float, rows: int, options: CompareOptions) -> Row:
     elif p < SIGNIFICANT:
         verdict = _direction(draft, p, options)
     else:
-        rounds = stats.rounds_to_settle(float(effect.residual_sd), margin, rows)
-        verdict = Verdict(
-            UNDECIDED,
-            "too noisy: lengthen the task"
-            if rounds is None
-            else f"about {rounds} rounds would settle {effect_ratio * 100:g}%",
-            p,
-        )
+        verdict = Verdict(UNDECIDED, _to_settle(draft, effect_ratio, rows), p)
     notes = [verdict.note, *_notes(draft, verdict)]
     return replace(row, verdict=replace(verdict, note="; ".join(filter(None, notes))))
 
@@ -240,6 +241,17 @@ def min_effect(metric: str, given: float | None) -> float:
         return given
     percentile = Percentile.of(metric)
     return MIN_EFFECT_OF_TAILS if percentile is not None and percentile.rank >= TAIL else MIN_EFFECT
+
+
+def _to_settle(draft: Draft, effect_ratio: float, rows: int) -> str:
+    """How many rounds would settle whether a row changed by as much."""
+    assert draft.found is not None and draft.design is not None
+    rounds = stats.rounds_to_settle(float(draft.found.effect.residual_sd), math.log1p(effect_ratio), rows)
+    if rounds is None:
+        return "too noisy: lengthen the task"
+    if rounds <= len(draft.design.contender):  # so few settle it on average, and did not this time
+        return "a few more rounds would settle it"
+    return f"about {rounds} rounds would settle {effect_ratio * 100:g}%"
 
 
 def _direction(draft: Draft, p: float, options: CompareOptions) -> Verdict:
