@@ -47,6 +47,19 @@ class Opened:
     def charts(self) -> Locator:
         return self.page.locator(".bk-Figure")
 
+    def chart(self, title: str) -> Locator:
+        """The first chart under a title."""
+        heading = self.page.get_by_role("heading", name=title, exact=True)
+        return self.page.locator("figure").filter(has=heading).first.locator(".bk-Figure")
+
+    def folded(self) -> list[Locator]:
+        """What stands below each summary that unfolds it."""
+        return self.page.locator("details > summary + *").all()
+
+    def unfold(self) -> None:
+        for summary in self.page.locator("details > summary").all():
+            summary.click()
+
     def hover(self, chart: Locator) -> str:
         """Move the pointer over a chart, point by point, until it tells what is there; "" when it never does."""
         chart.scroll_into_view_if_needed()

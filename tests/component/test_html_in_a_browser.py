@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from browsing import CHROMIUM, PHONE, WIDE, Opened, chromium, opened
+from browsing import CHROMIUM, PHONE, WIDE, chromium, opened
 from duels import seconds, sides
 from playwright.sync_api import Browser
 
 from esbench.compare import compare
-from esbench.comparison.model import CompareOptions
+from esbench.comparison.model import CompareOptions, Side
 from esbench.report.html.comparison_page import comparison_page
+from esbench.report.html.race import race_page
+from esbench.series_files import Series
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed (Debian: chromium)")
 
@@ -24,19 +27,28 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def comparison_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page of a duel in which reads became slower and bulks faster."""
-    baseline, contender = sides(
-        {"bulk": 0.85, "get-by-id": 1.2, "get-by-id-open": 1.0}, names=("replicas-0", "replicas-1")
-    )
-    file = tmp_path_factory.mktemp("pages") / "comparison.html"
-    file.write_text(comparison_page(compare(baseline, [contender], CompareOptions(seconds=seconds))))
-    return file
+def duel() -> list[Side]:
+    """A duel in which reads became slower and bulks faster."""
+    changes = {"bulk": 0.85, "get-by-id": 1.2, "get-by-id-open": 1.0}
+    return sides(changes, names=("replicas-0", "replicas-1"))
 
 
-def unfold_all(found: Opened) -> None:
-    for summary in found.page.locator("details > summary").all():
-        summary.click()
+@pytest.fixture(scope="module")
+def pages(duel: list[Side], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The page of that duel, and that of its first race."""
+    folder = tmp_path_factory.mktemp("pages")
+    baseline, contender = duel
+    record = baseline.records[0]
+    tasks = (replace(task, begun_s=20.0 * number) for number, task in enumerate(record.tasks))
+    record = replace(record, tasks=tuple(tasks))
+    cpu = Series("node-stats", "node-0", "process", (0.0, 30.0, 60.0), {}, {"cpu_ms": (0.0, 9_000.0, 40_000.0)})
+    written = {
+        "race": race_page(record, seconds(record), [cpu]),
+        "comparison": comparison_page(compare(baseline, [contender], CompareOptions(seconds=seconds))),
+    }
+    for name, page in written.items():
+        (folder / f"{name}.html").write_text(page)
+    return {name: folder / f"{name}.html" for name in written}
 
 
 def test_what_a_page_must_not_do_is_seen(browser: Browser, tmp_path: Path) -> None:
@@ -54,39 +66,52 @@ def test_what_a_page_must_not_do_is_seen(browser: Browser, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["desk", "phone"])
-def test_a_comparison_opens_offline_and_fits_its_window(
-    browser: Browser, comparison_file: Path, size: tuple[int, int]
+@pytest.mark.parametrize("name", ["race", "comparison"])
+def test_a_page_opens_offline_and_fits_its_window(
+    browser: Browser, pages: dict[str, Path], name: str, size: tuple[int, int]
 ) -> None:
-    with opened(browser, comparison_file, size) as found:
-        unfold_all(found)
+    with opened(browser, pages[name], size) as found:
+        assert not found.folded()[0].is_visible()
+        found.unfold()
+        assert all(part.is_visible() for part in found.folded())
         assert (found.problems, found.requests) == ([], [])
         assert found.overflow <= 0
-        assert found.page.get_by_text("replicas-0-1", exact=True).is_visible()  # it was folded away
+        assert found.charts().count() >= 7
         for chart in found.charts().all():
             box = chart.bounding_box()
             assert box is not None
-            assert box["x"] >= 0 and box["x"] + box["width"] <= size[0]
+            assert box["x"] >= 0 and box["width"] > 200 and box["x"] + box["width"] <= size[0]
 
 
-def test_verdicts_have_a_sign_a_word_and_a_colour(browser: Browser, comparison_file: Path) -> None:
-    with opened(browser, comparison_file) as found:
+def test_verdicts_have_a_sign_a_word_and_a_colour(browser: Browser, pages: dict[str, Path]) -> None:
+    with opened(browser, pages["comparison"]) as found:
         slower, faster = (found.page.locator(f".badge.{level}") for level in ("bad", "good"))
         assert set(slower.all_inner_texts()) == {"▼ slower"}
         assert set(faster.all_inner_texts()) == {"▲ faster"}
         assert found.colour(".badge.bad", "color") != found.colour(".badge.good", "color")
 
 
-def test_charts_of_a_comparison_say_what_is_under_the_pointer(browser: Browser, comparison_file: Path) -> None:
-    with opened(browser, comparison_file) as found:
+def test_charts_of_a_comparison_say_what_is_under_the_pointer(browser: Browser, pages: dict[str, Path]) -> None:
+    with opened(browser, pages["comparison"]) as found:
         change, rounds, curves = (found.hover(found.charts().nth(place)) for place in (0, 1, -1))
         assert "Mean throughput" in change and "faster" in change
         assert "docs/s" in rounds and "replicas-1-" in rounds
         assert "replicas-0" in curves and "replicas-1" in curves and "percentile" in curves
 
 
-@pytest.mark.parametrize("preferred", ["light", "dark"])
-def test_the_theme_is_the_systems_until_it_is_changed(browser: Browser, comparison_file: Path, preferred: str) -> None:
-    with opened(browser, comparison_file, color_scheme=preferred) as found:
+def test_charts_of_a_race_say_what_is_under_the_pointer(browser: Browser, pages: dict[str, Path]) -> None:
+    with opened(browser, pages["race"]) as found:
+        assert "p99" in found.hover(found.chart("Service time over time"))
+        assert "docs/s" in found.hover(found.chart("Throughput over time"))
+        assert "requests" in found.hover(found.chart("Service time, all requests"))
+        assert "percentile" in found.hover(found.chart("Percentiles"))
+
+
+@pytest.mark.parametrize(("name", "preferred"), [("race", "light"), ("comparison", "dark")])
+def test_the_theme_is_the_systems_until_it_is_changed(
+    browser: Browser, pages: dict[str, Path], name: str, preferred: str
+) -> None:
+    with opened(browser, pages[name], color_scheme=preferred) as found:
         before = found.colour(), found.axis_colours()
         assert (sum(before[0]) > 380) == (preferred == "light")
         found.page.locator("#theme").click()
