@@ -11,7 +11,6 @@ from esbench.cli.command import EsbenchCommand
 from esbench.cli.compare import compare
 from esbench.cli.metrics_options import metrics_options
 from esbench.cli.output import report_options
-from esbench.cli.pages import check_html_file
 from esbench.cli.progress_options import progress_of, progress_options
 from esbench.cli.race_flags import race_flags
 from esbench.cli.session import SessionCommand, session_flags
@@ -36,30 +35,30 @@ DEFAULT_ROUNDS = 6
 @click.pass_context
 def duel(context: click.Context, /, **flags: Any) -> int:
     """Race two sides in turns, then compare them."""
-    words, resumed, rounds = words_given(context), flags["resume"], flags["rounds"]
-    given = [] if flags["baseline"] is None else [("--baseline", flags["baseline"])]
-    given += [("--contender", text) for text in flags["contenders"]]
-    sides = [split_side(text, where) for where, text in given]
+    words, resumed = words_given(context), flags["resume"]
+    sides = [split_side(flags["baseline"] or "", "--baseline")]
+    sides += [split_side(text, "--contender") for text in flags["contenders"]]
     _check_comparison(flags)
     with progress_of(flags) as progress:
-        if resumed is not None:
-            for name in ("restart_node", "before_round"):
-                if flags[name]:
-                    raise UsageError(
-                        f"--{name.replace('_', '-')} is as the session began with it", where=f"--resume={resumed}"
-                    )
-            return SessionCommand(flags, progress).resume(resumed, words, sides, rounds)
-        for name in ("baseline", "contenders"):
-            if not flags[name] and flags[name] != "":
-                missing = name.removesuffix("s")
-                raise UsageError(f"--{missing} is missing", hint=f"say --{missing} 'track-params=number_of_replicas:0'")
-        names = _names(len(flags["contenders"]))
-        command = SessionCommand(flags, progress)
-        return command.begin("duel", words, dict(zip(names, sides, strict=True)), rounds or DEFAULT_ROUNDS)
+        if resumed is None:
+            _check_sides(flags)
+            named = dict(zip(_names(len(sides) - 1), sides, strict=True))
+            return SessionCommand(flags, progress).begin("duel", words, named, flags["rounds"] or DEFAULT_ROUNDS)
+        for name in ("restart_node", "before_round"):
+            if flags[name]:
+                what = f"--{name.replace('_', '-')} is as the session began with it"
+                raise UsageError(what, where=f"--resume={resumed}")
+        return SessionCommand(flags, progress).resume(resumed, words, sides, flags["rounds"])
 
 
 _OWN = {param.name for param in duel.params}
 duel.params += [param for param in compare.params if isinstance(param, click.Option) and param.name not in _OWN]
+
+
+def _check_sides(flags: Mapping[str, Any]) -> None:
+    missing = "baseline" if flags["baseline"] is None else "contender" if not flags["contenders"] else None
+    if missing is not None:
+        raise UsageError(f"--{missing} is missing", hint=f"say --{missing} 'track-params=number_of_replicas:0'")
 
 
 def _check_comparison(flags: Mapping[str, Any]) -> None:
@@ -74,7 +73,6 @@ def _check_comparison(flags: Mapping[str, Any]) -> None:
     for option in ("min_effect", "max_error_rise"):
         if flags[option] is not None:
             parse_ratio(flags[option], f"--{option.replace('_', '-')}")
-    check_html_file(flags.get("html"))
 
 
 def _names(contenders: int) -> list[str]:

@@ -26,12 +26,11 @@ if TYPE_CHECKING:
     from esbench.race_options import RaceOptions
 
 _MAPPINGS = ("track-params", "client-options", "telemetry-params")
-_ONE_FOR_ALL = {"seed": "--seed is one for all sides, or they would not be sent the same"}
-_OF_ONE_RACE = {
+_REFUSED = {
+    "seed": "--seed is one for all sides, or they would not be sent the same",
     "race-id": "the races of a session are named as they begin",
     "keep-node": "the nodes of a session end with it",
 }
-_WORDS_OF_FLAGS = {"true": True, "false": False}
 
 
 @click.command(cls=EsbenchCommand, name="race")
@@ -40,12 +39,7 @@ def _parser(**flags: Any) -> None:
     """The options that a side may have."""
 
 
-_PARAMS = {
-    spelt.removeprefix("--"): param
-    for param in _parser.params
-    for spelt in (*param.opts, *param.secondary_opts)
-    if spelt != "--help"
-}
+_PARAMS = {spelt.removeprefix("--"): param for param in _parser.params for spelt in param.opts}
 
 
 def _name(param: click.Parameter) -> str:
@@ -69,17 +63,16 @@ def split_side(text: str, where: str) -> tuple[str, ...]:
 def _canonical(word: str, where: str) -> str:
     name, equals, value = word.partition("=")
     name = name.replace("_", "-")
-    for refused in (_ONE_FOR_ALL, _OF_ONE_RACE):
-        if name in refused:
-            raise UsageError(f'a side has no "{name}"', where=where, hint=refused[name])
+    if name in _REFUSED:
+        raise UsageError(f'a side has no "{name}"', where=where, hint=_REFUSED[name])
     param = _PARAMS.get(name)
     if param is None:
-        hint = nearest(name, _PARAMS) or "esbench race --help lists them"
+        hint = nearest(name, _PARAMS) or "esbench duel --help lists them"
         if ":" in name and not equals:
             hint = f'parameters of the track are said so: "track-params={word}"'
-        raise UsageError(f'"{name}" is no option of esbench race', where=where, hint=hint)
+        raise UsageError(f'"{name}" is no option of a race', where=where, hint=hint)
     if _is_flag(param):
-        if equals and value not in _WORDS_OF_FLAGS:
+        if equals and value not in ("true", "false"):
             raise UsageError(f'"{name}" is true or false, not "{value}"', where=where)
     elif not equals:
         raise UsageError(f'"{name}" needs a value', where=where, hint=f'say "{name}=VALUE"')
@@ -92,11 +85,10 @@ def _is_flag(param: click.Parameter) -> bool:
 
 def words_given(context: click.Context) -> tuple[str, ...]:
     """The options of a race that stand on the command line, as words."""
-    params = [param for param in context.command.params if _PARAMS.get(_name(param)) is not None]
     given = [
         param
-        for param in params
-        if param.name and context.get_parameter_source(param.name) is ParameterSource.COMMANDLINE
+        for param in context.command.params
+        if _name(param) in _PARAMS and context.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE
     ]
     return tuple(
         _name(param) if _is_flag(param) else _word(param, str(context.params[str(param.name)])) for param in given

@@ -85,9 +85,9 @@ def test_a_duel_that_is_interrupted_is_resumed(races: Races, null_server: NullSe
     assert last(races).left == ()
 
 
-def _resumed(races: Races) -> Outcome:
+def _resumed(races: Races, *arguments: str) -> Outcome:
     done = subprocess.run(
-        [sys.executable, "-m", "esbench.cli.main", "duel", "--resume=last"],
+        [sys.executable, "-m", "esbench.cli.main", "duel", "--resume=last", *arguments],
         capture_output=True,
         text=True,
         check=False,
@@ -124,3 +124,15 @@ def test_an_index_that_the_race_before_has_made_is_thought_of_before_the_first_r
     assert outcome.code == 2
     assert "has create-index without delete-index" in outcome.error
     assert not (races.home / "races").exists()
+
+
+def test_the_secret_of_a_side_is_not_kept_and_is_given_again_to_go_on(races: Races, server: NullServer) -> None:
+    secret = "client-options=basic_auth_user:'me',basic_auth_password:'swordfish'"
+    process = races.start(server, *SHORT, "--baseline=", "--contender", secret, "--before-round=exit 7", command="duel")
+    outcome = races.finish(process)
+    assert outcome.code == 1
+    assert "--before-round=exit 7: failed with exit status 7" in outcome.error
+    kept = [file.read_text() for file in (races.home / "sessions").iterdir()]
+    assert "swordfish" not in "".join([*kept, outcome.stderr])
+    assert '--contender: secrets are not kept: give "client-options" once more' in _resumed(races).error
+    assert "failed with exit status 7" in _resumed(races, "--contender", secret).error

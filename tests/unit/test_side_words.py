@@ -28,7 +28,7 @@ def test_paths_and_other_spellings_mean_the_same_anywhere() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("hep=1g", r'--baseline: "hep" is no option of esbench race \(did you mean "heap"\?\)'),
+        ("hep=1g", r'--baseline: "hep" is no option of a race \(did you mean "heap"\?\)'),
         ("number_of_replicas:1", 'said so: "track-params=number_of_replicas:1"'),
         ("heap", r'"heap" needs a value \(say "heap=VALUE"\)'),
         ("test-mode=2", '"test-mode" is true or false, not "2"'),
@@ -36,7 +36,7 @@ def test_paths_and_other_spellings_mean_the_same_anywhere() -> None:
         ("seed=3", 'a side has no "seed"'),
         ("race-id=x", 'a side has no "race-id"'),
         ("keep-node", "end with it"),
-        ("format=json", "no option of esbench race"),
+        ("format=json", "no option of a race"),
         ("heap='1g", "no closing quotation"),
     ],
 )
