@@ -51,6 +51,11 @@ class TaskOverTime:
     max_ms: tuple[float | None, ...]
     grid: Grid
 
+    @property
+    def has_times(self) -> bool:
+        """Whether a request of it was answered well, so that there are times to show."""
+        return bool(self.grid.counts)
+
 
 def over_time(task: TaskResult, lines: Sequence[SecondLine]) -> TaskOverTime:
     """What a task's lines of seconds.jsonl say; a second without a line counts as one in which nothing completed.

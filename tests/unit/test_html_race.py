@@ -14,7 +14,7 @@ from races import golden_race, keep, task_of, with_task
 from esbench.cli.main import run
 from esbench.load.histogram import Counts, encode
 from esbench.over_time import over_time, percentile_curve
-from esbench.record import Check, ErrorKind, RaceRecord, TaskResult, Window
+from esbench.record import Check, ErrorKind, RaceRecord, TaskResult, Throughput, Window
 from esbench.report.html.race import race_page
 from esbench.series_files import SecondLine, Series
 from esbench.store import RaceStore
@@ -108,6 +108,17 @@ def test_every_reported_task_has_a_section_and_what_lasted_has_charts() -> None:
         assert (f">{task.name}</h2>" in page) == bool(task.include_in_reporting or task.errors)
     assert page.count("Latency over time") == page.count("Latency, all requests") == 1
     assert "Latency over time" not in page_of(golden_race(), *lines[:2])
+
+
+def test_a_task_whose_requests_all_failed_has_no_chart_of_times_and_reached_no_rate() -> None:
+    failed = replace(task_of(golden_race(), READS), throughput=Throughput("ops", 0.0), checks=(), histograms={})
+    lines = [second(number, errors={"not supported": 4}) for number in range(5)]
+    said = text_of(page_of(replace(golden_race(), tasks=(failed,)), *lines))
+    assert "Throughput over time" in said
+    assert "Latency over time" not in said
+    assert "Latency, all requests" not in said
+    assert "All tasks" not in said
+    assert f"Target rates were missed: {READS}" in said
 
 
 def test_servers_are_drawn_where_telemetry_has_them() -> None:

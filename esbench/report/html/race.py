@@ -124,13 +124,13 @@ def _whole_race(
     ends = [(task.begun_s or 0.0, (task.begun_s or 0.0) + task.duration_s) for task in begun]
     shown = clock(min(start for start, _ in ends), max(end for _, end in ends), cursor)
     places = []
-    if timed:
-        found = tasks_chart([(task, timed[task.name]) for task in begun if task.name in timed], shown)
+    if drawn := [(task, timed[task.name]) for task in begun if task.name in timed and timed[task.name].has_times]:
+        found = tasks_chart(drawn, shown)
         caption = "p99 of each second: latency of open loops, service time of closed ones. Zoom in with the mouse."
         places.append(charts.place(found, "All tasks", caption, wide=True))
     for reading in READINGS:
-        if (drawn := reading_chart(reading, telemetry, begun, shown)) is not None:
-            places.append(charts.place(drawn, reading.title))
+        if (lines := reading_chart(reading, telemetry, begun, shown)) is not None:
+            places.append(charts.place(lines, reading.title))
     return f'<h2>The whole race</h2><div class="charts">{"".join(places)}</div>' if places else ""
 
 
@@ -152,10 +152,13 @@ def _charts_over_time(task: TaskResult, seconds: TaskOverTime | None, charts: Ch
         return []
     begun_s = task.begun_s or 0.0
     shown = clock(begun_s, begun_s + task.duration_s, cursor)
+    throughput = charts.place(throughput_chart(task, seconds, shown), "Throughput over time")
+    if not seconds.has_times:
+        return [throughput]
     measure = seconds.measure.replace("_", " ").capitalize()
     return [
         charts.place(latency_chart(task, seconds, shown), f"{measure} over time", _GREY_IS_WARMUP),
-        charts.place(throughput_chart(task, seconds, shown), "Throughput over time"),
+        throughput,
         charts.place(heat_map(task, seconds, shown), f"{measure}, all requests", "Brighter cells hold more requests."),
     ]
 

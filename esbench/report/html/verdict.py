@@ -47,7 +47,7 @@ def _rates(record: RaceRecord, tasks: Sequence[TaskResult]) -> str:
     paced = [task for task in tasks if task.target_rate_per_s is not None]
     if not paced:
         return verdict_line("", "No target rates.", "Every client sent again as soon as it was answered.")
-    missed = [task for task in paced if _failed(task, _RATE_CHECKS)]
+    missed = [task for task in paced if _failed(task, _RATE_CHECKS) or not task.throughput.mean]
     if missed:
         of = f"({len(missed)} of {len(paced)} tasks with one)"
         return verdict_line("bad", "Target rates were missed:", f"{_names(record, missed)} {of}")
