@@ -15,7 +15,7 @@ from esbench.comparison.values import Race
 from esbench.record import RaceRecord
 from esbench.summary import Notice, notices, reported_tasks, task_label
 
-_MOST_NOTICES = 12  # of the rounds of a side
+_MOST_NOTICES = 5  # of the rounds of a side
 
 
 def compare(baseline: Side, contenders: Sequence[Side], options: CompareOptions | None = None) -> Comparison:

@@ -155,13 +155,14 @@ def compare_stored(
     sides = Sides(store, SessionStore(home))
     ours = sides.baseline(baseline)
     theirs = sides.contenders(contenders, ours)
+    allowed = checked_keys(allow)
     options = CompareOptions(
         min_effect_ratio=None if min_effect is None else parse_ratio(min_effect, "--min-effect"),
         max_error_rise_ratio=parse_ratio(max_error_rise, "--max-error-rise"),
-        allow=checked_keys(allow),
+        allow=allowed,
         looks=sides.looks((ours, *theirs)),
         seconds=lambda record: read_seconds(RaceFolder(store.races_folder / record.race_id).seconds_file),
-        history=sides.history(ours, (ours, *theirs)),
+        history=sides.history(ours, (ours, *theirs), allowed),
     )
     return compare_sides(ours, theirs, options)
 

@@ -48,10 +48,10 @@ def differences(baseline: Side, contender: Side, allow: Collection[str] = ()) ->
     return tuple(found)
 
 
-def same_setup(record: RaceRecord, other: RaceRecord) -> bool:
-    """Whether two races are of the same workload, engine facts and host: only their tags may differ."""
+def same_setup(record: RaceRecord, other: RaceRecord, allow: Collection[str] = ()) -> bool:
+    """Whether two races are of the same workload, engine facts and host: only tags and what is allowed may differ."""
     one, two = Side("", (record,)), Side("", (other,))
-    return all(difference.is_label for difference in differences(one, two))
+    return all(difference.is_label or difference.allowed for difference in differences(one, two, allow))
 
 
 def _common_tasks(records: Collection[RaceRecord]) -> set[str]:

@@ -101,8 +101,8 @@ class Verdict:
 class Row:
     """A figure that both sides have, under the same metric and task.
 
-    `baseline` and `contender` are the sides' typical figures, `*_rounds` one value for each of their races (None where it
-    has none that may be used). Only primary rows carry verdicts. Not `comparable`: the workload differs.
+    `baseline` and `contender` are the sides' typical figures, `*_rounds` one value for each of their races (None
+    where it has none). Only primary rows carry verdicts. Not `comparable`: the workload differs.
     """
 
     baseline: Figure

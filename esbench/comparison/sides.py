@@ -45,8 +45,11 @@ class Sides:
         """How many results the sides' sessions have had, of the one with the most."""
         return max((self._sessions.load(side.session).looks for side in sides if side.session), default=1)
 
-    def history(self, baseline: Side, compared: Sequence[Side]) -> tuple[RaceRecord, ...]:
-        """Earlier races of the same workload, engine facts and host as the baseline's first, the latest of them."""
+    def history(self, baseline: Side, compared: Sequence[Side], allow: Sequence[str] = ()) -> tuple[RaceRecord, ...]:
+        """Earlier races of the same workload, engine facts and host as the baseline's first, the latest of them.
+
+        What is allowed to differ between sides may differ here, too.
+        """
         first = baseline.records[0]
         taken = {record.race_id for side in compared for record in side.records}
         entries, _ = self._races.entries(track=first.track.name, challenge=first.challenge)
@@ -55,7 +58,7 @@ class Sides:
             if entry.race_id in taken or not _may_be_like(entry, first):
                 continue
             record = self._races.load(entry.race_id)
-            if gate.same_setup(record, first):
+            if gate.same_setup(record, first, allow):
                 found.append(record)
             if len(found) == _MOST_HISTORY:
                 break

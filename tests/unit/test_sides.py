@@ -99,9 +99,12 @@ def test_the_looks_are_those_of_the_session(home: Path) -> None:
 def test_history_is_earlier_races_of_the_same_setup(home: Path) -> None:
     keep(home, golden_race(race_id="y1", started_at="2026-11-04T10:00:00Z", seed=2))
     keep(home, golden_race(race_id="y2", started_at="2026-11-05T10:00:00Z", status="cancelled"))
+    keep(home, golden_race(race_id="y0", started_at="2026-11-02T11:00:00Z", host_class="4 cores"))
     keep(home, golden_race(race_id="y3", started_at="2026-11-06T10:00:00Z", host_class="4 cores"))
     baseline = sides(home).baseline("x3")
     assert [record.race_id for record in sides(home).history(baseline, [baseline])] == ["x1", "x2"]
+    allowed = sides(home).history(baseline, [baseline], ("host",))
+    assert [record.race_id for record in allowed] == ["x1", "x2", "y0"]
     session = sides(home).baseline("s")
     assert [record.race_id for record in sides(home).history(session, [session])] == ["x1", "x2", "x3"]
 
