@@ -46,6 +46,7 @@ def chart(y_title: str, *, height: int = HEIGHT, cursor: Span | None = None, **o
     drawn.axis.minor_tick_line_color = None
     drawn.axis.major_label_policy = NoOverlap()
     drawn.outline_line_color = None
+    drawn.background_fill_color = drawn.border_fill_color = None  # else white edges in the dark
     if cursor is not None:
         drawn.add_tools(CrosshairTool(overlay=cursor, dimensions="height"))
     return drawn

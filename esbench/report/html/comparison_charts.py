@@ -119,8 +119,8 @@ def rounds(pair: Pair, row: Row, names: tuple[str, str]) -> figure:
     drawn.xaxis.axis_label = "race, in the order of their start"
     started = sorted(record.started_at for record in (*pair.baseline.records, *pair.contender.records))
     sides = (
-        (names[0], pair.baseline, row.baseline_rounds, row.baseline.value, "circle", BASELINE_COLOUR),
-        (names[1], pair.contender, row.contender_rounds, row.contender.value, "triangle", CONTENDER_COLOUR),
+        (names[0], pair.baseline, row.baseline_rounds, row.baseline, "circle", BASELINE_COLOUR),
+        (names[1], pair.contender, row.contender_rounds, row.contender, "triangle", CONTENDER_COLOUR),
     )
     for name, side, values, typical, marker, colour in sides:
         places = [started.index(record.started_at) + 1 for record in side.records]
@@ -131,7 +131,8 @@ def rounds(pair: Pair, row: Row, names: tuple[str, str]) -> figure:
             side=[name] * len(values),
             race=[record.race_id for record in side.records],
         )
-        drawn.line([1, len(started)], [typical, typical], color=colour, line_dash="dashed", alpha=0.8)
+        if typical.usable and not typical.exceeded:
+            drawn.line([1, len(started)], [typical.value] * 2, color=colour, line_dash="dashed", alpha=0.8)
         drawn.line("place", "value", source=points, color=colour, alpha=0.4)
         scattered = drawn.scatter(
             "place", "value", source=points, marker=marker, size=11, color=colour, legend_label=name

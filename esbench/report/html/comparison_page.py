@@ -41,10 +41,10 @@ _VERDICT = "verdict"
 _ORDER = (  # what a phone shows without scrolling comes first
     _VERDICT,
     "side",
-    "task",
-    "metric",
     "diff_percent",
     "interval_percent",
+    "task",
+    "metric",
     "baseline",
     "contender",
     "unit",
@@ -74,8 +74,10 @@ def comparison_page(compared: Comparison) -> str:
         folded("All figures", render_table(everything.table)),
         *(folded(f"The races of {_title(pair)}", render_table(_races(pair))) for pair in compared.pairs),
     ]
-    title = f"{', '.join(pair.contender.name for pair in compared.pairs)} against {compared.pairs[0].baseline.name}"
-    return render_page(title, "\n".join(parts), charts)
+    baseline = compared.pairs[0].baseline
+    track = f"{baseline.records[0].track.name} / {baseline.records[0].challenge}"
+    contenders = ", ".join(pair.contender.name for pair in compared.pairs)
+    return render_page(f"{track}: {contenders} against {baseline.name}", "\n".join(parts), charts)
 
 
 def _in_words(compared: Comparison) -> Iterator[str]:
@@ -130,7 +132,9 @@ def _verdicts(table: Table) -> str:
         )
         lines.append("".join(f"<td{_kind(column)}>{cell}</td>" for (_, column), cell in zip(shown, cells, strict=True)))
     body = "".join(f"<tr>{line}</tr>" for line in lines)
-    return f'<div class="table"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    return (
+        f'<div class="table"><table class="verdicts"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    )
 
 
 def _badge(kind: str) -> str:
