@@ -5,14 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from math import isinf
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from bokeh.models.annotations import Span
 
 from esbench.over_time import TaskOverTime, over_time, percentile_curve
 from esbench.record import RaceRecord, TaskResult
 from esbench.report.document import Above, Cell, Column, Table
+from esbench.report.html.charts import BLUE, GREEN, GREY, PURPLE, curves_chart, shared_cursor
 from esbench.report.html.page import Charts, render_page
 from esbench.report.html.settings import settings_html
 from esbench.report.html.tables import folded, render_document, render_notices, render_table
+from esbench.report.html.timeline import (
+    READINGS,
+    clock,
+    heat_map,
+    latency_chart,
+    reading_chart,
+    tasks_chart,
+    throughput_chart,
+)
 from esbench.report.html.verdict import cards, verdict_of_race
 from esbench.report.tables import summary
 from esbench.report.text import pairs_text
@@ -20,16 +32,9 @@ from esbench.series_files import SecondLine, Series
 from esbench.summary import reported_tasks, task_label
 from esbench.units import format_number
 
-if TYPE_CHECKING:
-    from bokeh.models.annotations import Span
-
 _FEWEST_SECONDS = 3  # of a task whose seconds are worth a chart
-_MEASURES = (
-    ("latency", "#4477aa"),
-    ("service_time", "#228833"),
-    ("client_wait", "#aa3377"),
-    ("driver_lag", "#999999"),
-)
+_GREY_IS_WARMUP = "Each second's good replies; grey is outside the measurement window."
+_MEASURES = (("latency", BLUE), ("service_time", GREEN), ("client_wait", PURPLE), ("driver_lag", GREY))
 _TASK_COLUMNS = (
     Column("Task", "task"),
     Column("Loop", "loop"),
@@ -47,8 +52,6 @@ _TASK_COLUMNS = (
 
 def race_page(record: RaceRecord, seconds: Iterable[SecondLine], telemetry: Sequence[Series]) -> str:
     """A whole HTML document of a race, from its record and its series (esbench.series_files reads them)."""
-    from esbench.report.html.charts import shared_cursor
-
     charts, cursor = Charts(), shared_cursor()
     tasks = reported_tasks(record)
     timed = _over_time(tasks, seconds)
@@ -116,8 +119,6 @@ def _whole_race(
     cursor: Span,
 ) -> str:
     """All tasks, and below them servers and hosts, over one time axis."""
-    from esbench.report.html.timeline import READINGS, clock, reading_chart, tasks_chart
-
     begun = [task for task in tasks if task.begun_s is not None]
     if not begun:
         return ""
@@ -146,8 +147,6 @@ def _task_section(
 
 
 def _charts_over_time(task: TaskResult, seconds: TaskOverTime | None, charts: Charts, cursor: Span) -> list[str]:
-    from esbench.report.html.timeline import clock, heat_map, latency_chart, throughput_chart
-
     if seconds is None:
         return []
     begun_s = task.begun_s or 0.0
@@ -163,12 +162,7 @@ def _charts_over_time(task: TaskResult, seconds: TaskOverTime | None, charts: Ch
     ]
 
 
-_GREY_IS_WARMUP = "Each second's good replies; grey is outside the measurement window."
-
-
 def _percentiles(task: TaskResult, charts: Charts) -> list[str]:
-    from esbench.report.html.charts import curves_chart
-
     curves = [
         (name.replace("_", " "), colour, percentile_curve(task.histograms[name]))
         for name, colour in _MEASURES
