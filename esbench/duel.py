@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import fmean
 
 from esbench.duelling_order import order
@@ -137,6 +138,7 @@ class Duel:
     sides: Mapping[str, RaceOptions]
     race: Race
     progress: Progress
+    node_of: Callable[[RaceOptions, Path, Progress], EmbeddedEngine] = embedded_engine
 
     def run(self, session: RaceSession) -> RaceSession:
         """Race until nothing is left; the session as it then is.
@@ -179,7 +181,7 @@ class Duel:
 
     def _start_node(self, session: RaceSession, stack: ExitStack) -> EmbeddedEngine:
         options = replace(next(iter(self.sides.values())), race_id=session.id)
-        node = embedded_engine(options, self.store.logs(session.id), self.progress)
+        node = self.node_of(options, self.store.logs(session.id), self.progress)
         stack.callback(node.stop)
         with self.progress.job("starting the node of the session"):
             node.start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from esbench.duel import (
     shares_a_node,
     with_rounds,
 )
+from esbench.engine.base import Endpoint
 from esbench.engine.embedded import EmbeddedEngine
 from esbench.errors import RaceError, UsageError
 from esbench.locks import RaceLock
@@ -217,3 +219,42 @@ def test_clusters_that_are_there_have_no_nodes_to_start(tmp_path: Path) -> None:
     there = RaceOptions(tmp_path, "", Path("track"), hosts=(Host("a"),))
     assert not shares_a_node([there, there], restart_node=False)
     assert not has_fresh_nodes([there, there], restart_node=False)
+
+
+class CountedNode(EmbeddedEngine):
+    """A node that only counts how often it is started and stopped."""
+
+    def __init__(self, options: RaceOptions, logs: Path, progress: Progress) -> None:
+        self.options, self.logs, self.starts, self.stops = options, logs, 0, 0
+
+    def start(self) -> Endpoint:
+        self.starts += 1
+        return Endpoint(("http://127.0.0.1:1",), {})
+
+    def stop(self) -> None:
+        self.stops += 1
+
+
+@pytest.mark.parametrize(("restart", "nodes"), [(False, 1), (True, 0)])
+@pytest.mark.parametrize("status", ["complete", "failed"])
+def test_a_shared_node_is_started_once_and_ends_with_the_session(
+    tmp_path: Path, restart: bool, nodes: int, status: str
+) -> None:
+    made: list[CountedNode] = []
+    raced_on: list[EmbeddedEngine | None] = []
+
+    def node_of(options: RaceOptions, logs: Path, progress: Progress) -> CountedNode:
+        made.append(CountedNode(options, logs, progress))
+        return made[-1]
+
+    def race(options: RaceOptions, node: EmbeddedEngine | None) -> RaceRecord:
+        raced_on.append(node)
+        return golden_race(race_id=options.race_id, status=status)
+
+    store, options = SessionStore(tmp_path), RaceOptions(tmp_path, "", Path("track"))
+    begun = session(2, restart_node=restart)
+    sides = {side.name: options for side in SIDES}
+    with nullcontext() if status == "complete" else pytest.raises(RaceError):
+        Duel(store, sides, race, Told(), node_of).run(begun)
+    assert [(node.starts, node.stops, node.options.race_id) for node in made] == [(1, 1, begun.id)] * nodes
+    assert set(raced_on) == ({None} if restart else {made[0]})
