@@ -143,6 +143,7 @@ def compare_stored(
 ) -> Comparison:
     """Compare what is stored under a home, each side as a user types it."""
     from esbench.compare import compare as compare_sides
+    from esbench.comparison.estimates import places_in_session
     from esbench.comparison.gate import checked_keys
     from esbench.comparison.model import CompareOptions
     from esbench.comparison.sides import Sides
@@ -156,13 +157,14 @@ def compare_stored(
     ours = sides.baseline(baseline)
     theirs = sides.contenders(contenders, ours)
     allowed = checked_keys(allow)
+    in_turn = all(places_in_session(ours, side) is not None for side in theirs)  # no history is needed
     options = CompareOptions(
         min_effect_ratio=None if min_effect is None else parse_ratio(min_effect, "--min-effect"),
         max_error_rise_ratio=parse_ratio(max_error_rise, "--max-error-rise"),
         allow=allowed,
         looks=sides.looks((ours, *theirs)),
         seconds=lambda record: read_seconds(RaceFolder(store.races_folder / record.race_id).seconds_file),
-        history=sides.history(ours, (ours, *theirs), allowed),
+        history=() if in_turn else sides.history(ours, (ours, *theirs), allowed),
     )
     return compare_sides(ours, theirs, options)
 
