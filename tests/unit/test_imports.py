@@ -58,7 +58,17 @@ LAYERS: list[set[str]] = [
         "load.share",
     },
     {"load.preparation", "load.worker"},
-    {"compare", "comparison", "engine", "listeners", "load.coordinator", "metrics_store", "progress", "summary", "telemetry"},
+    {
+        "compare",
+        "comparison",
+        "engine",
+        "listeners",
+        "load.coordinator",
+        "metrics_store",
+        "progress",
+        "summary",
+        "telemetry",
+    },
     {
         "annotations",
         "calibrate",
