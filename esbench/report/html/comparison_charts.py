@@ -114,7 +114,8 @@ def rounds(pair: Pair, row: Row, names: tuple[str, str]) -> figure:
 
     `names`: what the sides are called.
     """
-    drawn = chart(row.unit)
+    races = len(pair.baseline.records) + len(pair.contender.records)
+    drawn = chart(row.unit, x_range=(0.5, races + 0.5))
     plain_numbers(drawn)
     drawn.xaxis.axis_label = "race, in the order of their start"
     started = sorted(record.started_at for record in (*pair.baseline.records, *pair.contender.records))
@@ -172,5 +173,5 @@ def _percent_ticks(low: float, high: float) -> list[float]:
         if last - first < _MOST_TICKS:
             return [step * number for number in range(first, last + 1)]
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    ratios = [digit * 10.0**power for power in decades for digit in ((1, 2, 5) if len(decades) < 4 else (1,))]
+    ratios = [digit * 10.0**power for power in decades for digit in ((1, 2, 5) if high < 1000 * low else (1,))]
     return [100 * (ratio - 1) for ratio in ratios if low <= ratio <= high]

@@ -100,7 +100,7 @@ def _in_words(compared: Comparison) -> Iterator[str]:
     if others:
         yield verdict_line("warning", "No verdict for some rows:", ", ".join(others))
     for pair in compared.pairs:
-        tested = [each for each in pair.differences if not each.is_label and not each.forbids]
+        tested = [each for each in pair.differences if not each.is_label and not each.key]
         if pair.is_same:
             yield verdict_line("", "A/A:", f"{_title(pair)}: nothing but chance differs")
         elif tested:
