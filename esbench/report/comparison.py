@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from esbench.comparison.model import (
@@ -118,9 +119,18 @@ def _differences(compared: Comparison) -> Table:
     ]
     found = [{each.name: each for each in pair.differences} for pair in compared.pairs]
     for name in dict.fromkeys(name for each in found for name in each):
-        baseline = next(_fact(each[name].baseline) for each in found if name in each)
-        rows.append((name, baseline, *(_fact(each[name].contender) if name in each else baseline for each in found)))
+        baseline = next(each[name].baseline for each in found if name in each)
+        values = [baseline, *(each[name].contender if name in each else baseline for each in found)]
+        rows.append((name, *(_fact(value) for value in _without_common(values))))
     return Table(tuple(columns), tuple(rows))
+
+
+def _without_common(values: Sequence[Any]) -> Sequence[Any]:
+    """Of lists only what is not on all sides, say of forty flags the one that differs."""
+    if not all(isinstance(value, list | tuple) for value in values):
+        return values
+    common = set.intersection(*(set(map(str, value)) for value in values))
+    return [[item for item in value if str(item) not in common] for value in values]
 
 
 def _races(side: Side) -> str:

@@ -282,6 +282,23 @@ def test_a_comparison_has_rallys_columns_and_what_differs_above() -> None:
     assert "A/A" not in footer
 
 
+def test_of_lists_that_differ_only_what_differs_is_shown() -> None:
+    facts = golden_race().clusters["default"]
+    plain, other = (
+        replace(facts, nodes=(replace(facts.nodes[0], jvm_flags=("-Xms512m", *flags)),))
+        for flags in ((), ("-XX:+UseZGC",))
+    )
+    races = (golden_race(clusters={"default": plain}), golden_race(race_id="contender", clusters={"default": other}))
+    text = render(comparison(two_races(*races)), "text")
+    assert next(line for line in text.splitlines() if "jvm flags" in line).split() == [
+        "node",
+        "jvm",
+        "flags",
+        "-",
+        "-XX:+UseZGC",
+    ]
+
+
 def test_identical_races_are_labelled_a_a() -> None:
     assert "A/A: nothing but chance" in render(
         comparison(two_races(golden_race(), golden_race(race_id="contender"))), "text"
