@@ -162,7 +162,9 @@ class _Load:
         self.interrupts.call_instead(self.coordinator.cancel)
         self.audience.step_begins(number, step)
         self.telemetry.begin_step(number, [task.name for task in step.tasks])
-        following = Listeners((self.audience, Pulses(self.telemetry.pulse, step.tasks)))
+        following = self.audience
+        if self.telemetry.follows_seconds:
+            following = Listeners((self.audience, Pulses(self.telemetry.pulse, step.tasks)))
         try:
             results = self.coordinator.run(number, step, self.target, self.stock, following)
         except CutShort as ended:

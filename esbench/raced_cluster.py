@@ -128,15 +128,13 @@ class RacedCluster:
             scene = Scene(cluster, self.info, track.targets, self._folder.logs, self._pids, workers)
             devices = [chosen.kind(scene, chosen.params) for chosen in self._options.telemetry]
             telemetry = Telemetry(cluster, track.targets, devices, clock, keep)
-            in_a_hurry = True
             try:
                 with telemetry:
                     yield telemetry
-                    in_a_hurry = False
                     with self._progress.job("waiting for the last of telemetry", announce=False):
                         telemetry.close()
             finally:
-                telemetry.close(in_a_hurry=in_a_hurry)
+                telemetry.close(in_a_hurry=True)  # when it could not begin; else it is closed already
                 keeper.tell(telemetry.news())
                 facts = replace(self.facts(), statistics=telemetry.statistics())
                 keeper.record = replace(keeper.record, telemetry=telemetry.report(), clusters={"default": facts})

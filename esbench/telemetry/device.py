@@ -117,6 +117,7 @@ class Device:
     embedded_only: ClassVar[bool] = False  # needs the process of a node of esbench's own
     figures: ClassVar[frozenset[str] | None] = None  # the gauges and counters that `of_task` asks for; None: all
     settle_s: ClassVar[float] = 0.0  # `of_task` is asked so long after a step, or at the race's end
+    follows_seconds: ClassVar[bool] = False  # `pulse` is called
     samples_at_steps: ClassVar[bool] = True  # also when a step has ended
     patience_s: ClassVar[float] = 1.0  # how long a race may wait for `end`
     restores: ClassVar[bool] = False  # `end` puts something back: a race that is cut short waits for it as well

@@ -36,6 +36,7 @@ class HotThreads(Device):
     """
 
     name = "hot-threads"
+    follows_seconds = True
     help = "methods that the busiest threads of each thread pool are in, at intervals and when a task becomes slow"
     params = (
         Param("hot-threads-sample-interval", "duration", 10.0, "seconds between samples"),

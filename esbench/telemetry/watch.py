@@ -95,6 +95,11 @@ class Telemetry:
     def devices(self) -> tuple[str, ...]:
         return tuple(device.name for device in self._devices)
 
+    @property
+    def follows_seconds(self) -> bool:
+        """Whether a device wants to be told of each second."""
+        return any(device.device.follows_seconds for device in self._devices)
+
     def begin_step(self, step: int, tasks: Sequence[str]) -> None:
         """A step is about to begin."""
         for device in self._devices:
@@ -103,7 +108,8 @@ class Telemetry:
     def pulse(self, pulse: Pulse) -> None:
         """A second of a task has passed."""
         for device in self._devices:
-            device.pulse(pulse)
+            if device.device.follows_seconds:
+                device.pulse(pulse)
 
     def end_step(self, step: int, spans: Sequence[TaskSpan], *, cut_short: bool = False) -> None:
         """A step has ended: the cluster's counters are taken at once, what devices say of it comes later.

@@ -319,6 +319,7 @@ def test_samples_that_were_not_taken_in_time_are_counted(tmp_path: Path) -> None
 
 class Eager(Recording):
     name = "eager"
+    follows_seconds = True
 
     @property
     def interval_s(self) -> float | None:
