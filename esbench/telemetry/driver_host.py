@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 
 from esbench.telemetry.device import Device, Param, Reading, Scene, TaskSpan
-from esbench.telemetry.processes import process_figures
+from esbench.telemetry.processes import Processes, process_figures
 from esbench.telemetry.series import SeriesOf
 from esbench.telemetry.task_figures import KB_PER_BYTE, known, rounded, whole
 
@@ -43,7 +43,7 @@ class DriverHost(Device):
         super().__init__(scene, params)
         self._pids = {"parent": os.getpid()}
         self._pids |= {f"worker-{number}": pid for number, pid in enumerate(scene.workers)}
-        self._processes: dict[str, psutil.Process] = {}
+        self._processes = Processes({}, self.note)
         self._gains = Gains()
 
     @property
@@ -51,11 +51,7 @@ class DriverHost(Device):
         return float(self.given["driver-sample-interval"])
 
     def begin(self) -> None:
-        for name, pid in self._pids.items():
-            try:
-                self._processes[name] = psutil.Process(pid)
-            except psutil.Error as error:
-                self.note(f"{name}: {error}")
+        self._processes = Processes(self._pids, self.note)
 
     def sample(self) -> Iterator[Reading]:
         yield cpu_reading(self._gains, psutil.cpu_times(), psutil.cpu_stats())
@@ -63,12 +59,7 @@ class DriverHost(Device):
         yield _memory()
         yield from _disk(self._gains)
         yield from _network(self._gains)
-        for name, process in list(self._processes.items()):
-            try:
-                yield _process(name, process)
-            except psutil.Error as error:  # it has ended
-                del self._processes[name]
-                self.note(f"{name}: {error}")
+        yield from self._processes.readings(_process)
 
     def of_task(self, span: TaskSpan, series: Mapping[tuple[str, str], SeriesOf]) -> Mapping[str, Any]:
         between = (span.window_start_s, span.window_end_s)

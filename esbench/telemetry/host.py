@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 
 from esbench.telemetry.device import Device, Param, Reading, Scene, TaskSpan, Unseen
-from esbench.telemetry.processes import process_figures
+from esbench.telemetry.processes import Processes, process_figures
 from esbench.telemetry.series import SeriesOf
 from esbench.telemetry.task_figures import KB_PER_BYTE, known, rounded, whole
 
@@ -30,27 +30,18 @@ class Host(Device):
 
     def __init__(self, scene: Scene, params: Mapping[str, Any]) -> None:
         super().__init__(scene, params)
-        self._processes: dict[str, psutil.Process] = {}
+        self._processes = Processes({}, self.note)
 
     @property
     def interval_s(self) -> float:
         return float(self.given["host-sample-interval"])
 
     def begin(self) -> None:
-        for name, pid in self.scene.pids.items():
-            try:
-                self._processes[name] = psutil.Process(pid)
-            except psutil.Error as error:
-                self.note(f"{name}: {error}")
+        self._processes = Processes(self.scene.pids, self.note)
 
     def sample(self) -> Iterator[Reading]:
-        for name, process in list(self._processes.items()):
-            try:
-                yield self._process(name, process)
-            except psutil.Error as error:  # it has ended
-                del self._processes[name]
-                self.note(f"{name}: {error}")
-        if not self._processes:
+        yield from self._processes.readings(self._process)
+        if not self._processes.seen:
             raise Unseen("there is no process of a node left to watch")
         cached_bytes = getattr(psutil.virtual_memory(), "cached", None)  # macOS does not tell
         if cached_bytes is not None:
@@ -65,7 +56,7 @@ class Host(Device):
         return known({"by_node": by_node, "page_cache_bytes": whole(cached)})
 
     def end(self) -> Mapping[str, Any]:
-        for name, process in self._processes.items():
+        for name, process in self._processes.seen.items():
             try:
                 process.cpu_times()
             except psutil.Error as error:  # since the last sample

@@ -3,11 +3,34 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import psutil
 
-from esbench.telemetry.device import Unseen
+from esbench.telemetry.device import Reading, Unseen
+
+
+class Processes:
+    """Processes of this host by name, as long as they can be seen; `note` is told of those that cannot (any more)."""
+
+    def __init__(self, pids: Mapping[str, int], note: Callable[[str], None]) -> None:
+        self._note = note
+        self.seen: dict[str, psutil.Process] = {}
+        for name, pid in pids.items():
+            try:
+                self.seen[name] = psutil.Process(pid)
+            except psutil.Error as error:
+                note(f"{name}: {error}")
+
+    def readings(self, read: Callable[[str, psutil.Process], Reading]) -> Iterator[Reading]:
+        """What is read of each; one that has ended is not read again."""
+        for name, process in list(self.seen.items()):
+            try:
+                yield read(name, process)
+            except psutil.Error as error:  # it has ended
+                del self.seen[name]
+                self._note(f"{name}: {error}")
 
 
 def process_figures(process: psutil.Process) -> tuple[dict[str, float], dict[str, float]]:
