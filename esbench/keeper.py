@@ -12,7 +12,7 @@ from typing import Any
 from esbench.listeners import Listener
 from esbench.load.measurements import seconds_line
 from esbench.load.recorder import Second
-from esbench.record import ClusterFacts, CorpusFacts, DriverFacts, HostEvent, RaceRecord, TaskResult
+from esbench.record import ClusterFacts, CorpusFacts, DriverFacts, HostEvent, RaceRecord, TaskResult, time_text
 from esbench.store import RaceFolder
 
 
@@ -83,4 +83,4 @@ class RecordKeeper(Listener):
 
 def now() -> str:
     """The time of day, ISO 8601 in UTC, to the millisecond."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return time_text(datetime.now(UTC))

@@ -10,12 +10,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 SCHEMA = 2
 PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99)
 HIDDEN = "<hidden>"
 _SECRET = re.compile(r"^secret_|password|api_?key")
+
+
+def time_text(moment: datetime) -> str:
+    """A time of day (UTC) as records have it: ISO 8601, to the millisecond."""
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def redact(params: Mapping[str, Any]) -> dict[str, Any]:

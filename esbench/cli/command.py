@@ -15,6 +15,7 @@ import click
 from esbench.errors import UsageError, did_you_mean, nearest
 
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((\S+).*\)")
+CANCELLED = 130  # an exit status: 128 + SIGINT, as shells say it
 _LEAVE_OUT = "leave it out: "
 RALLY_OPTIONS: Mapping[str, str] = {
     "--benchmark-name": "use --track and --challenge",

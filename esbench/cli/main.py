@@ -13,10 +13,9 @@ from typing import NoReturn
 import click
 
 from esbench import __version__
-from esbench.cli.command import LazyCommand, LazyGroup
+from esbench.cli.command import CANCELLED, LazyCommand, LazyGroup
 from esbench.errors import EsbenchError
 
-CANCELLED = 130  # 128 + SIGINT, as shells say it
 COMMANDS = {
     "race": LazyCommand("esbench.cli.race:race", "Race a track against a cluster and keep the record."),
     "duel": LazyCommand("esbench.cli.duel:duel", "Race two sides in turns, then compare them."),

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from esbench.cli.command import CANCELLED
 from esbench.errors import EsbenchError, UsageError
 
 if TYPE_CHECKING:
     from esbench.progress.following import Following, Quiet
 
-CANCELLED = 130  # 128 + SIGINT, as shells say it
 _KINDS = ("auto", "live", "lines", "json", "none")
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from esbench.cli.command import EsbenchCommand
+from esbench.cli.command import CANCELLED, EsbenchCommand
 from esbench.cli.metrics_options import metrics_options, others_who_follow
 from esbench.cli.output import check_report_file, print_document, report_options
 from esbench.cli.pages import check_html_file, html_option, write_race_page
@@ -19,8 +19,6 @@ from esbench.errors import UsageError
 
 if TYPE_CHECKING:
     from esbench.progress.following import Following, Quiet
-
-CANCELLED = 130
 
 
 @click.command(cls=EsbenchCommand)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from esbench.cli.command import esbench_home
+from esbench.cli.command import CANCELLED, esbench_home
 from esbench.cli.compare import compare
 from esbench.cli.metrics_options import others_who_follow
 from esbench.cli.output import check_report_file, print_document
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from esbench.record import RaceRecord
     from esbench.sessions import RaceSession
 
-CANCELLED = 130
 C = TypeVar("C", bound=Callable[..., Any])
 
 

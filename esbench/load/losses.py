@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from esbench.load.messages import Loss
 from esbench.load.transport import clock_ns
-from esbench.record import HostEvent
+from esbench.record import HostEvent, time_text
 
 LOST, BACK = "lost", "back"
 Listener = Callable[[HostEvent], None]
@@ -49,5 +49,4 @@ class Losses:
 
     def _tell(self, at_ns: int, host: str, what: str, reason: str = "") -> None:
         at = datetime.now(UTC) - timedelta(microseconds=(clock_ns() - at_ns) / 1000)
-        text = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        self._listener(HostEvent(text, self._step, self._tasks, host, what, reason))
+        self._listener(HostEvent(time_text(at), self._step, self._tasks, host, what, reason))

@@ -156,6 +156,21 @@ def measured_period_s(task: Task) -> float | None:
     return max(0.0, stages_duration_s(task.schedule) - (task.warmup_time_s or 0.0))
 
 
+def nominal_rate(schedule: Schedule, elapsed_s: float) -> Rate | None:
+    """The target rate at a time since the task's start, its stage's where it has stages; a ramp-up is not looked at.
+
+    None of a closed loop, and after the last stage.
+    """
+    if not schedule.stages:
+        return schedule.rate
+    until_s = 0.0
+    for stage in schedule.stages:
+        until_s += stage.duration_s
+        if elapsed_s < until_s:
+            return stage.rate
+    return None
+
+
 def rates(schedule: Schedule) -> tuple[Rate, ...]:
     """The target rates of an open loop, stage after stage; none of a closed one."""
     if schedule.stages:

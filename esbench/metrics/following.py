@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from esbench.listeners import Listener
 from esbench.load.histogram import Counts
 from esbench.load.recorder import Second, Tally
+from esbench.load.schedule import nominal_rate
 from esbench.model import Schedule, Step, Task
 from esbench.record import RaceRecord, TaskResult
 from esbench.telemetry.device import Reading
@@ -43,13 +44,8 @@ class Running:
 
 def target_at(schedule: Schedule, time_s: float) -> tuple[float, str] | None:
     """The target rate of a schedule at a time since the task's start, and its unit. A ramp-up is not looked at."""
-    if schedule.rate is not None and not schedule.stages:
-        return schedule.rate.value, schedule.rate.unit
-    for stage in schedule.stages:
-        if time_s < stage.duration_s:
-            return stage.rate.value, stage.rate.unit
-        time_s -= stage.duration_s
-    return None
+    rate = nominal_rate(schedule, time_s)
+    return None if rate is None else (rate.value, rate.unit)
 
 
 @dataclass(frozen=True)

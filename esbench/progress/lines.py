@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from esbench.progress.base import Job, print_to_stderr
-from esbench.progress.following import Following
-from esbench.progress.repeating import Repeating
+from esbench.progress.printed import PrintedProgress
 from esbench.progress.running import Sum
 from esbench.progress.texts import announcement, host_text, job_begins, job_text, result_text, running_text
 
@@ -21,25 +20,16 @@ EVERY_S = 10.0
 _INDENT = "      "
 
 
-class LineProgress(Following):
+class LineProgress(PrintedProgress):
     """Lines on stderr, whatever that is."""
 
     def __init__(
         self, write: Callable[[str], None] = print_to_stderr, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        super().__init__(clock)
-        self._write = write
+        super().__init__(write, clock)
         self._jobs: dict[Job, float] = {}  # when each was told of last
         self._task_said_s = 0.0
         self._lately: dict[str, Sum] = {}  # what each task did since then
-        self._repeating = Repeating(1.0, self.tick, "progress")
-
-    def __enter__(self) -> Self:
-        self._repeating.start()
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._repeating.stop()
 
     def say(self, message: str) -> None:
         with self.lock:

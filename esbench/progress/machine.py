@@ -7,13 +7,13 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from esbench.progress.base import Job, print_to_stderr
-from esbench.progress.following import Following
-from esbench.progress.repeating import Repeating
+from esbench.progress.printed import PrintedProgress
 from esbench.progress.running import Figures, Sum, target_at
 from esbench.progress.texts import names_of
+from esbench.record import time_text
 
 if TYPE_CHECKING:
     from esbench.load.recorder import Second
@@ -21,23 +21,14 @@ if TYPE_CHECKING:
     from esbench.record import HostEvent, RaceRecord, TaskResult
 
 
-class JsonProgress(Following):
+class JsonProgress(PrintedProgress):
     """Lines of JSON on stderr."""
 
     def __init__(
         self, write: Callable[[str], None] = print_to_stderr, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        super().__init__(clock)
-        self._write = write
+        super().__init__(write, clock)
         self._jobs: set[Job] = set()
-        self._repeating = Repeating(1.0, self.tick, "progress")
-
-    def __enter__(self) -> Self:
-        self._repeating.start()
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._repeating.stop()
 
     def say(self, message: str) -> None:
         self._tell("message", level="info", text=message)
@@ -167,7 +158,7 @@ class JsonProgress(Following):
         )
 
     def _tell(self, event: str, **keys: Any) -> None:
-        at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        at = time_text(datetime.now(UTC))
         with self.lock:
             self._write(json.dumps({"event": event, "at": at, **keys}, allow_nan=False))
 

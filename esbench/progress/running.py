@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from esbench.load.histogram import Counts, percentiles_ns, supported
 from esbench.load.recorder import Second, Tally
-from esbench.load.schedule import measured_period_s
+from esbench.load.schedule import measured_period_s, nominal_rate
 from esbench.model import Task
 from esbench.units import Rate
 
@@ -93,16 +93,9 @@ def length_s(task: Task) -> float | None:
 def target_at(task: Task, elapsed_s: float) -> Rate | None:
     """The rate that is asked for at a moment: of its stage, or on the way up to it; None where none is."""
     schedule, elapsed_s = task.schedule, max(0.0, elapsed_s)
-    if schedule.stages:
-        until_s = 0.0
-        for stage in schedule.stages:
-            until_s += stage.duration_s
-            if elapsed_s < until_s:
-                return stage.rate
-        return None
-    if schedule.rate is not None and elapsed_s < schedule.ramp_up_s:
+    if schedule.rate is not None and not schedule.stages and elapsed_s < schedule.ramp_up_s:
         return Rate(schedule.rate.value * elapsed_s / schedule.ramp_up_s, schedule.rate.unit)
-    return schedule.rate
+    return nominal_rate(schedule, elapsed_s)
 
 
 class RunningTask:

@@ -1,0 +1,33 @@
+"""Progress that is written line by line, and looks once a second at how far everything is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Self
+
+from esbench.progress.base import print_to_stderr
+from esbench.progress.following import Following
+from esbench.progress.repeating import Repeating
+
+
+class PrintedProgress(Following):
+    """Lines on stderr, whatever that is; `tick` is called every second for the length of a `with`."""
+
+    def __init__(
+        self, write: Callable[[str], None] = print_to_stderr, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__(clock)
+        self._write = write
+        self._repeating = Repeating(1.0, self.tick, "progress")
+
+    def __enter__(self) -> Self:
+        self._repeating.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._repeating.stop()
+
+    def tick(self) -> None:
+        """Tell how far everything is."""
+        raise NotImplementedError
