@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isinf
 from typing import Any
 
 from esbench.summary import Notice
@@ -37,6 +38,13 @@ class Interval:
 
 
 Cell = str | int | float | Above | Interval | Mapping[str, Any] | Sequence[Any] | None
+
+
+def time_cell(times: Mapping[str, float] | None, name: str) -> Cell:
+    """A figure of a distribution (p99), ms; of one that falls among unsent and timed-out requests that it is above."""
+    if not times or name not in times:
+        return None
+    return Above(times.get("max", 0.0)) if isinf(times[name]) else times[name]
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,10 @@ The tables of published benchmarks have this shape. Nothing is in them that the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from math import isinf
+from collections.abc import Iterable, Iterator, Sequence
 
 from esbench.record import RaceRecord, TaskResult
-from esbench.report.document import UNUSABLE, Above, Cell, Column, Section, Table
+from esbench.report.document import UNUSABLE, Cell, Column, Section, Table, time_cell
 from esbench.report.servers import CPU, LOAD, known_figures
 from esbench.summary import is_usable, reported_tasks
 
@@ -69,8 +68,8 @@ def _over_clients(tasks: Sequence[TaskResult]) -> Table:
                 task.clients,
                 task.requests,
                 task.throughput.mean,
-                _time(task.service_time_ms, "mean"),
-                _time(task.service_time_ms, "p99"),
+                time_cell(task.service_time_ms, "mean"),
+                time_cell(task.service_time_ms, "p99"),
                 *(figure.read(task) for figure in known),
                 task.errors,
                 not is_usable(task),
@@ -102,8 +101,8 @@ def _over_rates(tasks: Sequence[TaskResult]) -> Table:
                 _whole(task.target_rate_per_s),
                 task.requests,
                 task.throughput.mean,
-                _time(task.latency_ms, "p50"),
-                _time(task.latency_ms, "p99"),
+                time_cell(task.latency_ms, "p50"),
+                time_cell(task.latency_ms, "p99"),
                 *(task.within_ms.get(name) for name in thresholds),
                 *(figure.read(task) for figure in known),
                 task.errors,
@@ -120,9 +119,3 @@ def _whole(value: float | None) -> Cell:
 
 def _throughput_column(tasks: Sequence[TaskResult]) -> Column:
     return Column(f"{tasks[0].throughput.unit}/s", "throughput_mean", numeric=True)
-
-
-def _time(values: Mapping[str, float] | None, name: str) -> Cell:
-    if not values or name not in values:
-        return None
-    return Above(values.get("max", 0.0)) if isinf(values[name]) else values[name]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from math import isinf
 from typing import Any
 
 from bokeh.models.annotations import Span
 
 from esbench.over_time import TaskOverTime, over_time, percentile_curve
 from esbench.record import RaceRecord, TaskResult
-from esbench.report.document import Above, Cell, Column, Table
+from esbench.report.document import Cell, Column, Table, time_cell
 from esbench.report.html.charts import BLUE, GREEN, GREY, PURPLE, curves_chart, shared_cursor
 from esbench.report.html.page import Charts, render_page
 from esbench.report.html.settings import settings_html
@@ -101,14 +100,9 @@ def _task_row(record: RaceRecord, task: TaskResult) -> tuple[Cell, ...]:
         task.target_rate_per_s,
         task.throughput.mean,
         task.unit,
-        *(_percentile(times, name) for name in ("p50", "p99", "p99.9", "max")),
+        *(time_cell(times, name) for name in ("p50", "p99", "p99.9", "max")),
         task.errors,
     )
-
-
-def _percentile(times: Mapping[str, float], name: str) -> Cell:
-    value = times.get(name)
-    return Above(times["max"]) if value is not None and isinf(value) and "max" in times else value
 
 
 def _whole_race(
