@@ -105,6 +105,11 @@ def samples_beyond(task: TaskResult, percentile: Percentile) -> int:
     samples = task.requests - task.errors
     if percentile.measure == "latency":
         samples += task.unsent or 0
+    return _beyond(samples, percentile)
+
+
+def _beyond(samples: int, percentile: Percentile) -> int:
+    """How many of so many samples rank beyond a percentile (nearest rank)."""
     return samples - math.ceil(percentile.rank * samples / 100 - 1e-6)
 
 
@@ -170,8 +175,7 @@ def sections(task: TaskResult, metric: str, lines: Iterable[SecondLine]) -> tupl
         return tuple(math.log(done / seconds) for done, seconds in zip(units, lengths, strict=True))
     found = []
     for each in counts:
-        samples = each.count
-        if samples - math.ceil(percentile.rank * samples / 100 - 1e-6) < FEWEST_BEYOND:
+        if _beyond(each.count, percentile) < FEWEST_BEYOND:
             return None
         found.append(math.log(percentiles_ns(each, (percentile.rank,))[percentile.rank] / _NS_PER_MS))
     return tuple(found)

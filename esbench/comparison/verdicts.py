@@ -25,6 +25,7 @@ from esbench.comparison.model import (
     Difference,
     Estimate,
     Row,
+    SecondsOf,
     Verdict,
 )
 from esbench.comparison.values import (
@@ -45,7 +46,8 @@ from esbench.comparison.values import (
     typical,
     usable_everywhere,
 )
-from esbench.record import TaskResult
+from esbench.record import RaceRecord, TaskResult
+from esbench.series_files import SecondLine
 from esbench.summary import HIGHER
 
 SIGNIFICANT = 0.05
@@ -70,8 +72,8 @@ class Draft:
 def drafts(design: Design, differences: Sequence[Difference], options: CompareOptions) -> tuple[Draft, ...]:
     """A row for each figure that both sides have, in the order of the summary."""
     forbidding = [difference for difference in differences if difference.forbids]
-    few = _few_seconds(design, options)
-    return tuple(_draft(design, key, forbidding, few, options) for key in _keys(design))
+    few, seconds = _few_seconds(design, options), _SecondsByTask(options.seconds)
+    return tuple(_draft(design, key, forbidding, few, seconds) for key in _keys(design))
 
 
 def judged(found: Sequence[Draft], options: CompareOptions) -> tuple[Row, ...]:
@@ -123,7 +125,23 @@ def _stands_on_enough(race: Race, key: Key) -> bool:
     return samples_beyond(task, percentile) >= FEWEST_BEYOND
 
 
-def _draft(design: Design, key: Key, forbidding: Sequence[Difference], few: set[Key], options: CompareOptions) -> Draft:
+class _SecondsByTask:
+    """The seconds of races by task, each race's read when they are first asked for, and once."""
+
+    def __init__(self, read: SecondsOf) -> None:
+        self._read = read
+        self._known: dict[str, dict[str, list[SecondLine]]] = {}
+
+    def of(self, record: RaceRecord, task: str) -> Sequence[SecondLine]:
+        if record.race_id not in self._known:
+            by_task: dict[str, list[SecondLine]] = {}
+            for line in self._read(record):
+                by_task.setdefault(line.task, []).append(line)
+            self._known[record.race_id] = by_task
+        return self._known[record.race_id].get(task, ())
+
+
+def _draft(design: Design, key: Key, forbidding: Sequence[Difference], few: set[Key], seconds: _SecondsByTask) -> Draft:
     metric, label, _ = key
     row = Row(
         typical(design.baseline, key),
@@ -142,7 +160,7 @@ def _draft(design: Design, key: Key, forbidding: Sequence[Difference], few: set[
     verdict = _of_checks(design, label) or _of_events(design, key, few) or _of_values(design, key)
     if verdict is not None:
         return Draft(replace(row, verdict=verdict if row.is_primary else None))
-    found = find(design, lambda race: race.log(key), lambda race: _sections(race, key, options))
+    found = find(design, lambda race: race.log(key), lambda race: _sections(race, key, seconds))
     if found is None:
         return Draft(replace(row, verdict=_without_basis(design) if row.is_primary else None))
     row = replace(row, estimate=found.estimate)
@@ -155,11 +173,11 @@ def _names(differences: Sequence[Difference]) -> str:
     return ", ".join(dict.fromkeys(difference.key for difference in differences))
 
 
-def _sections(race: Race, key: Key, options: CompareOptions) -> tuple[float, ...] | None:
+def _sections(race: Race, key: Key, seconds: _SecondsByTask) -> tuple[float, ...] | None:
     task = race.tasks[key[1]]
     if task.window.end_s - task.window.start_s < SHORTEST_S:
         return None
-    return sections(task, key[0], (line for line in options.seconds(race.record) if line.task == task.name))
+    return sections(task, key[0], seconds.of(race.record, task.name))
 
 
 def _without_basis(design: Design) -> Verdict:
