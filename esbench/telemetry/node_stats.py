@@ -167,7 +167,7 @@ def _has_indexing_pressure(scene: Scene) -> bool:
 def _reason(reply: Any) -> tuple[str, int | None]:
     """Why there are no statistics, and the HTTP status where the reply says it."""
     if not isinstance(reply, Mapping):
-        return str(reply or "an empty reply")[:200], None
+        return str(reply or "an empty reply"), None
     said = {key.lower(): value for key, value in reply.items()}  # AWS says Message
     error = said.get("error", said.get("message", "the reply names no node"))
     reason = error.get("reason") or error.get("type") if isinstance(error, Mapping) else error
