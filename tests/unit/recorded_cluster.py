@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from answering import AnsweringCluster
 
 from esbench.cluster import Cluster, ClusterInfo
 from esbench.errors import ClusterError
@@ -23,7 +25,7 @@ def recorded(version: str) -> dict[str, Any]:
     return replies
 
 
-class RecordedCluster(Cluster):
+class RecordedCluster(AnsweringCluster):
     """`replies`: part of a path -> a reply, or an error to be raised; may be changed meanwhile."""
 
     def __init__(self, replies: Mapping[str, Any]) -> None:
@@ -32,18 +34,9 @@ class RecordedCluster(Cluster):
         self.asked: list[str] = []
         self.params: list[Mapping[str, Any]] = []
 
-    def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: Mapping[str, Any] | None = None,
-        body: Any = None,
-        timeout_s: float | None = None,
-        ignore: Collection[int] = (),
-    ) -> Any:
+    def answer(self, method: str, path: str, params: Mapping[str, Any], body: Any) -> Any:
         self.asked.append(f"{method} {path}")
-        self.params.append(params or {})
+        self.params.append(params)
         for part, reply in self.replies.items():
             if part in path:
                 if isinstance(reply, ClusterError):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from answering import AnsweringCluster
 from races import golden_race
 
 from esbench.cluster import Cluster, ClusterInfo
@@ -29,7 +30,7 @@ OSS = ClusterInfo("elasticsearch", "7.10.2")
 
 
 @dataclass
-class Keeping(Cluster):
+class Keeping(AnsweringCluster):
     """A cluster in memory that keeps documents of bulk requests and finds them by `race_id` and `digest`.
 
     `rollover` begins new backing indices: an id is unique in one of them only.
@@ -52,23 +53,14 @@ class Keeping(Cluster):
     def rollover(self) -> None:
         self.generation += 1
 
-    def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: Mapping[str, Any] | None = None,
-        body: Any = None,
-        timeout_s: float | None = None,
-        ignore: Collection[int] = (),
-    ) -> Any:
+    def answer(self, method: str, path: str, params: Mapping[str, Any], body: Any) -> Any:
         self.asked.append(f"{method} {path}")
         if path.startswith("/_data_stream"):
             return {"data_streams": []} if self.identity is WITH_STREAMS else {"status": 405}
         if "template/" in path:
             return self._template(method, path.rpartition("/")[2], body)
         if "/_search" in path:
-            reply = {"hits": {"hits": self._search(method, path, params or {}, body)}}
+            reply = {"hits": {"hits": self._search(method, path, params, body)}}
             return {"_scroll_id": "s", **reply} if self.documents else reply  # as where there is no index yet
         if "_bulk" in path:
             return self._bulk(path.split("/"), [json.loads(line) for line in body.splitlines()])

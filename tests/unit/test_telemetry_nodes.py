@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from answering import AnsweringCluster
 
 from esbench.cluster import Cluster, ClusterInfo
 from esbench.errors import ClusterError
@@ -25,7 +26,7 @@ EVERYTHING = {param.name: True if param.kind == "flag" else param.default for pa
 USUAL = {param.name: param.default for param in NodeStats.params}
 
 
-class Replies(Cluster):
+class Replies(AnsweringCluster):
     """Answers with one reply after the other, and again with the last one; notes what it is asked."""
 
     def __init__(self, *replies: Any) -> None:
@@ -33,17 +34,8 @@ class Replies(Cluster):
         self._replies = list(replies)
         self.asked: list[tuple[str, Mapping[str, Any]]] = []
 
-    def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: Mapping[str, Any] | None = None,
-        body: Any = None,
-        timeout_s: float | None = None,
-        ignore: Collection[int] = (),
-    ) -> Any:
-        self.asked.append((f"{method} {path}", params or {}))
+    def answer(self, method: str, path: str, params: Mapping[str, Any], body: Any) -> Any:
+        self.asked.append((f"{method} {path}", params))
         reply = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
         if isinstance(reply, Exception):
             raise reply
