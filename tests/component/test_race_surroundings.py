@@ -36,7 +36,7 @@ def test_others_who_use_the_cluster_are_told_of_before_and_after(
 
     def write() -> None:
         with Cluster([server.url]) as cluster:
-            while not others.wait(0.005):
+            while not others.wait(0.0005):  # ten of them at least, while the track is read
                 cluster.request("POST", "/carts/_doc", body={"n": 1})
 
     thread = threading.Thread(target=write)
