@@ -39,30 +39,34 @@ def share(name: str, hits: int, trials: int) -> str:
     return f"{name}: {hits} of {trials}, {100 * hits / trials:.0f} % (from {100 * low:.1f} to {100 * high:.1f} %)"
 
 
+def report(sessions: Sequence[str], expect: str, allow: Sequence[str] = ()) -> bool:
+    """Print what became of duels where `nothing` or `slower` is the answer; True when they refute that."""
+    hits: Collection[str] = (SLOWER,) if expect == "slower" else (FASTER, SLOWER)
+    called_duels = called_rows = rows = 0
+    for session in sessions:
+        kinds = verdicts(session, allow)
+        called = sum(kind in hits for kind in kinds)
+        called_duels += called > 0
+        called_rows += called
+        rows += len(kinds)
+        print(session, *(f"{kind}: {count}" for kind, count in sorted(Counter(kinds).items())), sep="   ")
+    print(share("duels", called_duels, len(sessions)))
+    print(share("rows", called_rows, rows))
+    if expect == "slower":
+        return called_duels / len(sessions) < FEWEST_FOUND
+    return share_bounds(called_duels, len(sessions))[0] > MOST_FALSE
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("sessions", nargs="+", metavar="SESSION")
     parser.add_argument("--expect", choices=("nothing", "slower"), default="nothing")
     parser.add_argument("--allow", action="append", default=[], metavar="KEY", help="as of esbench compare")
     args = parser.parse_args()
-    hits: Collection[str] = (SLOWER,) if args.expect == "slower" else (FASTER, SLOWER)
-
-    called_duels = called_rows = rows = 0
-    for session in args.sessions:
-        try:
-            kinds = verdicts(session, args.allow)
-        except EsbenchError as error:
-            sys.exit(str(error))
-        called = sum(kind in hits for kind in kinds)
-        called_duels += called > 0
-        called_rows += called
-        rows += len(kinds)
-        print(session, *(f"{kind}: {count}" for kind, count in sorted(Counter(kinds).items())), sep="   ")
-    print(share("duels", called_duels, len(args.sessions)))
-    print(share("rows", called_rows, rows))
-    found = called_duels / len(args.sessions)
-    least, _ = share_bounds(called_duels, len(args.sessions))
-    sys.exit(found < FEWEST_FOUND if args.expect == "slower" else least > MOST_FALSE)
+    try:
+        sys.exit(report(args.sessions, args.expect, args.allow))
+    except EsbenchError as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":
