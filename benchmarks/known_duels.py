@@ -58,7 +58,7 @@ IDENTICAL = (
 )
 
 # How long the null server takes to answer; the contender's takes SLOWER_BY as long.
-DELAYS = (
+DELAYS: tuple[dict[str, object], ...] = (
     {"type": "constant", "ms": 5},
     {"type": "constant", "ms": 20},
     {"type": "exponential", "mean_ms": 5},
