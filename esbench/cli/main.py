@@ -29,7 +29,7 @@ COMMANDS = {
     ),
     "show": LazyCommand("esbench.cli.show:show", "Show the summary of a race."),
     "report": LazyCommand("esbench.cli.report:report", "Write a race as a page with charts."),
-    "compare": LazyCommand("esbench.cli.compare:compare", "Compare two races."),
+    "compare": LazyCommand("esbench.cli.compare:compare", "Say which side is faster: a race or several rounds each."),
     "export": LazyCommand("esbench.cli.export:export", "Print a race in a format that other tools read."),
     "store": LazyCommand("esbench.cli.store:store", "Store races as documents in a cluster."),
 }
