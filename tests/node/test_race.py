@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -14,13 +13,14 @@ from pathlib import Path
 import psutil
 import pytest
 
+from esbench.engine.folders import SHARED, Folders
 from esbench.record import RaceRecord
-from esbench.store import RaceStore
+from esbench.store import RaceFolder, RaceStore
 
 pytestmark = pytest.mark.node
 
 ESBENCH = str(Path(sys.executable).parent / "esbench")
-FAST = "documents:2000,warmup_time_period:1,time_period:1,rates:200"
+FAST = "documents:2000,warmup_time_period:0.2,time_period:0.5,rates:200"
 TASKS = [
     "delete-index",
     "create-index",
@@ -76,26 +76,6 @@ def test_orders_on_the_embedded_node_is_complete_and_leaves_nothing_running(home
     assert any(log.stat().st_size for log in logs)
 
 
-def test_two_races_with_other_settings_compare(home: Path, esbench: Run, url: str) -> None:
-    for race, shards in (("five", 5), ("one", 1)):
-        done = esbench(
-            "race",
-            "--track=orders",
-            f"--target-hosts={host(url)}",
-            f"--track-params={FAST},number_of_shards:{shards}",
-            "--include-tasks=tag:setup,tag:load,get-by-id",
-            f"--race-id={race}",
-            "--quiet",
-        )
-        assert done.returncode == 0, done.stderr
-    done = esbench("compare", "--baseline=five", "--contender=one")
-    assert done.returncode == 0, done.stderr
-    assert "number_of_shards" in done.stdout
-    assert "Throughput" in done.stdout or "throughput" in done.stdout
-    listed = json.loads(esbench("list", "races", "--format=json").stdout)
-    assert [row["race_id"] for row in listed] == ["one", "five"]
-
-
 def test_with_routing_every_read_finds_its_order(home: Path, esbench: Run, url: str) -> None:
     done = esbench(
         "race", "--track=orders", f"--target-hosts={host(url)}", f"--track-params={FAST},routing:user_id", "--quiet"
@@ -126,7 +106,10 @@ def test_an_index_that_cannot_be_created_is_one_line(home: Path, esbench: Run, u
 
 @pytest.fixture
 def racing(home: Path, request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
-    """A race on the embedded node that reads for a minute; a test may give it further options."""
+    """A race on the embedded node that reads for a minute, and has told of a second of it.
+
+    A test may give it further options.
+    """
     options = ["--race-id=long", "--track-params=documents:2000,time_period:60", *getattr(request, "param", ())]
     process = subprocess.Popen(
         [ESBENCH, "race", "--track=orders", *options],
@@ -134,18 +117,20 @@ def racing(home: Path, request: pytest.FixtureRequest) -> Iterator[subprocess.Po
         stderr=subprocess.STDOUT,
         text=True,
     )
+    measured = RaceFolder(home / "races" / "long").seconds_file
     assert process.stdout is not None
-    for line in process.stdout:
-        if "get-by-id" in line:
-            break
-    else:
-        pytest.fail("the race ended before it read")
-    time.sleep(2)
-    yield process
-    if process.poll() is None:
-        process.kill()
-    process.wait()
-    process.stdout.close()
+    try:
+        deadline = time.monotonic() + 240
+        while not (measured.exists() and b'"get-by-id"' in measured.read_bytes()):
+            assert process.poll() is None, process.stdout.read()
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        process.stdout.close()
 
 
 def node_pids(home: Path) -> list[int]:
@@ -178,6 +163,9 @@ def test_killed_esbench_leaves_neither_node_nor_worker(home: Path, racing: subpr
     racing.wait()
     assert wait_until_gone(pids, 10) == []
     assert record_of(home, "long").status == "running"
+    nodes = Folders.of(home, shared=SHARED if os.geteuid() == 0 else None).nodes
+    assert not (nodes / "long").exists()
+    assert (home / "races" / "long" / "logs" / "node-0" / "console.log").is_file()
 
 
 @pytest.mark.parametrize("racing", [("--telemetry=gc,host,jfr",)], indirect=True, ids=["watched"])

@@ -49,7 +49,10 @@ def test_from_its_first_schedule_on_the_track_loads_after_each_step(tmp_path: Pa
 def test_the_track_of_the_page_races(tmp_path: Path, home: Path, url: str) -> None:
     *_, folder = build(tmp_path / "articles")
     done = subprocess.run(
-        [ESBENCH, "race", f"--track-path={folder}", "--test-mode", f"--target-hosts={url.removeprefix('http://')}"],
+        [
+            *(ESBENCH, "race", f"--track-path={folder}", f"--target-hosts={url.removeprefix('http://')}"),
+            *("--test-mode", "--track-params=warmup:0.2,time:0.5"),
+        ],
         capture_output=True,
         text=True,
         timeout=120,
