@@ -14,6 +14,7 @@ from esbench.store import LAST, RaceEntry, RaceStore
 BASELINE, CONTENDER = "baseline", "contender"
 _TAG = "tag:"
 _MOST_HISTORY = 20
+_Taken = tuple[str | None, str]  # the session and the side of the baseline, which no contender is by default
 HINT = "a race (id, beginning of an id, last), a list a,b,c, a session, session:SIDE, or tag:name:value"
 
 
@@ -25,7 +26,7 @@ class Sides:
         self._sessions = sessions
 
     def baseline(self, text: str) -> Side:
-        return self._side(text, BASELINE, ())
+        return self._side(text, BASELINE)
 
     def contenders(self, texts: Sequence[str], baseline: Side) -> tuple[Side, ...]:
         """A side for each of `texts`; without any, the other sides of the baseline's session."""
@@ -37,8 +38,8 @@ class Sides:
             if not others:
                 raise UsageError(f"session {session.id} has no other side", hint=f"--contender: {HINT}")
             texts = [f"{session.id}:{name}" for name in others]
-        taken = _side_of(baseline.records[0])
-        sides = [self._side(text, CONTENDER, (taken,) if taken else ()) for text in texts]
+        taken = (baseline.session, _side_of(baseline.records[0]))
+        sides = [self._side(text, CONTENDER, taken) for text in texts]
         return _with_own_names(sides, texts)
 
     def looks(self, sides: Sequence[Side]) -> int:
@@ -64,7 +65,7 @@ class Sides:
                 break
         return tuple(reversed(found))
 
-    def _side(self, text: str, role: str, taken: Sequence[str]) -> Side:
+    def _side(self, text: str, role: str, taken: _Taken | None = None) -> Side:
         parts = [part.strip() for part in text.split(",") if part.strip()]
         if not parts:
             raise UsageError("no race is named", where=f"--{role}", hint=HINT)
@@ -78,7 +79,7 @@ class Sides:
         known = session is not None and session[0] in self._sessions.ids()
         return Side(role, tuple(records), session[0] if session is not None and known else None)
 
-    def _records(self, text: str, role: str, taken: Sequence[str]) -> list[RaceRecord]:
+    def _records(self, text: str, role: str, taken: _Taken | None) -> list[RaceRecord]:
         if text.startswith(_TAG):
             return self._tagged(text, role)
         name, colon, side = text.partition(":")
@@ -96,7 +97,7 @@ class Sides:
     def _starts_a_session(self, text: str) -> bool:
         return any(name.startswith(text.lower()) for name in self._sessions.ids())
 
-    def _of_session(self, session: RaceSession, side: str | None, role: str, taken: Sequence[str]) -> list[RaceRecord]:
+    def _of_session(self, session: RaceSession, side: str | None, role: str, taken: _Taken | None) -> list[RaceRecord]:
         name = _chosen(session, side, role, taken)
         ids = [race.race_id for race in session.plan if race.side == name and race.status == COMPLETE]
         records = [self._races.load(race_id) for race_id in ids if race_id is not None]
@@ -117,7 +118,7 @@ class Sides:
         return [self._races.load(race_id) for race_id in ids]
 
 
-def _chosen(session: RaceSession, side: str | None, role: str, taken: Sequence[str]) -> str:
+def _chosen(session: RaceSession, side: str | None, role: str, taken: _Taken | None) -> str:
     """The side of a session that is meant: the named one, the one called after its role, or the only one left."""
     names = [each.name for each in session.sides]
     if side is not None:
@@ -127,9 +128,11 @@ def _chosen(session: RaceSession, side: str | None, role: str, taken: Sequence[s
         return side
     if role in names:
         return role
-    left = [name for name in names if name not in taken]
+    left = [name for name in names if (session.id, name) != taken]
     if role == BASELINE or len(left) == 1:
         return left[0]
+    if not left:
+        raise UsageError(f"session {session.id} has no other side", where=f"--{role}", hint=HINT)
     raise UsageError(
         f"session {session.id} has the sides {', '.join(names)}", where=f"--{role}", hint=f"say {session.id}:{left[0]}"
     )

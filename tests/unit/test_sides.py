@@ -12,6 +12,7 @@ from races import golden_race, keep
 from esbench.cli.main import run
 from esbench.comparison.sides import Sides
 from esbench.errors import UsageError
+from esbench.record import Session
 from esbench.sessions import RaceSession, SessionRace, SessionStore
 from esbench.sessions import Side as SessionSide
 from esbench.store import RaceStore
@@ -89,6 +90,18 @@ def test_the_contender_of_a_session_is_its_other_side(home: Path) -> None:
     assert mirrored.records[0].race_id == "baseline-1"
     with pytest.raises(UsageError, match="--contender is missing"):
         sides(home).contenders((), sides(home).baseline("x1"))
+
+
+def test_sides_of_the_same_name_in_two_sessions_are_two_sides(home: Path) -> None:
+    for name in ("r1", "r2"):
+        keep(home, golden_race(race_id=f"{name}-1", session=Session(name, "rounds", "race", 1, 1, 1)))
+        plan = (SessionRace("race", 1, 1, f"{name}-1", "complete", 1.0),)
+        session = RaceSession(name, "rounds", "2026-11-01T09:00:00Z", 1, (), (SessionSide("race"),), plan)
+        SessionStore(home).save(session)
+    (contender,) = sides(home).contenders(("r2",), sides(home).baseline("r1"))
+    assert [record.race_id for record in contender.records] == ["r2-1"]
+    with pytest.raises(UsageError, match="session r1 has no other side"):
+        sides(home).contenders(("r1",), sides(home).baseline("r1"))
 
 
 def test_the_looks_are_those_of_the_session(home: Path) -> None:
