@@ -87,7 +87,7 @@ def test_commands_take_the_options_that_they_are_shown_with(page: Path) -> None:
         name = next((" ".join(words[:n]) for n in (3, 2, 1) if " ".join(words[:n]) in COMMANDS), "")
         assert name, line
         params = COMMANDS[name].params
-        allowed = {option for param in params for option in (*param.opts, *param.secondary_opts)} | {"--help", "--version"}
+        allowed = {option for param in params for option in (*param.opts, *param.secondary_opts, "--help", "--version")}
         named = {word.partition("=")[0].strip("[]") for word in words if word.strip("[").startswith("--")}
         assert named <= allowed, line
 
