@@ -1,4 +1,4 @@
-"""Which races run now: a locked file per race, so that a race can be found and ended by what it holds.
+"""Which races and sessions run now: a locked file of each, so that a race can be found and ended by what it holds.
 
 The kernel drops a lock with its process, so a file whose lock can be taken belongs to nobody. A process is
 signalled only while its lock is held, never because of its name.
@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 from esbench.errors import RaceError, RecordError, UsageError
 
@@ -29,20 +30,22 @@ class RunningRace:
     pid: int
 
 
-class RaceLock:
-    """`with RaceLock(home, race_id):` marks this process as running that race."""
+class RunLock:
+    """`with RunLock(file, 'race "a"'):` marks this process as the one that runs it; a UsageError while another does."""
 
-    def __init__(self, home: Path, race_id: str) -> None:
-        self.path = _folder(home) / f"{race_id}.lock"
+    def __init__(self, path: Path, what: str) -> None:
+        self.path = path
+        self._what = what
         self._descriptor = -1
 
-    def __enter__(self) -> RaceLock:
+    def __enter__(self) -> Self:
         deadline = time.monotonic() + _TAKE_S
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             while not self._take():
                 if time.monotonic() > deadline:
-                    raise UsageError(f'race "{self.path.stem}" is running already', where=str(self.path))
+                    what = f"{self._what} is running already"
+                    raise UsageError(what, where=str(self.path), hint=f"its process is {_pid(self.path)}")
                 time.sleep(_POLL_S)
             os.truncate(self._descriptor, 0)
             os.write(self._descriptor, f"{os.getpid()}\n".encode())
@@ -65,9 +68,28 @@ class RaceLock:
         return False
 
 
+class RaceLock(RunLock):
+    """`with RaceLock(home, race_id):` marks this process as running that race."""
+
+    def __init__(self, home: Path, race_id: str) -> None:
+        super().__init__(_folder(home) / f"{race_id}.lock", f'race "{race_id}"')
+
+
+class SessionLock(RunLock):
+    """The same of a session, between its races, too."""
+
+    def __init__(self, home: Path, session_id: str) -> None:
+        super().__init__(_of_session(home, session_id), f'session "{session_id}"')
+
+
 def is_running(home: Path, race_id: str) -> bool:
     """Whether a process holds the lock of that race."""
     return _is_held(_folder(home) / f"{race_id}.lock")
+
+
+def session_is_running(home: Path, session_id: str) -> bool:
+    """Whether a process holds the lock of that session."""
+    return _is_held(_of_session(home, session_id))
 
 
 def status_now(home: Path, race_id: str, status: str) -> str:
@@ -123,6 +145,10 @@ def _wait(home: Path, races: Sequence[RunningRace], limit_s: float) -> list[Runn
 
 def _folder(home: Path) -> Path:
     return home / "running"
+
+
+def _of_session(home: Path, session_id: str) -> Path:
+    return _folder(home) / "sessions" / f"{session_id}.lock"  # not beside those of races, which may be ended
 
 
 def _lock(descriptor: int) -> bool:

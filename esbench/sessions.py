@@ -8,7 +8,6 @@ What was measured is in the records of the races; nothing here races, compares o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -63,10 +62,27 @@ class RaceSession:
     looks: int = 1  # how many results this session has had: one, and one more each time that rounds were added
     schema: int = SCHEMA
 
+    def __post_init__(self) -> None:
+        """ValueError for what a file may say, and no session can be."""
+        if not self.plan:
+            raise ValueError("no race is planned")
+        sides = {side.name for side in self.sides}
+        for race in self.races:
+            if race.side not in sides:
+                raise ValueError(f'a race is of "{race.side}", which is no side')
+            if race.status == COMPLETE and race.race_id is None:
+                raise ValueError("a complete race has no id")
+
     @property
     def rounds(self) -> int:
         """How many races a side has, those to come included."""
         return max(race.round for race in self.plan)
+
+    @property
+    def rounds_done(self) -> int:
+        """How many rounds are complete on every side."""
+        sides = [race.side for race in self.plan if race.status == COMPLETE]
+        return min(sides.count(side.name) for side in self.sides)
 
     @property
     def races(self) -> tuple[SessionRace, ...]:
@@ -114,19 +130,30 @@ class SessionStore:
             schema = msgspec.json.decode(payload, type=_SchemaOnly).schema
             if schema > SCHEMA:
                 raise ValueError(f"written by a newer esbench: schema {schema}, this one reads up to {SCHEMA}")
-            return msgspec.json.decode(payload, type=RaceSession)
+            session_read = msgspec.json.decode(payload, type=RaceSession)
+            if session_read.id != file.stem:
+                raise ValueError(f"it is of session {session_read.id}")
+            return session_read
         except OSError as error:
             raise RecordError(f"cannot be read: {error.strerror}", where=str(file)) from error
         except ValueError as error:  # msgspec's errors are ValueErrors
             raise RecordError(str(error), where=str(file)) from error
 
-    def all(self) -> Sequence[RaceSession]:
-        """Every session, the newest first; RecordError when one cannot be read."""
-        sessions = [self.load(session) for session in self.ids()]
-        return sorted(sessions, key=lambda session: (session.created_at, session.id), reverse=True)
+    def newest(self, limit: int) -> tuple[list[RaceSession], list[RecordError]]:
+        """At most so many sessions, the newest first; and why others of the newest cannot be read."""
+        sessions: list[RaceSession] = []
+        damaged: list[RecordError] = []
+        for name in reversed(self.ids()):
+            if len(sessions) == limit:
+                break
+            try:
+                sessions.append(self.load(name))
+            except RecordError as error:
+                damaged.append(error)
+        return sessions, damaged
 
     def ids(self) -> list[str]:
-        """The ids of all sessions, sorted."""
+        """The ids of all sessions, the newest last: an id begins with the time of day."""
         return sorted(file.stem for file in self.folder.glob("*.json"))
 
     def resolve(self, session: str) -> str:
@@ -135,7 +162,7 @@ class SessionStore:
         if session in ids:
             return session
         if session == LAST and ids:
-            return max(ids, key=lambda name: (self.load(name).created_at, name))
+            return ids[-1]
         matches = [name for name in ids if session and name.startswith(session.lower())]
         if len(matches) == 1:
             return matches[0]

@@ -42,11 +42,15 @@ def races(limit: int, track: str | None, challenge: str | None, form: str) -> No
 @format_option
 def sessions(limit: int, form: str) -> None:
     """List the sessions of races (race --rounds, duel), the newest first."""
+    from esbench.locks import session_is_running
     from esbench.report.sessions import session_list
     from esbench.sessions import SessionStore
 
-    store = SessionStore(esbench_home())
-    print_document(session_list(store.all()[:limit]), form)
+    home = esbench_home()
+    store = SessionStore(home)
+    found, damaged = store.newest(limit)
+    running = {session.id for session in found if session_is_running(home, session.id)}
+    print_document(session_list(found, running, damaged), form)
     if not store.ids():
         click.echo(f"esbench: there are no sessions in {store.folder}", err=True)
 

@@ -47,6 +47,7 @@ class SessionCommand:
     def begin(self, kind: str, words: Sequence[str], sides: Mapping[str, Sequence[str]], rounds: int) -> int:
         """Race a new session; the exit code."""
         from esbench.duel import has_fresh_nodes, planned
+        from esbench.locks import SessionLock
         from esbench.sessions import Side
 
         options = _options(words, sides)
@@ -61,14 +62,26 @@ class SessionCommand:
             before_round=self._flags["before_round"],
             discard_first=has_fresh_nodes(options.values(), restart_node=restart),
         )
-        return self._run(session, options)
+        with SessionLock(esbench_home(), session.id):
+            raced = self._run(session, options)
+        return self._tell(raced)
 
     def resume(self, name: str, words: Sequence[str], sides: Sequence[Sequence[str]], rounds: int | None) -> int:
         """Go on with a session; words and sides are those that are given again, for the secrets in them."""
-        from esbench.duel import with_rounds
+        from esbench.locks import SessionLock
         from esbench.sessions import SessionStore
 
-        session = SessionStore(esbench_home()).load(name)
+        store = SessionStore(esbench_home())
+        session_id = store.resolve(name)
+        with SessionLock(esbench_home(), session_id):  # before it is read: where it stands is known to one at a time
+            raced = self._go_on(store.load(session_id), words, sides, rounds)
+        return self._tell(raced)
+
+    def _go_on(
+        self, session: RaceSession, words: Sequence[str], sides: Sequence[Sequence[str]], rounds: int | None
+    ) -> RaceSession | None:
+        from esbench.duel import with_rounds
+
         if rounds is not None:
             session = with_rounds(session, rounds)
         where = f"--resume={session.id}"
@@ -100,7 +113,8 @@ class SessionCommand:
                         f'challenge "{challenge.name}" has no create-index: a race begins with what others left'
                     )
 
-    def _run(self, session: RaceSession, sides: Mapping[str, RaceOptions]) -> int:
+    def _run(self, session: RaceSession, sides: Mapping[str, RaceOptions]) -> RaceSession | None:
+        """The session when all of it was raced; None when it was cancelled."""
         from esbench.duel import Duel
         from esbench.sessions import SessionStore
 
@@ -111,11 +125,10 @@ class SessionCommand:
             store.save(session)
             self._progress.say(f"session {session.id}")
             try:
-                session = Duel(store, sides, self._race, self._progress).run(session)
+                return Duel(store, sides, self._race, self._progress).run(session)
             except KeyboardInterrupt:
                 self._progress.insist(f"esbench: cancelled; esbench duel --resume {session.id} goes on")
-                return CANCELLED
-        return self._tell(session)
+                return None
 
     def _race(self, options: RaceOptions, node: EmbeddedEngine | None) -> RaceRecord:
         from esbench.operations import builtin_operations
@@ -126,8 +139,10 @@ class SessionCommand:
         self._all_stored &= keep_finished_race(self._flags, options.home, record.race_id, self._progress)
         return record
 
-    def _tell(self, session: RaceSession) -> int:
+    def _tell(self, session: RaceSession | None) -> int:
         """Print what came out; its code, or 1 when a race could not be stored."""
+        if session is None:
+            return CANCELLED
         told = self._tell_rounds(session) if len(session.sides) == 1 else self._compare(session)
         return told or (0 if self._all_stored else 1)
 

@@ -3,30 +3,43 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
+from esbench.errors import RecordError
 from esbench.report.document import Column, Document, Table
 from esbench.report.tables import to_the_second
 from esbench.sessions import RaceSession
+from esbench.summary import Notice
 
 COLUMNS = (
     Column("Session", "session"),
     Column("Began", "began"),
     Column("Kind", "kind"),
-    Column("Complete", "complete", numeric=True),
-    Column("Races", "races", numeric=True),
+    Column("Status", "status"),
+    Column("Done", "rounds_done", numeric=True),
+    Column("Rounds", "rounds", numeric=True),
+    Column("", "complete", for_programs=True),
+    Column("", "races", for_programs=True),
     Column("Options", "options"),
     Column("Sides", "sides"),
 )
 
 
-def session_list(sessions: Sequence[RaceSession]) -> Document:
-    """Each session with how many of its races are complete; options and sides as they were written."""
+def session_list(
+    sessions: Sequence[RaceSession], running: Collection[str] = (), damaged: Sequence[RecordError] = ()
+) -> Document:
+    """Each session with how far it is; options and sides as they were written. `running`: ids of those that run now.
+
+    Notices name those that are damaged.
+    """
     rows = tuple(
         (
             session.id,
             to_the_second(session.created_at),
             session.kind,
+            _status(session, running),
+            session.rounds_done,
+            session.rounds,
             len(session.races) - len(session.left),
             len(session.races),
             shlex.join(session.words),
@@ -36,4 +49,13 @@ def session_list(sessions: Sequence[RaceSession]) -> Document:
         )
         for session in sessions
     )
-    return Document(Table(COLUMNS, rows))
+    notices = tuple(Notice(f"a session is left out: {error}") for error in damaged)
+    return Document(Table(COLUMNS, rows), notices=notices)
+
+
+def _status(session: RaceSession, running: Collection[str]) -> str:
+    if session.id in running:
+        return "running"
+    if not session.left:
+        return "complete"
+    return "failed" if any(race.status == "failed" for race in session.left) else "interrupted"

@@ -37,7 +37,7 @@ def races(esbench_home: Path) -> Path:
 def esbench(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """The real command in a process of its own, without a terminal."""
     return subprocess.run(
-        [sys.executable, "-m", "esbench.cli.main", *arguments],
+        [sys.executable, "-m", "esbench", *arguments],
         env=os.environ | environment,
         capture_output=True,
         text=True,

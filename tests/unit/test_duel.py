@@ -158,9 +158,9 @@ def test_the_time_left_is_that_of_the_races_of_each_side(tmp_path: Path) -> None
     begun = session(2)
     assert left_s(begun) is None
     first, second, *_ = begun.plan
-    begun = begun.with_race(replace(first, status="complete", took_s=100.0))
+    begun = begun.with_race(replace(first, status="complete", race_id="x", took_s=100.0))
     assert left_s(begun) == 300
-    begun = begun.with_race(replace(second, status="complete", took_s=200.0))
+    begun = begun.with_race(replace(second, status="complete", race_id="x", took_s=200.0))
     assert left_s(begun) == 300
     raced = Raced(tmp_path)
     raced.run(begun)
@@ -184,7 +184,7 @@ def test_rounds_are_added_at_the_end_and_after_a_result_they_are_a_further_look(
     begun = session(2)
     more = with_rounds(begun, 4)
     assert (more.plan[:4], more.rounds, more.looks) == (begun.plan, 4, 1)
-    seen = replace(begun, plan=tuple(replace(race, status="complete") for race in begun.plan))
+    seen = replace(begun, plan=tuple(replace(race, status="complete", race_id="x") for race in begun.plan))
     assert with_rounds(seen, 4).looks == 2
     assert with_rounds(seen, 2) == seen
     with pytest.raises(UsageError, match="has 2 rounds already"):

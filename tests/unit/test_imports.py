@@ -87,7 +87,7 @@ LAYERS: list[set[str]] = [
         "raced_track",
         "report",
     },
-    {"cli"},
+    {"cli", "__main__"},
 ]
 PURE = {
     "load.checks",

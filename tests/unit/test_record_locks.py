@@ -12,7 +12,15 @@ from pathlib import Path
 import pytest
 
 from esbench.errors import UsageError
-from esbench.locks import RaceLock, RunningRace, end_other_races, is_running, other_races
+from esbench.locks import (
+    RaceLock,
+    RunningRace,
+    SessionLock,
+    end_other_races,
+    is_running,
+    other_races,
+    session_is_running,
+)
 
 HOLD = """
 import signal, sys, time
@@ -50,6 +58,18 @@ def holder(esbench_home: Path) -> Iterator[Holder]:
     for process in holder.processes:
         process.kill()
         process.communicate()
+
+
+def test_a_session_is_run_by_one_process_and_is_no_race(esbench_home: Path) -> None:
+    with SessionLock(esbench_home, "s"):
+        assert session_is_running(esbench_home, "s")
+        assert other_races(esbench_home) == ()
+        with (
+            pytest.raises(UsageError, match=rf'session "s" is running already \(its process is {os.getpid()}\)'),
+            SessionLock(esbench_home, "s"),
+        ):
+            pass
+    assert not session_is_running(esbench_home, "s")
 
 
 def test_a_race_is_running_as_long_as_its_lock_is_held(esbench_home: Path) -> None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from esbench.errors import RecordError, UsageError
 from esbench.record import Session
-from esbench.report.sessions import session_list
+from esbench.report.sessions import COLUMNS, session_list
 from esbench.sessions import RaceSession, SessionRace, SessionStore, Side
+
+STARTED = "2026-11-21T10:15:30Z"
 
 
 def session(session_id: str = "20261121t101530-4f2a", **changes: object) -> RaceSession:
@@ -19,6 +23,10 @@ def session(session_id: str = "20261121t101530-4f2a", **changes: object) -> Race
     sides = (Side("baseline", ("heap=1g",)), Side("contender"))
     created = RaceSession(session_id, "duel", "2026-11-21T10:15:30.000Z", 7, ("track=orders",), sides, plan)
     return replace(created, **changes)  # type: ignore[arg-type]
+
+
+def written(**changes: object) -> str:
+    return json.dumps({**msgspec.to_builtins(session()), **changes})
 
 
 def test_a_session_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -53,11 +61,10 @@ def test_a_record_says_where_its_race_stands() -> None:
 
 def test_sessions_are_found_by_id_by_its_beginning_and_as_the_last_one(tmp_path: Path) -> None:
     store = SessionStore(tmp_path)
-    store.save(session("b-1", created_at="2026-11-21T10:00:00.000Z"))
-    store.save(session("a-2", created_at="2026-11-21T11:00:00.000Z"))
-    store.save(session("a-3", created_at="2026-11-21T09:00:00.000Z"))
-    assert [store.resolve(name) for name in ("b-1", "B", "a-3", "last")] == ["b-1", "b-1", "a-3", "a-2"]
-    assert [one.id for one in store.all()] == ["a-2", "b-1", "a-3"]
+    for name in ("b-1", "a-2", "a-3"):
+        store.save(session(name))
+    assert [store.resolve(name) for name in ("b-1", "B", "a-3", "last")] == ["b-1", "b-1", "a-3", "b-1"]
+    assert [one.id for one in store.newest(2)[0]] == ["b-1", "a-3"]
     with pytest.raises(UsageError, match="beginning of 2 sessions"):
         store.resolve("a")
     with pytest.raises(UsageError, match=r'there is no session "c-1".*did you mean "b-1"'):
@@ -65,14 +72,24 @@ def test_sessions_are_found_by_id_by_its_beginning_and_as_the_last_one(tmp_path:
 
 
 def test_no_sessions_is_no_fault(tmp_path: Path) -> None:
-    assert SessionStore(tmp_path).all() == []
+    assert SessionStore(tmp_path).newest(10) == ([], [])
     with pytest.raises(UsageError, match='there is no session "last"'):
         SessionStore(tmp_path).load("last")
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [('{"schema": 2}', "newer esbench"), ("{", "truncated"), ('{"schema": 1, "id": "x"}', "missing required field")],
+    [
+        ('{"schema": 2, "plan": 7}', "newer esbench"),
+        ("", "truncated"),
+        ("{", "truncated"),
+        ("[]", "Expected `object`"),
+        ('{"schema": 1, "id": "x"}', "missing required field"),
+        (written(plan=[]), "no race is planned"),
+        (written(sides=[]), 'a race is of "contender", which is no side'),
+        (written(plan=[{"side": "baseline", "status": "complete"}]), "a complete race has no id"),
+        (written(), "it is of session 20261121t101530-4f2a"),
+    ],
 )
 def test_a_damaged_session_is_one_clear_line(tmp_path: Path, text: str, message: str) -> None:
     store = SessionStore(tmp_path)
@@ -82,12 +99,40 @@ def test_a_damaged_session_is_one_clear_line(tmp_path: Path, text: str, message:
         store.load("x")
 
 
+def test_damaged_sessions_are_left_out_of_a_list_and_told(tmp_path: Path) -> None:
+    store = SessionStore(tmp_path)
+    for name in ("a", "c"):
+        store.save(session(name))
+    (store.folder / "b.json").write_text("{")
+    found, damaged = store.newest(10)
+    assert [one.id for one in found] == ["c", "a"]
+    assert store.load("last").id == "c"
+    (notice,) = session_list(found, (), damaged).notices
+    assert re.search(r"left out: .*b\.json: Input data was truncated", notice.text)
+
+
+def test_a_list_says_whether_a_session_runs_was_interrupted_or_has_failed(tmp_path: Path) -> None:
+    begun = session()
+    first, second = begun.plan
+    ended = replace(begun, plan=tuple(replace(race, status="complete", race_id="x") for race in begun.plan))
+    failed = begun.with_race(replace(first, status="failed", race_id="x"))
+    column = [column.key for column in COLUMNS].index("status")
+    for each, running, status in (
+        (begun, {begun.id}, "running"),
+        (begun, set(), "interrupted"),
+        (begun.with_race(replace(second, status="running", race_id="x")), set(), "interrupted"),
+        (failed, set(), "failed"),
+        (ended, set(), "complete"),
+    ):
+        assert session_list([each], running).table.rows[0][column] == status
+
+
 def test_a_list_says_how_far_each_session_is_and_what_its_sides_are() -> None:
     begun = session()
     rounds = session("r", kind="rounds", sides=(Side("race"),), plan=(SessionRace("race", 1, 1),))
     raced = begun.with_race(SessionRace("baseline", 1, 2, "some-id", "complete"))
     rows = session_list([raced, rounds]).table.rows
     assert rows == (
-        (begun.id, "2026-11-21T10:15:30Z", "duel", 1, 2, "track=orders", "baseline heap=1g; contender"),
-        ("r", "2026-11-21T10:15:30Z", "rounds", 0, 1, "track=orders", ""),
+        (begun.id, STARTED, "duel", "interrupted", 0, 1, 1, 2, "track=orders", "baseline heap=1g; contender"),
+        ("r", STARTED, "rounds", "interrupted", 0, 1, 0, 1, "track=orders", ""),
     )

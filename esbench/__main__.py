@@ -1,0 +1,5 @@
+"""`python -m esbench` is `esbench`."""
+
+from esbench.cli.main import main
+
+main()
