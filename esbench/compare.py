@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from esbench.comparison import gate, verdicts
-from esbench.comparison.estimates import Design, places_in_session
+from esbench.comparison import drafts, gate, verdicts
+from esbench.comparison.estimates import Design, last_of_sessions, places_in_session
 from esbench.comparison.model import CompareOptions, Comparison, Difference, Pair, Side
 from esbench.comparison.values import Race
 from esbench.record import RaceRecord
-from esbench.summary import Notice, notices, reported_tasks, task_label
+from esbench.summary import TEST_MODE, Notice, notices, reported_tasks, task_label
 
 _MOST_NOTICES = 5  # of the rounds of a side
 
@@ -21,7 +21,7 @@ _MOST_NOTICES = 5  # of the rounds of a side
 def compare(baseline: Side, contenders: Sequence[Side], options: CompareOptions | None = None) -> Comparison:
     """Compare each contender with the baseline; the primary rows of all of them are one family of tests."""
     options = options or CompareOptions()
-    history = tuple(Race.of(record) for record in options.history)
+    history = last_of_sessions([Race.of(record) for record in options.history])
     races = tuple(Race.of(record) for record in baseline.records)
     designs, found, facts = [], [], []
     for contender in contenders:
@@ -29,21 +29,23 @@ def compare(baseline: Side, contenders: Sequence[Side], options: CompareOptions 
         design = Design(races, theirs, places_in_session(baseline, contender), history)
         designs.append(design)
         facts.append(gate.differences(baseline, contender, options.allow))
-        found.append(verdicts.drafts(design, facts[-1], options))
-    rows = iter(verdicts.judged([draft for drafts in found for draft in drafts], options))
+        found.append(drafts.drafts(design, facts[-1], options))
+    family = [draft for each in found for draft in each]
+    rows = iter(verdicts.judged(family, options))
     pairs = [
         Pair(
             baseline,
             contender,
             differences,
-            tuple(next(rows) for _ in drafts),
+            tuple(next(rows) for _ in drafted),
             tuple(_notices(baseline, contender, differences)),
             design.places is not None,
-            verdicts.speed_ratio(design),
+            drafts.speed_ratio(design, differences),
         )
-        for contender, design, differences, drafts in zip(contenders, designs, facts, found, strict=True)
+        for contender, design, differences, drafted in zip(contenders, designs, facts, found, strict=True)
     ]
-    return Comparison(tuple(pairs), options.looks, options.min_effect_ratio)
+    tested = sum(draft.waits for draft in family)
+    return Comparison(tuple(pairs), options.looks, options.min_effect_ratio, tested, len(history))
 
 
 def _notices(baseline: Side, contender: Side, differences: Sequence[Difference]) -> Iterator[Notice]:
@@ -56,6 +58,8 @@ def _notices(baseline: Side, contender: Side, differences: Sequence[Difference])
         yield Notice("both sides are the same race" if len(ids[0]) == 1 else "both sides are the same races")
     elif shared := [race_id for race_id in ids[0] if race_id in ids[1]]:
         yield Notice(f"on both sides: {', '.join(shared)}")
+    if discarded := [record.race_id for side in (baseline, contender) for record in side.records if _discarded(record)]:
+        yield Notice(f"discarded by their session, and here all the same: {', '.join(discarded)}", unusable=True)
     ours, theirs = (dict.fromkeys(_labels(side.records)) for side in (baseline, contender))
     yield from (Notice(f"{name}: only the baseline has this task") for name in ours if name not in theirs)
     yield from (Notice(f"{name}: only the contender has this task") for name in theirs if name not in ours)
@@ -68,6 +72,10 @@ def _notices(baseline: Side, contender: Side, differences: Sequence[Difference])
             yield replace(notice, text=f"contender: {notice.text}")
 
 
+def _discarded(record: RaceRecord) -> bool:
+    return record.session is not None and record.session.round == 0
+
+
 def _labels(records: Sequence[RaceRecord]) -> Iterator[str]:
     return (task_label(record, task) for record in records for task in reported_tasks(record))
 
@@ -77,5 +85,5 @@ def _notices_of(side: Side) -> list[Notice]:
     found = list(dict.fromkeys(notice for record in side.records for notice in notices(record)))
     if len(side.records) == 1 or len(found) <= _MOST_NOTICES:
         return found
-    found.sort(key=lambda notice: not notice.unusable)
+    found.sort(key=lambda notice: not (notice.unusable or notice == TEST_MODE))
     return [*found[:_MOST_NOTICES], Notice(f"and {len(found) - _MOST_NOTICES} more: esbench show RACE", note=True)]

@@ -46,6 +46,9 @@ class Notice:
     note: bool = False
 
 
+TEST_MODE = Notice("test mode: the race was too small and too short for its figures to mean anything")
+
+
 def figures(record: RaceRecord) -> tuple[Figure, ...]:
     """Every figure in the order of the summary: the clusters' statistics, then task by task.
 
@@ -86,7 +89,7 @@ def notices(record: RaceRecord) -> tuple[Notice, ...]:
     elif record.status != "complete":
         found.append(Notice(f"the race is not complete ({record.status}): figures are those of its finished tasks"))
     if record.test_mode:
-        found.append(Notice("test mode: the race was too small and too short for its figures to mean anything"))
+        found.append(TEST_MODE)
     if synthetic := [f"{corpus.name} ({corpus.documents:,})" for corpus in record.corpora if corpus.synthetic]:
         text = f"synthetic documents, not the track's own: {', '.join(synthetic)}"
         found.append(Notice(f"{text}: the figures cannot be compared with published ones"))

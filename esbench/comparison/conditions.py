@@ -44,7 +44,7 @@ class Condition:
         if not self.metric:
             return kind == SLOWER
         if kind == SLOWER and row.estimate is None:  # the rate was missed: the figure is worse than any
-            return row.baseline.better == (LOWER if self.sign > 0 else HIGHER)
+            return row.better == (LOWER if self.sign > 0 else HIGHER)
         if row.diff_percent is None or not self.sign * row.diff_percent > self.sign * self.percent:
             return False
         p = row.verdict.p if row.verdict is not None else None
@@ -53,7 +53,7 @@ class Condition:
     def undecided(self, row: Row) -> bool:
         """Whether a row that does not make it fail does not clear it either."""
         if self.raw:
-            return row.diff_percent is None and row.baseline.value != row.contender.value
+            return row.diff_percent is None and row.diff != 0
         return row.verdict is None or row.verdict.kind not in DECIDED or row.verdict.kind == ERRORS
 
 

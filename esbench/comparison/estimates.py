@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from statistics import correlation
+from statistics import correlation, fmean
 
 from esbench import stats
 from esbench.comparison.model import HISTORY, INDEPENDENT, INTERLEAVED, SECTIONS, Estimate, Side
@@ -18,7 +18,7 @@ _MOST_CORRELATED = 0.5  # of side and place: ABAB has 0.45, AABB 0.89
 @dataclass(frozen=True)
 class Design:
     """The races of two sides, and what ties them: `places` in one session, baseline first, where they took turns;
-    `history`: earlier races of the baseline's setup, in their order."""
+    `history`: earlier races of the baseline's setup, in their order, one of each session."""
 
     baseline: tuple[Race, ...]
     contender: tuple[Race, ...]
@@ -64,7 +64,7 @@ def places_in_session(baseline: Side, contender: Side) -> tuple[int, ...] | None
     sessions = [record.session for record in (*baseline.records, *contender.records)]
     if min(len(baseline.records), len(contender.records)) < 2:
         return None
-    known = [session for session in sessions if session is not None]
+    known = [session for session in sessions if session is not None and session.round > 0]
     if len(known) < len(sessions) or len({session.id for session in known}) > 1:
         return None
     places = tuple(session.position for session in known)
@@ -102,10 +102,30 @@ def find(
             for value, part in zip(known, parts, strict=False)
             if part is not None
         ]
-        return Found(stats.with_history(baseline, contender, earlier, max(variances, default=0.0)), HISTORY)
+        means = _of_sessions(design.baseline, baseline), _of_sessions(design.contender, contender)
+        return Found(stats.with_history(*means, earlier, max(variances, default=0.0)), HISTORY)
     if design.single:
         return _of_sections(baseline[0], contender[0], parts)
     return Found(stats.independent(baseline, contender), INDEPENDENT) if min(count, len(contender)) > 1 else None
+
+
+def last_of_sessions(races: Sequence[Race]) -> tuple[Race, ...]:
+    """Races in their order, of each session only the last one: the rounds of a session are no independent races."""
+    return tuple({_session(race): race for race in races}.values())
+
+
+def _of_sessions(races: Sequence[Race], values: Sequence[float]) -> list[float]:
+    """The mean of each session's races: what they share, a node or a neighbour, is there however many they are."""
+    by_session: dict[str, list[float]] = {}
+    for race, value in zip(races, values, strict=True):
+        by_session.setdefault(_session(race), []).append(value)
+    return [fmean(each) for each in by_session.values()]
+
+
+def _session(race: Race) -> str:
+    """What a race shares with others: its session, or nothing."""
+    session = race.record.session
+    return race.record.race_id if session is None else session.id
 
 
 def _of_sections(baseline: float, contender: float, parts: Sequence[Sequence[float] | None]) -> Found | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from esbench.comparison.model import Difference, Side
@@ -36,15 +36,15 @@ def differences(baseline: Side, contender: Side, allow: Collection[str] = ()) ->
     common = _common_tasks((*baseline.records, *contender.records))
     ours, theirs = _facts_of(baseline, common), _facts_of(contender, common)
     found = []
-    for name in {**ours, **theirs}:
-        one, other = ours.get(name, [None]), theirs.get(name, [None])
+    for name, fact in {**ours, **theirs}.items():
+        one, other = (side[name].values if name in side else [None] for side in (ours, theirs))
         if len(one) == len(other) == 1 and one == other:
             continue
-        key, task = _key(name)
-        if name == TASKS:
-            one, other = ([_others(tasks, common) for tasks in values] for values in (one, other))
-        difference = Difference(name, _shown(one), _shown(other), is_label=name.startswith("tag "), key=key, task=task)
-        found.append(replace(difference, allowed=key in allow))
+        if fact.key == TASKS:
+            one, other = ([_others(tasks or (), common) for tasks in values] for values in (one, other))
+        found.append(
+            Difference(name, _shown(one), _shown(other), fact.is_label, fact.key, fact.task, allowed=fact.key in allow)
+        )
     return tuple(found)
 
 
@@ -58,17 +58,28 @@ def _common_tasks(records: Collection[RaceRecord]) -> set[str]:
     return set.intersection(*({task.name for task in record.tasks} for record in records))
 
 
-def _facts_of(side: Side, tasks: Collection[str]) -> dict[str, list[Any]]:
-    """name -> the values that the side's races have, each once."""
-    facts = [_facts(record, tasks) for record in side.records]
-    names = dict.fromkeys(name for each in facts for name in each)
-    found: dict[str, list[Any]] = {}
-    for name in names:
-        values: list[Any] = []
-        for each in facts:
-            if (value := each.get(name)) not in values:
-                values.append(value)
-        found[name] = values
+@dataclass(frozen=True)
+class _Fact:
+    """What a race has of something that must be equal, or is under test; of several races each value once.
+
+    `key` and `task` as in Difference.
+    """
+
+    values: list[Any]
+    key: str = ""
+    task: str = ""
+    is_label: bool = False
+
+
+def _facts_of(side: Side, tasks: Collection[str]) -> dict[str, _Fact]:
+    """name -> what the side's races have; None where a race does not have it."""
+    races = [_facts(record, tasks) for record in side.records]
+    found = {name: replace(fact, values=[]) for race in races for name, fact in race.items()}
+    for name, fact in found.items():
+        for race in races:
+            value = race[name].values[0] if name in race else None
+            if value not in fact.values:
+                fact.values.append(value)
     return found
 
 
@@ -81,50 +92,36 @@ def _others(tasks: Collection[str], common: Collection[str]) -> str:
     return ", ".join(name for name in tasks if name not in common) or "the same, or in another order"
 
 
-def _key(name: str) -> tuple[str, str]:
-    """The key of the workload that a fact belongs to, and the task that it is of; empty where there is none."""
-    if name in _RACE_KEYS:
-        return name, ""
-    if name.startswith("corpus "):
-        return CORPUS, ""
-    if name.endswith(NODE_HOST):  # of one of several clusters
-        return NODE_HOST, ""
-    task, _, fact = name.rpartition(": ")
-    return (fact, task) if task and fact in _TASK_KEYS else ("", "")
-
-
 def _corpus(corpus: CorpusFacts) -> str:
     kind = "synthetic documents" if corpus.synthetic else "documents"
     how = ", unpacked while they were sent" if corpus.streamed else ""
     return f"{corpus.documents} {kind}, {corpus.digest[:12]}{how}"
 
 
-def _facts(record: RaceRecord, tasks: Collection[str]) -> dict[str, Any]:
-    """What must be equal for two races to have measured the same thing, by names that a reader knows."""
-    facts: dict[str, Any] = {
-        "track": record.track.name,
-        "challenge": record.challenge,
-        "track digest": record.track.digest[:12],
-    }
-    facts |= _named("param ", record.track_params)
-    facts |= {f"corpus {corpus.name}": _corpus(corpus) for corpus in record.corpora}
+def _facts(record: RaceRecord, tasks: Collection[str]) -> dict[str, _Fact]:
+    """What must be equal for two races to have measured the same thing, and what is tried, by names a reader knows."""
+    track = {"track": record.track.name, "challenge": record.challenge, "track digest": record.track.digest[:12]}
+    facts = _named("", track, _RACE_KEYS) | _named("param ", record.track_params)
+    facts |= {f"corpus {corpus.name}": _Fact([_corpus(corpus)], CORPUS) for corpus in record.corpora}
     for name, cluster in record.clusters.items():
-        facts |= _named("" if len(record.clusters) == 1 else f"{name}: ", _cluster_facts(cluster))
-    facts |= {
+        facts |= _cluster_facts(cluster, "" if len(record.clusters) == 1 else f"{name}: ")
+    race = {
         "seed": record.seed,
         "test mode": record.test_mode,
         "host": record.host_class,
         "esbench": " ".join(record.esbench.values()),
+        TASKS: [task.name for task in record.tasks],
     }
-    facts |= _named("tag ", record.user_tags)
-    facts[TASKS] = [task.name for task in record.tasks]
+    facts |= _named("", race, _RACE_KEYS)
+    facts |= {name: replace(tag, is_label=True) for name, tag in _named("tag ", record.user_tags).items()}
     for task in record.tasks:
         if task.name in tasks:
-            facts |= _named(f"{task_label(record, task)}: ", _task_facts(task))
+            label = task_label(record, task)
+            facts |= _named(f"{label}: ", _task_facts(task), _TASK_KEYS, label)
     return facts
 
 
-def _cluster_facts(cluster: ClusterFacts) -> dict[str, Any]:
+def _cluster_facts(cluster: ClusterFacts, prefix: str) -> dict[str, _Fact]:
     facts: dict[str, Any] = {
         "pipeline": cluster.pipeline,
         "version": " ".join([cluster.distribution, cluster.version, cluster.build_hash[:8]]).strip(),
@@ -132,26 +129,26 @@ def _cluster_facts(cluster: ClusterFacts) -> dict[str, Any]:
     }
     if cluster.pipeline == "benchmark-only":  # a node of our own gets a free port: that is no difference
         facts["hosts"] = sorted(cluster.hosts)
-    for name in ("heap_max_bytes", "processors", "jvm"):
+    for name in ("heap_max_bytes", "jvm"):
         facts[f"node {name}"] = sorted({str(getattr(node, name)) for node in cluster.nodes})
     facts[NODE_HOST] = sorted({_node_host(node) for node in cluster.nodes})
     facts["node plugins"] = sorted({plugin for node in cluster.nodes for plugin in node.plugins})
     facts["node jvm flags"] = sorted({flag for node in cluster.nodes for flag in node.jvm_flags})
-    facts |= _named("cluster setting ", cluster.cluster_settings)
+    found = _named(prefix, facts, (NODE_HOST,)) | _named(f"{prefix}cluster setting ", cluster.cluster_settings)
     settings = {name: value for name, value in cluster.settings.items() if name not in _TOLD_ELSEWHERE}
-    facts |= _named("node ", settings)
+    found |= _named(f"{prefix}node ", settings)
     for name, index in cluster.indices.items():
         settings = {key.removeprefix("index."): value for key, value in index.get("settings", {}).items()}
-        facts |= _named(f"index {name}: ", settings)
-        facts[f"index {name}: mappings"] = index.get("mappings_digest")
-    return facts
+        found |= _named(f"{prefix}index {name}: ", settings | {"mappings": index.get("mappings_digest")})
+    return found
 
 
 def _node_host(node: NodeFacts) -> str:
-    """What of a node's machine is not under test: memory, file systems of its data."""
+    """What of a node's machine is not under test: cores, memory, file systems of its data."""
+    cores = f"{node.processors or 'unknown number of'} cores"
     memory = f"{node.memory_bytes / (1 << 30):.0f} GiB" if node.memory_bytes else "memory unknown"
     kinds = sorted({f"{disk.type or 'disk'}{', spins' if disk.spins else ''}" for disk in node.disks})
-    return ", ".join([memory, *kinds])
+    return ", ".join([cores, memory, *kinds])
 
 
 def _task_facts(task: TaskResult) -> dict[str, Any]:
@@ -166,12 +163,12 @@ def _task_facts(task: TaskResult) -> dict[str, Any]:
     }
 
 
-def _named(prefix: str, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """`facts` flattened: {"a": {"b": 1}} under "x " is {"x a.b": 1}."""
-    flat: dict[str, Any] = {}
+def _named(prefix: str, facts: Mapping[str, Any], keys: Collection[str] = (), task: str = "") -> dict[str, _Fact]:
+    """`facts` flattened: {"a": {"b": 1}} under "x " is {"x a.b": 1}. Those in `keys` are the workload's (a task's)."""
+    flat: dict[str, _Fact] = {}
     for name, value in facts.items():
         if isinstance(value, Mapping):
             flat |= _named(f"{prefix}{name}.", value)
         else:
-            flat[f"{prefix}{name}"] = value
+            flat[f"{prefix}{name}"] = _Fact([value], name if name in keys else "", task)
     return flat

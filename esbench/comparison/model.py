@@ -41,7 +41,8 @@ class CompareOptions:
     """`min_effect_ratio`: below it sides count as the same (None: 0.05, and 0.1 from p99 up). `max_error_rise_ratio`:
     by how much the error rate may rise before a gain is not called one. `allow`: differing keys that do not matter.
     `looks`: how often rounds were added after somebody had looked, and this look. `seconds` gives a race's seconds;
-    `history` holds earlier races of what the baseline is, in their order."""
+    `history` holds earlier races of what the baseline is, in their order; of a
+    session only the last one counts."""
 
     min_effect_ratio: float | None = None
     max_error_rise_ratio: float = 0.001
@@ -99,14 +100,18 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Row:
-    """A figure that both sides have, under the same metric and task.
+    """A figure of both sides.
 
-    `baseline` and `contender` are the sides' typical figures, `*_rounds` one value for each of their races (None
-    where it has none). Only primary rows carry verdicts. Not `comparable`: the workload differs.
+    `baseline` and `contender` are the sides' typical figures (None where no race of a side has it, which is told of
+    primary rows only), `*_rounds` one value for each of their races (None where it has none). Only primary rows carry
+    verdicts. Not `comparable`: the workload differs.
     """
 
-    baseline: Figure
-    contender: Figure
+    metric: str
+    task: str
+    unit: str
+    baseline: Figure | None
+    contender: Figure | None
     is_primary: bool = False
     baseline_rounds: tuple[float | None, ...] = ()
     contender_rounds: tuple[float | None, ...] = ()
@@ -115,21 +120,19 @@ class Row:
     comparable: bool = True
 
     @property
-    def metric(self) -> str:
-        return self.baseline.metric
+    def figures(self) -> tuple[Figure, ...]:
+        """The figures of the sides that have one."""
+        return tuple(figure for figure in (self.baseline, self.contender) if figure is not None)
 
     @property
-    def task(self) -> str:
-        return self.baseline.task
-
-    @property
-    def unit(self) -> str:
-        return self.baseline.unit
+    def better(self) -> str:
+        """Which direction is a gain: higher, lower, or neither."""
+        return next((figure.better for figure in self.figures), NEITHER)
 
     @property
     def diff(self) -> float | None:
-        """Contender - baseline in the row's unit; None when a side is only known to exceed its value."""
-        if self.baseline.exceeded or self.contender.exceeded:
+        """Contender - baseline in the row's unit; None when a side has no value, or is only known to exceed it."""
+        if self.baseline is None or self.contender is None or any(figure.exceeded for figure in self.figures):
             return None
         if self.estimate is not None:
             return self.baseline.value * (self.estimate.ratio - 1)
@@ -138,14 +141,14 @@ class Row:
     @property
     def diff_percent(self) -> float | None:
         """The difference in percent of the baseline; None where there is no difference or the baseline is 0."""
-        if self.diff is None or not self.baseline.value:
+        if self.baseline is None or self.diff is None or not self.baseline.value:
             return None
         return 100 * self.diff / self.baseline.value
 
     @property
     def usable(self) -> bool:
         """Whether the figures of both sides may be used, and set beside one another."""
-        return self.baseline.usable and self.contender.usable and self.comparable
+        return self.comparable and all(figure.usable for figure in self.figures)
 
     @property
     def gain(self) -> bool | None:
@@ -154,13 +157,13 @@ class Row:
         It is a direction, not a verdict. A figure that is only known to exceed its value is longer than one that is
         known.
         """
-        if self.baseline.better == NEITHER or not self.usable:
+        if self.baseline is None or self.contender is None or self.better == NEITHER or not self.usable:
             return None
         ours = (self.baseline.exceeded, 0 if self.baseline.exceeded else self.baseline.value)
         theirs = (self.contender.exceeded, 0 if self.contender.exceeded else self.contender.value)
         if ours == theirs:
             return None
-        return (theirs > ours) == (self.baseline.better == HIGHER)
+        return (theirs > ours) == (self.better == HIGHER)
 
 
 @dataclass(frozen=True)
@@ -192,8 +195,12 @@ class Pair:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One pair for each contender; `looks` is what p values were multiplied by, `min_effect_ratio` is the option's."""
+    """One pair for each contender. `tested` rows of all of them are one family, whose p values were adjusted together
+    and multiplied by `looks`; `history` earlier races were there for those that it takes. `min_effect_ratio` is the
+    option's."""
 
     pairs: tuple[Pair, ...]
     looks: int = 1
     min_effect_ratio: float | None = None
+    tested: int = 0
+    history: int = 0

@@ -11,7 +11,7 @@ from esbench.load.histogram import Counts, percentiles_ns
 from esbench.record import RaceRecord, TaskResult
 from esbench.series_files import SecondLine
 from esbench.stats import SECTIONS
-from esbench.summary import Figure, figures, is_usable, reported_tasks, task_label
+from esbench.summary import Figure, figures, reported_tasks, task_label
 
 THROUGHPUT = "Mean throughput"
 FEWEST_BEYOND = 10
@@ -70,6 +70,14 @@ def is_primary(task: TaskResult, metric: str) -> bool:
     return task.include_in_reporting and metric in _PRIMARY[task.loop]
 
 
+def primary_keys(task: TaskResult, label: str) -> tuple[Key, ...]:
+    """The figures of a task that carry verdicts, whether or not it has them."""
+    if not task.include_in_reporting:
+        return ()
+    units = {THROUGHPUT: f"{task.throughput.unit}/s"}
+    return tuple((metric, label, units.get(metric, "ms")) for metric in _PRIMARY[task.loop])
+
+
 def has_interval(task: TaskResult, metric: str) -> bool:
     """Whether a figure stands with its interval: all that carry verdicts, and an open loop's service time."""
     return is_primary(task, metric) or (task.include_in_reporting and metric in _SHOWN[task.loop])
@@ -86,9 +94,14 @@ def other_fault(task: TaskResult) -> str:
     return next(faults, "")
 
 
-def typical(races: Sequence[Race], key: Key) -> Figure:
-    """A side's figure: the geometric mean of its races (the median where one is 0 or below); a race's own if alone."""
+def typical(races: Sequence[Race], key: Key) -> Figure | None:
+    """A side's figure: the geometric mean of its races (the median where one is 0 or below); a race's own if alone.
+
+    None where no race has it.
+    """
     found = [each for race in races if (each := race.figures.get(key)) is not None]
+    if not found:
+        return None
     if len(found) == 1:
         return found[0]
     known = [figure for figure in found if not figure.exceeded] or found
@@ -98,6 +111,16 @@ def typical(races: Sequence[Race], key: Key) -> Figure:
     if exceeded:
         value = max(figure.value for figure in found)
     return replace(found[0], value=value, exceeded=exceeded, usable=all(figure.usable for figure in found))
+
+
+def measured_phase(task: TaskResult) -> str:
+    """The phase whose seconds a task's figures are of."""
+    return "warmup" if any(check.name == "inside-warmup" for check in task.checks) else "measurement"
+
+
+def is_long(task: TaskResult) -> bool:
+    """Whether a measurement is long enough to be cut into sections."""
+    return task.window.end_s - task.window.start_s >= SHORTEST_S - 1e-6
 
 
 def samples_beyond(task: TaskResult, percentile: Percentile) -> int:
@@ -113,50 +136,58 @@ def _beyond(samples: int, percentile: Percentile) -> int:
     return samples - math.ceil(percentile.rank * samples / 100 - 1e-6)
 
 
-def keys_of_few_seconds(race: Race, keys: Iterable[Key], lines: Iterable[SecondLine]) -> set[Key]:
-    """Which percentiles have their samples beyond from fewer than five seconds of a race.
+def seconds_beyond(race: Race, keys: Iterable[Key], lines: Iterable[SecondLine]) -> dict[Key, int | None]:
+    """In how many different seconds of a race samples lie beyond each percentile, counted up to five.
 
-    Histograms are decoded until that is known of all of them: a few seconds where nothing is wrong.
+    None where no second of its task was kept. Histograms are decoded until five are known of all percentiles: a few
+    seconds where nothing is wrong.
     """
-    waiting: dict[str, dict[Key, tuple[str, float]]] = {}
+    waiting: dict[str, dict[Key, _Tail]] = {}
     for key in keys:
         percentile, figure = Percentile.of(key[0]), race.figures.get(key)
         if percentile is not None and figure is not None:
-            name = race.tasks[key[1]].name
-            waiting.setdefault(name, {})[key] = (percentile.measure, figure.value * _NS_PER_MS)
-    seconds: dict[Key, set[int]] = {key: set() for wanted in waiting.values() for key in wanted}
+            task = race.tasks[key[1]]
+            tail = _Tail(percentile.measure, round(figure.value * _NS_PER_MS), measured_phase(task))
+            waiting.setdefault(task.name, {})[key] = tail
+    found: dict[Key, set[int] | None] = {key: None for tails in waiting.values() for key in tails}
     for line in lines:
         if not waiting:
             break
-        wanted = waiting.get(line.task)
-        if wanted is None:
-            continue
-        longest = {
-            measure: counts.max_ns
-            for measure in {measure for measure, _ in wanted.values()}
-            if (counts := line.counts(measure)).buckets
+        tails = waiting.get(line.task, {})
+        longest_ns = {
+            measure: line.counts(measure).max_ns
+            for measure in {tail.measure for tail in tails.values() if tail.phase == line.phase}
+            if line.encoded(measure) is not None
         }
-        for key, (measure, threshold_ns) in list(wanted.items()):
-            if longest.get(measure, 0) > threshold_ns:
-                seconds[key].add(line.second)
-                if len(seconds[key]) >= FEWEST_SECONDS:
-                    del wanted[key]
-        if not wanted:
-            del waiting[line.task]
-    return {key for wanted in waiting.values() for key in wanted}
+        for key, tail in list(tails.items()):
+            seconds = found[key] = found[key] or set()
+            if tail.phase == line.phase and longest_ns.get(tail.measure, 0) > tail.from_ns:
+                seconds.add(line.second)
+            if len(seconds) == FEWEST_SECONDS:
+                del tails[key]
+        if not tails:
+            waiting.pop(line.task, None)
+    return {key: None if seconds is None else len(seconds) for key, seconds in found.items()}
+
+
+@dataclass(frozen=True)
+class _Tail:
+    """The samples of a measure that are longer than a percentile, in the phase that it is of."""
+
+    measure: str
+    from_ns: int
+    phase: str
 
 
 def sections(task: TaskResult, metric: str, lines: Iterable[SecondLine]) -> tuple[float, ...] | None:
     """ln of a figure in each of five equal parts of a task's whole measured seconds.
 
-    `lines` are the task's. None where they span less than two minutes, or where a part has under ten samples beyond
-    the percentile, or completed nothing.
+    `lines` are the task's, whose measurement is long enough. None where a part has under ten samples beyond the
+    percentile, or completed nothing.
     """
     first, last = math.ceil(task.window.start_s - 1e-6), math.floor(task.window.end_s + 1e-6)
     length = last - first
-    if length < SHORTEST_S:
-        return None
-    percentile = Percentile.of(metric)
+    percentile, phase = Percentile.of(metric), measured_phase(task)
     units = [0.0] * SECTIONS
     counts = [Counts() for _ in range(SECTIONS)]
     for line in lines:
@@ -164,7 +195,7 @@ def sections(task: TaskResult, metric: str, lines: Iterable[SecondLine]) -> tupl
             continue
         section = (line.second - first) * SECTIONS // length
         units[section] += line.units
-        if percentile is not None and line.phase == "measurement":
+        if percentile is not None and line.phase == phase:
             counts[section].merge(line.counts(percentile.measure))
     if percentile is None:
         lengths = [0] * SECTIONS
@@ -179,8 +210,3 @@ def sections(task: TaskResult, metric: str, lines: Iterable[SecondLine]) -> tupl
             return None
         found.append(math.log(percentiles_ns(each, (percentile.rank,))[percentile.rank] / _NS_PER_MS))
     return tuple(found)
-
-
-def usable_everywhere(races: Sequence[Race], task: str) -> bool:
-    """Whether every race has a task whose figures may be used."""
-    return all(task in race.tasks and is_usable(race.tasks[task]) for race in races)

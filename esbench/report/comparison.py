@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from esbench.comparison.model import (
-    DRIVER_LAG,
     ERRORS,
     FASTER,
+    HISTORY,
     SLOWER,
     UNUSABLE,
     Comparison,
@@ -41,7 +41,7 @@ _COLUMNS = (
     Column("", "contender_rounds", for_programs=True),
     Column("", "unusable", for_programs=True),
 )
-_WITH_P = (FASTER, SLOWER, ERRORS, DRIVER_LAG)
+_WITH_P = (FASTER, SLOWER, ERRORS)
 
 
 def comparison(compared: Comparison, *, every_figure: bool | None = None) -> Document:
@@ -76,7 +76,7 @@ def _cells(row: Row) -> tuple[Cell, ...]:
         row.diff,
         row.unit,
         row.diff_percent,
-        _interval(row.estimate) if row.estimate is not None else None,
+        interval_cell(row.estimate) if row.estimate is not None else None,
         verdict.kind,
         "; ".join(filter(None, [_p_text(verdict), verdict.note])),
         verdict.p,
@@ -88,7 +88,8 @@ def _cells(row: Row) -> tuple[Cell, ...]:
     )
 
 
-def _interval(estimate: Estimate) -> Interval:
+def interval_cell(estimate: Estimate) -> Interval:
+    """The 95 % interval of a change."""
     return Interval(100 * (estimate.low - 1), 100 * (estimate.high - 1))
 
 
@@ -154,8 +155,13 @@ def _line(compared: Comparison) -> str:
         parts.append("interleaved")
     elif not all(pair.single for pair in compared.pairs):
         parts.append("not interleaved")
+    if any(row.estimate.method == HISTORY for pair in compared.pairs for row in pair.primary if row.estimate):
+        parts.append(f"history: {compared.history} earlier races")
     primary = sum(len(pair.primary) for pair in compared.pairs)
-    parts.append(f"{primary} primary {'row' if primary == 1 else 'rows'}, Benjamini-Hochberg 0.05")
+    parts.append(f"{primary} primary {'row' if primary == 1 else 'rows'}")
+    if compared.tested != primary:
+        parts[-1] += f", {compared.tested or 'none'} tested"
+    parts[-1] += ", Benjamini-Hochberg 0.05"
     if compared.looks > 1:
         parts.append(f"p times {compared.looks} looks")
     return "   ".join([*parts, "(`same` uses the 90 % interval)"])
@@ -202,6 +208,8 @@ def _overview(compared: Comparison) -> dict[str, Any]:
             for pair in compared.pairs
         ],
         "looks": compared.looks,
+        "tested_rows": compared.tested,
+        "history_races": compared.history,
     }
 
 

@@ -46,7 +46,8 @@ def _case(suite: ET.Element, row: Row, conditions: Sequence[Condition]) -> str:
 
 def _text(row: Row) -> str:
     change = "" if row.diff_percent is None else f" ({row.diff_percent:+.1f}%)"
-    figures = f"{format_number(row.baseline.value)} -> {format_number(row.contender.value)} {row.unit}{change}"
+    values = ("-" if figure is None else format_number(figure.value) for figure in (row.baseline, row.contender))
+    figures = f"{' -> '.join(values)} {row.unit}{change}"
     if row.verdict is None:
         return figures
     return ", ".join(filter(None, [figures, row.verdict.kind, row.verdict.note]))

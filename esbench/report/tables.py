@@ -91,8 +91,10 @@ def race_list(entries: Sequence[RaceEntry], damaged: Sequence[DamagedRace]) -> D
     return Document(Table(RACE_COLUMNS, rows), notices=texts)
 
 
-def figure_cell(figure: Figure) -> Cell:
-    """A figure's value, or that it is above it."""
+def figure_cell(figure: Figure | None) -> Cell:
+    """A figure's value, or that it is above it; None where there is none."""
+    if figure is None:
+        return None
     return Above(figure.value) if figure.exceeded else figure.value
 
 

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from races import compared, golden_race, task_of, with_task
 
-from esbench.comparison.model import Pair, Row
-from esbench.record import CorpusFacts, RaceRecord, Throughput
+from esbench.compare import compare
+from esbench.comparison.model import Pair, Row, Side
+from esbench.record import Check, CorpusFacts, DiskFacts, RaceRecord, Session, Throughput
 
 
 def contender(**changes: Any) -> RaceRecord:
@@ -197,9 +198,43 @@ def test_a_race_compared_with_itself_is_pointed_out() -> None:
     assert "both sides are the same race" in [notice.text for notice in compared(golden_race(), golden_race()).notices]
 
 
-def test_rows_are_compared_by_unit_too() -> None:
+def test_figures_of_another_unit_are_not_compared() -> None:
     other = with_task(contender(), "bulk", throughput=Throughput("MB", 8.0))
-    assert not [
-        row for row in compared(golden_race(), other).rows if row.metric == "Mean throughput" and row.task == "bulk"
+    found = [
+        row for row in compared(golden_race(), other).rows if (row.task, row.metric[-10:]) == ("bulk", "throughput")
     ]
+    (only,) = found  # what should be judged is there, and says that it cannot be
+    assert (only.unit, only.contender, only.diff, only.gain) == ("docs/s", None, None, None)
+    assert only.verdict is not None and only.verdict.kind == "!"
     assert task_of(other, "bulk").throughput.unit == "MB"
+
+
+@pytest.mark.parametrize("name", ["node host", "x: clients", "corpus orders", "seed", "tasks"])
+def test_a_tag_is_a_label_whatever_it_is_called(name: str) -> None:
+    comparison = compared(golden_race(), contender(user_tags={name: "1"}))
+    assert comparison.is_same
+    assert not [fact.name for fact in comparison.differences if fact.forbids]
+
+
+@pytest.mark.parametrize(
+    "changes", [{"processors": 64}, {"memory_bytes": 1 << 40}, {"disks": (DiskFacts("tmpfs"),)}], ids=str
+)
+def test_a_node_on_another_kind_of_host_is_not_compared(changes: dict[str, Any]) -> None:
+    facts = golden_race().clusters["default"]
+    other = replace(facts, nodes=(replace(facts.nodes[0], **changes),))
+    found = compared(golden_race(), contender(clusters={"default": other}))
+    assert [fact.key for fact in found.differences if fact.forbids] == ["node host"]
+
+
+def test_test_mode_is_told_before_what_many_rounds_have_to_say() -> None:
+    checks = tuple(Check(f"check {number}", "unusable", f"wrong {number}") for number in range(9))
+    rounds = tuple(
+        with_task(golden_race(race_id=f"r{number}", test_mode=True), "bulk", checks=checks) for number in range(2)
+    )
+    pair = compare(Side("baseline", rounds), [Side("contender", rounds)]).pairs[0]
+    assert any("test mode" in notice.text for notice in pair.notices)
+
+
+def test_a_race_that_its_session_discarded_is_pointed_out() -> None:
+    pair = compared(golden_race(session=Session("s", "duel", "baseline")), contender())
+    assert [notice for notice in pair.notices if "discarded" in notice.text and notice.unusable]

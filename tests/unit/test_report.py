@@ -341,7 +341,7 @@ def test_a_line_says_what_the_verdicts_of_rounds_stand_on() -> None:
     text = text_of_rounds(20000, 20100, 19900, 20050)
     line = next(line for line in text.splitlines() if line.startswith("baseline 4 rounds"))
     assert line.startswith("baseline 4 rounds   contender 4 rounds   interleaved   ")
-    assert line.endswith("primary rows, Benjamini-Hochberg 0.05   (`same` uses the 90 % interval)")
+    assert line.endswith("8 primary rows, 3 tested, Benjamini-Hochberg 0.05   (`same` uses the 90 % interval)")
     titles = ["Metric", "Task", "Baseline", "Contender", "Diff", "Unit", "Diff", "%", "95%", "CI", "Verdict"]
     assert text.splitlines()[text.splitlines().index(line) + 1].split() == titles
     assert "  same" in line_of(text, "Mean throughput")

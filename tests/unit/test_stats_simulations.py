@@ -20,9 +20,10 @@ from simulated import (
 )
 
 from esbench import stats
+from esbench.comparison.drafts import Draft
 from esbench.comparison.estimates import Design, Found
 from esbench.comparison.model import FASTER, INTERLEAVED, SAME, SLOWER, UNDECIDED, CompareOptions, Row
-from esbench.comparison.verdicts import Draft, judged
+from esbench.comparison.verdicts import judged
 from esbench.summary import HIGHER, Figure
 
 SETS = 4000  # a share of 5 % has a standard error of 0.34 %
@@ -137,7 +138,9 @@ def verdicts_of(rows: stats.Floats, sides: stats.Floats) -> list[str]:
     design = Design((), (), tuple(range(len(sides))))
     drafts = []
     for number, values in enumerate(rows):
-        figure = Figure("throughput", f"task {number}", 100.0, "ops/s", HIGHER)
+        metric, task, unit = "Mean throughput", f"task {number}", "ops/s"
+        figure = Figure(metric, task, 100.0, unit, HIGHER)
         effect = stats.interleaved(values, sides, np.arange(len(sides)))
-        drafts.append(Draft(Row(figure, figure, is_primary=True), Found(effect, INTERLEAVED), design))
+        row = Row(metric, task, unit, figure, figure, is_primary=True)
+        drafts.append(Draft(row, design, Found(effect, INTERLEAVED)))
     return [row.verdict.kind for row in judged(drafts, CompareOptions()) if row.verdict is not None]

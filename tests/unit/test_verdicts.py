@@ -25,10 +25,11 @@ from races import golden_race, task_of, with_task
 from esbench.compare import compare
 from esbench.comparison.model import CompareOptions, Pair, Side, Verdict
 from esbench.load.histogram import Counts, encode
-from esbench.record import Check, RaceRecord, Throughput, Window
+from esbench.record import Check, RaceRecord, Session, Throughput, Window
 from esbench.series_files import SecondLine
 
 WITH_SECONDS = CompareOptions(seconds=seconds_of)
+RATES_ALLOWED = replace(WITH_SECONDS, allow=("target rate",))
 MISSED = Check("target-rate", "unusable", "only 80 % of the target rate was reached")
 
 
@@ -48,6 +49,11 @@ def sides(
     ours = side("baseline", task, baseline, places["baseline"][: len(baseline)])
     theirs = side("contender", task, contender, places["contender"][: len(contender)])
     return compare(ours, [theirs], options).pairs[0]
+
+
+def one_of(change: dict[str, Any], race_id: str) -> Side:
+    """A single race of the open task."""
+    return Side(race_id, (with_task(usable(golden_race(race_id=race_id)), OPEN, **change),))
 
 
 def verdict_of(pair: Pair, metric: str, task: str) -> Verdict:
@@ -136,6 +142,64 @@ def test_a_percentile_among_requests_that_timed_out_has_no_verdict() -> None:
     assert verdict_of(pair, "p50 latency", OPEN).kind == "same"
 
 
+def test_seconds_of_a_warmup_do_not_count() -> None:
+    def warm(record: RaceRecord) -> list[SecondLine]:
+        return [replace(each, phase="measurement" if each.second < 4 else "warmup") for each in seconds_of(record)]
+
+    found = sides(latencies(scaled(2.0)), latencies(scaled(2.0)), OPEN, CompareOptions(seconds=warm))
+    assert verdict_of(found, "p99 latency", OPEN).kind == "few events"
+
+
+def test_a_task_that_ended_inside_its_warmup_stands_on_the_seconds_of_that() -> None:
+    def warm(record: RaceRecord) -> list[SecondLine]:
+        return [replace(each, phase="warmup") for each in seconds_of(record)]
+
+    inside = latencies(scaled(2.0), checks=(Check("inside-warmup", "warning", "ended inside its warmup"),))
+    found = sides(inside, inside, OPEN, CompareOptions(seconds=warm))
+    assert verdict_of(found, "p99 latency", OPEN).kind == "same"
+
+
+def test_seconds_that_are_missing_are_said_to_be() -> None:
+    """Not that there were few events: nobody knows."""
+
+    def missing_in_one(record: RaceRecord) -> list[SecondLine]:
+        return [] if record.race_id == "contender-3" else list(seconds_of(record))
+
+    found = sides(latencies(scaled(2.0)), latencies(scaled(2.0)), OPEN, CompareOptions(seconds=missing_in_one))
+    verdict = verdict_of(found, "p99 latency", OPEN)
+    assert (verdict.kind, verdict.note) == ("!", "the seconds of contender-3 are missing (seconds.jsonl)")
+    assert verdict_of(found, "Mean throughput", "bulk").kind == "same"  # needs none
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_what_should_be_judged_and_one_side_lacks_is_a_row_all_the_same(swapped: bool) -> None:
+    failed = [{"throughput": Throughput("docs", None), "service_time_ms": None, "requests": 90, "errors": 90}] * 4
+    level = docs_per_s(scaled(20000))
+    pair = sides(failed, level, "bulk") if swapped else sides(level, failed, "bulk")
+    verdict = verdict_of(pair, "Mean throughput", "bulk")
+    assert (verdict.kind, verdict.note) == ("!", "4 of 8 races have no value: timed out, or nothing completed")
+    assert verdict_of(pair, "p99 service time", "bulk").kind == "few events"
+    row = row_of(pair, "Mean throughput", "bulk")
+    assert (row.diff, row.gain, row.unit) == (None, None, "docs/s")
+
+
+def test_a_percentile_that_no_race_could_print_has_few_events() -> None:
+    short = [{"requests": 90, "service_time_ms": {"p50": 1.0}}] * 4
+    row = row_of(sides(short, short, "bulk"), "p99 service time", "bulk")
+    assert (row.baseline, row.contender) == (None, None)
+    assert row.verdict == Verdict("few events", "0 samples beyond it in a race, 10 at least")
+
+
+def test_a_closed_loop_and_an_open_loop_have_no_verdict() -> None:
+    options = replace(WITH_SECONDS, allow=("loop", "target rate", "schedule"))
+    pair = sides(
+        [{}] * 4, [{"loop": "open", "target_rate_per_s": 9.0, "latency_ms": {"p50": 1.0}}] * 4, "bulk", options
+    )
+    judged = {row.metric: row.verdict for row in pair.primary if row.task == "bulk"}
+    assert set(judged) == {"Mean throughput", "p99 service time", "p50 latency", "p99 latency"}
+    assert {verdict.kind for verdict in judged.values() if verdict} == {"!"}
+
+
 # What the checks of the races say
 
 
@@ -145,6 +209,27 @@ def test_a_rate_that_one_side_alone_misses_in_every_round_is_a_verdict() -> None
     verdict = verdict_of(pair, "p99 latency", OPEN)
     assert (verdict.kind, verdict.note) == ("slower", "contender reached 800/s of 1000/s")
     assert verdict_of(sides(missed, latencies(scaled(2.0)), OPEN), "p99 latency", OPEN).kind == "faster"
+
+
+def test_the_reached_rate_is_told_in_the_unit_of_the_target() -> None:
+    window, docs = Window(0, 100), Throughput("docs", 80_000.0)
+    missed = latencies(scaled(9.0), checks=(MISSED,), throughput=docs, window=window, requests=8_000)
+    level = latencies(scaled(2.0), throughput=replace(docs, mean=100_000.0), window=window, requests=10_000)
+    pair = sides([{**each, "target_rate_per_s": 100.0} for each in level], missed, OPEN, RATES_ALLOWED)
+    assert verdict_of(pair, "p99 latency", OPEN).note == "contender reached 80/s of 1000/s"
+
+
+def test_a_rate_that_is_reached_by_failing_is_no_gain() -> None:
+    missed = latencies(scaled(9.0), checks=(MISSED,), throughput=Throughput("ops", 800.0))
+    failing = latencies(scaled(2.0), errors=300)
+    assert verdict_of(sides(missed, failing, OPEN), "p99 latency", OPEN).kind == "! errors"
+    assert verdict_of(sides(failing, missed, OPEN), "p99 latency", OPEN).kind == "! errors"
+
+
+def test_a_rate_that_a_single_race_misses_is_no_verdict_on_its_side() -> None:
+    pair = compare(one_of(latencies([2.0])[0], "a"), [one_of({"checks": (MISSED,)}, "b")], WITH_SECONDS).pairs[0]
+    verdict = verdict_of(pair, "p50 latency", OPEN)
+    assert (verdict.kind, verdict.note) == ("!", "contender reached 999/s of 1000/s")
 
 
 def test_a_rate_that_is_missed_now_and_then_leaves_latency_undefined() -> None:
@@ -185,6 +270,47 @@ def test_waiting_is_told_from_work_and_saturation_is_noted() -> None:
     slow = latencies(scaled(3.0), service_time_ms={"mean": 14.5, "p50": 3.0, "p99": 9.0})
     verdict = verdict_of(sides(latencies(scaled(2.0)), slow, OPEN), "p50 latency", OPEN)
     assert verdict.note == "near saturation: percentages overstate"
+
+
+def test_a_service_time_that_may_have_moved_as_much_is_not_called_waiting() -> None:
+    """The noise of the service time hides whether it moved: that is no sign that it did not."""
+    noisy = [{"mean": 1.0, "p50": value, "p99": 9.0} for value in (0.5, 4.0, 1.5, 2.0)]
+    ours = [{**each, "service_time_ms": service} for each, service in zip(latencies(scaled(2.0)), noisy, strict=True)]
+    theirs = [{**each, "service_time_ms": service} for each, service in zip(latencies(scaled(3.0)), noisy, strict=True)]
+    verdict = verdict_of(sides(ours, theirs, OPEN), "p50 latency", OPEN)
+    assert (verdict.kind, verdict.note) == ("slower", "")
+
+
+def test_saturation_is_noted_beside_what_has_no_verdict_too() -> None:
+    busy = latencies(scaled(3.0), service_time_ms={"mean": 14.5, "p50": 3.0, "p99": 9.0})
+    pair = sides(latencies(scaled(2.0)), busy, OPEN, places=ALONE)
+    assert verdict_of(pair, "p50 latency", OPEN) == Verdict("session-only", "near saturation: percentages overstate")
+
+
+def test_tasks_that_may_not_be_compared_are_in_no_speed_ratio() -> None:
+    pair = sides(docs_per_s(scaled(20000)), [{**each, "clients": 9} for each in docs_per_s(scaled(40000))], "bulk")
+    assert pair.speed_ratio is not None and pair.speed_ratio.ratio == 1
+    ours = side("baseline", "bulk", docs_per_s(scaled(20000)), TURNS["baseline"])
+    theirs = side("contender", "bulk", docs_per_s(scaled(24000)), TURNS["contender"], host_class="4 cores")
+    assert compare(ours, [theirs], WITH_SECONDS).pairs[0].speed_ratio is None
+
+
+def test_a_task_without_a_value_in_a_race_leaves_the_speed_ratio_to_the_others() -> None:
+    rounds = docs_per_s(scaled(20000))
+    rounds[2] = {"throughput": Throughput("docs", None)}
+    pair = sides(docs_per_s(scaled(30000)), rounds, "bulk")
+    assert pair.speed_ratio is not None and pair.speed_ratio.ratio == 1
+
+
+def test_the_speed_ratio_is_the_geometric_mean_over_tasks_and_above_1_where_the_contender_is_better() -> None:
+    """Of four tasks one has twice the throughput, an open loop half the p50 latency, and two did not change."""
+    ours, theirs = (
+        side(name, OPEN, latencies(scaled(p50)), TURNS[name]) for name, p50 in (("baseline", 2.0), ("contender", 1.0))
+    )
+    faster = tuple(with_task(record, "bulk", throughput=Throughput("docs", 40000.0)) for record in theirs.records)
+    level = tuple(with_task(record, "bulk", throughput=Throughput("docs", 20000.0)) for record in ours.records)
+    ratio = compare(replace(ours, records=level), [replace(theirs, records=faster)], WITH_SECONDS).pairs[0].speed_ratio
+    assert ratio is not None and ratio.ratio == pytest.approx(4 ** (1 / 4), rel=0.01)
 
 
 def test_a_workload_that_differs_has_no_verdict_until_it_is_allowed() -> None:
@@ -259,6 +385,50 @@ def test_four_earlier_races_are_too_few() -> None:
     history = tuple(alone(20000 + n, f"h{n}").records[0] for n in range(4))
     pair = compare(alone(20000, "a"), [alone(24000, "b")], replace(WITH_SECONDS, history=history)).pairs[0]
     assert verdict_of(pair, "Mean throughput", "bulk").kind == "too short"
+
+
+def test_two_long_races_without_their_seconds_say_so() -> None:
+    pair = compare(alone(20000, "a"), [alone(24000, "b")], CompareOptions()).pairs[0]
+    verdict = verdict_of(pair, "Mean throughput", "bulk")
+    assert (verdict.kind, verdict.note) == ("!", "the seconds of a are missing (seconds.jsonl)")
+
+
+def test_the_rounds_of_a_session_are_one_race_of_the_history() -> None:
+    """What they share is in all of them, so they say little of how far another session may be from theirs."""
+    session = Session("t", "rounds", "race", 1, 1, 1)
+    rounds = tuple(alone(20000 + 10 * n, f"h{n}", session=session).records[0] for n in range(8))
+    others = tuple(alone(20000 * (1 + 0.004 * n), f"g{n}").records[0] for n in range(4))
+    for history, kind in ((rounds, "too short"), ((*rounds, *others[:3]), "too short"), ((*rounds, *others), "faster")):
+        compared = compare(alone(20000, "a"), [alone(24000, "b")], replace(WITH_SECONDS, history=history))
+        assert verdict_of(compared.pairs[0], "Mean throughput", "bulk").kind == kind
+    assert compared.history == 5
+
+
+def test_a_session_that_its_history_covers_has_verdicts_by_the_spread_of_sessions() -> None:
+    history = tuple(alone(20000 * (1 + 0.03 * (-1) ** n), f"h{n}").records[0] for n in range(8))
+    ours, theirs = docs_per_s(scaled(20000)), docs_per_s(scaled(20000 * 1.10))
+    pair = sides(ours, theirs, "bulk", replace(WITH_SECONDS, history=history), ALONE)
+    estimate = row_of(pair, "Mean throughput", "bulk").estimate
+    assert estimate is not None and estimate.method == "history"
+    spread = math.log(1.03 / 0.97) / 2 * math.sqrt(8 / 7)
+    half = 2.3646 * spread * math.sqrt(2)  # one session a side, however many rounds it has; 7 degrees of freedom
+    assert math.log(estimate.high / estimate.low) / 2 == pytest.approx(half, rel=1e-3)
+    assert verdict_of(pair, "Mean throughput", "bulk").kind == "~"
+
+
+def test_one_race_against_several_says_what_is_needed() -> None:
+    several = side("contender", "bulk", docs_per_s(scaled(24000)), TURNS["contender"])
+    pair = compare(alone(20000, "a"), [several], WITH_SECONDS).pairs[0]
+    verdict = verdict_of(pair, "Mean throughput", "bulk")
+    assert verdict == Verdict("session-only", "race both sides several times, in turn")
+
+
+def test_discarded_races_are_no_turns() -> None:
+    ours, theirs = (side(name, "bulk", docs_per_s(scaled(20000)), TURNS[name]) for name in TURNS)
+    first = ours.records[0]
+    discarded = replace(first, session=Session("s", "duel", "baseline"))
+    pair = compare(replace(ours, records=(discarded, *ours.records[1:])), [theirs], WITH_SECONDS).pairs[0]
+    assert not pair.is_interleaved
 
 
 def test_a_section_with_too_few_samples_beyond_a_percentile_is_too_short() -> None:

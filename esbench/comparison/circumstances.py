@@ -1,0 +1,96 @@
+"""What is to be known of a task's races beside a row's values: checks, errors, how busy the clients were."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from esbench.comparison.estimates import Design
+from esbench.comparison.model import ERRORS, FASTER, SLOWER, UNUSABLE, CompareOptions, Verdict
+from esbench.comparison.values import Percentile, Race, missed_target, other_fault
+from esbench.record import TaskResult
+
+_SATURATED = 0.8
+
+
+def tasks_of(races: Sequence[Race], label: str) -> list[TaskResult]:
+    """A task (by its label) in those of the races that have it."""
+    return [race.tasks[label] for race in races if label in race.tasks]
+
+
+def of_checks(design: Design, label: str, options: CompareOptions) -> Verdict | None:
+    """What the checks of the races say of a task, before any figure is looked at."""
+    ours, theirs = (tasks_of(races, label) for races in (design.baseline, design.contender))
+    if len(ours) < len(design.baseline) or len(theirs) < len(design.contender):
+        return Verdict(UNUSABLE, "missing in some of the races")
+    if fault := next(filter(None, map(other_fault, (*ours, *theirs))), ""):
+        return Verdict(UNUSABLE, fault)
+    missed = [{missed_target(task) for task in tasks} for tasks in (ours, theirs)]
+    if missed == [{False}, {False}]:
+        return None
+    if missed not in ([{True}, {False}], [{False}, {True}]):
+        return Verdict(UNUSABLE, "overloaded: latency undefined")
+    baseline_missed = missed == [{True}, {False}]
+    reached = _reached("baseline", ours) if baseline_missed else _reached("contender", theirs)
+    if design.places is None:  # what a single race or session missed, the next one may reach
+        return Verdict(UNUSABLE, reached)
+    return unless_errors(Verdict(FASTER if baseline_missed else SLOWER, reached), ours, theirs, options)
+
+
+def unless_errors(
+    verdict: Verdict, ours: Sequence[TaskResult], theirs: Sequence[TaskResult], options: CompareOptions
+) -> Verdict:
+    """`! errors` in place of a gain, if the side that gained has more errors."""
+    side, gaining, other = ("contender", theirs, ours) if verdict.kind == FASTER else ("baseline", ours, theirs)
+    rise = _error_rise(other, gaining, options)
+    if rise is None:
+        return verdict
+    note = f"{verdict.kind}, with {rise * 100:.2f} points more errors of the {side}"
+    return Verdict(ERRORS, "; ".join(filter(None, [note, verdict.note])), verdict.p)
+
+
+def saturation(design: Design, metric: str, label: str) -> str:
+    """A note where the clients of an open loop were nearly all busy on a side, which latency overstates; else ""."""
+    percentile = Percentile.of(metric)
+    if percentile is None or percentile.measure != "latency":
+        return ""
+    sides = (tasks_of(races, label) for races in (design.baseline, design.contender))
+    if all(fmean(map(_busy_ratio, tasks)) <= _SATURATED for tasks in sides):
+        return ""
+    return "near saturation: percentages overstate"
+
+
+def _busy_ratio(task: TaskResult) -> float:
+    """Clients in a request, on average, of all clients: rate x mean service time / clients."""
+    length_s = task.window.end_s - task.window.start_s
+    mean_ms = (task.service_time_ms or {}).get("mean")
+    if mean_ms is None or length_s <= 0:
+        return 0.0
+    return task.requests / length_s * mean_ms / 1000 / task.clients
+
+
+def _reached(side: str, tasks: Sequence[TaskResult]) -> str:
+    """What a side reached of its rate, in the rate's unit."""
+    task = tasks[0]
+    if task.throughput.unit == task.target_unit:
+        rates = [each.throughput.mean for each in tasks if each.throughput.mean is not None]
+    else:
+        lengths_s = [each.window.end_s - each.window.start_s for each in tasks]
+        rates = [each.requests / length for each, length in zip(tasks, lengths_s, strict=True) if length > 0]
+    if not rates or task.target_rate_per_s is None:
+        return f"{side} missed its rate"
+    return f"{side} reached {fmean(rates):.4g}/s of {task.target_rate_per_s:g}/s"
+
+
+def _error_rise(before: Sequence[TaskResult], after: Sequence[TaskResult], options: CompareOptions) -> float | None:
+    """By how much the error rate is higher after: pooled, and in all rounds but at most one; None where it is not."""
+    pooled = [
+        sum(task.errors for task in tasks) / max(1, sum(task.requests for task in tasks)) for tasks in (before, after)
+    ]
+    rise = pooled[1] - pooled[0]
+    if rise <= options.max_error_rise_ratio:
+        return None
+    rates = [[task.errors / max(1, task.requests) for task in tasks] for tasks in (before, after)]
+    pairs = list(zip(*rates, strict=False))
+    higher = sum(one < other for one, other in pairs)
+    return rise if higher >= max(1, len(pairs) - 1) else None

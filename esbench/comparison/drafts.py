@@ -1,0 +1,225 @@
+"""The rows of two sides before all of them are judged together: what cannot be judged says why, the others wait."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from esbench.comparison.circumstances import of_checks, saturation, tasks_of
+from esbench.comparison.estimates import Design, Found, find
+from esbench.comparison.model import (
+    FEW_EVENTS,
+    SESSION_ONLY,
+    TOO_SHORT,
+    UNUSABLE,
+    WITHIN_RACE,
+    CompareOptions,
+    Difference,
+    Estimate,
+    Row,
+    SecondsOf,
+    Verdict,
+)
+from esbench.comparison.values import (
+    FEWEST_BEYOND,
+    FEWEST_SECONDS,
+    SHORTEST_S,
+    THROUGHPUT,
+    Key,
+    Percentile,
+    Race,
+    has_interval,
+    is_long,
+    is_primary,
+    primary_keys,
+    samples_beyond,
+    seconds_beyond,
+    sections,
+    typical,
+)
+from esbench.record import RaceRecord, TaskResult
+from esbench.series_files import SecondLine
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A row before all rows are judged together: `found` waits for a verdict unless there is one already."""
+
+    row: Row
+    design: Design
+    found: Found | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is one of the family of rows that are tested."""
+        return self.row.is_primary and self.row.verdict is None and self.found is not None
+
+
+def drafts(design: Design, differences: Sequence[Difference], options: CompareOptions) -> tuple[Draft, ...]:
+    """A row for each figure that both sides have, and for each that should be judged, in the order of the summary."""
+    drafting = _Drafting(design, [difference for difference in differences if difference.forbids], options)
+    return tuple(drafting.draft(key) for key in _keys_of_rows(design))
+
+
+def speed_ratio(design: Design, differences: Sequence[Difference]) -> Estimate | None:
+    """Over the tasks that are valid in every race, and may be compared: the mean of ln throughput (closed) or -ln p50
+    latency (open)."""
+    forbidden = {difference.task for difference in differences if difference.forbids}
+    signs = {}
+    for key in _keys(design):
+        metric, label, _ = key
+        tasks = tasks_of(design.races, label)
+        if forbidden & {"", label} or any(race.log(key) is None for race in design.races):
+            continue
+        for loop, summed, sign in (("closed", THROUGHPUT, 1), ("open", "p50 latency", -1)):
+            if metric == summed and all(task.include_in_reporting and task.loop == loop for task in tasks):
+                signs[key] = sign
+
+    def mean(race: Race) -> float | None:
+        logs = [sign * log for key, sign in signs.items() if (log := race.log(key)) is not None]
+        return fmean(logs) if logs and len(logs) == len(signs) else None
+
+    found = find(design, mean)
+    return found.estimate if found is not None else None
+
+
+def _keys(design: Design) -> list[Key]:
+    """The figures that a race of each side has at least."""
+    theirs = {key for race in design.contender for key in race.figures}
+    return [key for key in dict.fromkeys(k for race in design.baseline for k in race.figures) if key in theirs]
+
+
+def _keys_of_rows(design: Design) -> list[Key]:
+    """The figures that both sides have, and those of common tasks that should be judged and that one of them lacks."""
+    keys = _keys(design)
+    ours, theirs = ({label for race in races for label in race.tasks} for races in (design.baseline, design.contender))
+    for race in design.races:
+        for label, task in race.tasks.items():
+            for key in primary_keys(task, label) if label in ours & theirs else ():
+                if key[:2] not in {(metric, name) for metric, name, _ in keys}:
+                    last = max((place for place, other in enumerate(keys) if other[1] == label), default=len(keys))
+                    keys.insert(last + 1, key)
+    return keys
+
+
+class _Drafting:
+    """The rows of two sides one by one: what of them cannot be judged says so, the others wait."""
+
+    def __init__(self, design: Design, forbidding: Sequence[Difference], options: CompareOptions) -> None:
+        self._design = design
+        self._forbidding = forbidding
+        self._options = options
+        self._seconds = _SecondsByTask(options.seconds)
+        self._beyond = [self._seconds_beyond(race) for race in design.races]
+
+    def draft(self, key: Key) -> Draft:
+        """The row of a figure."""
+        metric, label, unit = key
+        design = self._design
+        tasks = tasks_of(design.races, label)
+        row = Row(
+            metric,
+            label,
+            unit,
+            typical(design.baseline, key),
+            typical(design.contender, key),
+            is_primary=any(is_primary(task, metric) for task in tasks),
+            baseline_rounds=tuple(race.value(key) for race in design.baseline),
+            contender_rounds=tuple(race.value(key) for race in design.contender),
+        )
+        if forbids := [each for each in self._forbidding if each.task in ("", label)]:
+            keys = ", ".join(dict.fromkeys(difference.key for difference in forbids))
+            return Draft(replace(row, comparable=False, verdict=Verdict(UNUSABLE, f"not comparable: {keys}")), design)
+        if not any(has_interval(task, metric) for task in tasks):
+            return Draft(row, design)
+        verdict = self._without_values(key, tasks)
+        if verdict is not None:
+            return Draft(replace(row, verdict=verdict if row.is_primary else None), design)
+        found = find(design, lambda race: race.log(key), lambda race: self._sections(race, key))
+        if found is None:
+            return Draft(replace(row, verdict=self._without_basis(key) if row.is_primary else None), design)
+        row = replace(row, estimate=found.estimate)
+        if row.is_primary and not found.tells_of_sides:
+            kind = WITHIN_RACE if design.single else SESSION_ONLY
+            row = replace(row, verdict=Verdict(kind, saturation(design, metric, label)))
+        return Draft(row, design, found)
+
+    def _without_values(self, key: Key, tasks: Sequence[TaskResult]) -> Verdict | None:
+        """What is to be said before any values are compared; None where they can be."""
+        metric, label, _ = key
+        if len({is_primary(task, metric) for task in tasks}) > 1:
+            return Verdict(UNUSABLE, "a closed loop and an open loop")
+        return of_checks(self._design, label, self._options) or self._of_events(key) or _of_values(self._design, key)
+
+    def _of_events(self, key: Key) -> Verdict | None:
+        """`few events` where a percentile stands on too little in one of the races."""
+        percentile = Percentile.of(key[0])
+        if percentile is None:
+            return None
+        fewest = min(samples_beyond(race.tasks[key[1]], percentile) for race in self._design.races)
+        if fewest < FEWEST_BEYOND:
+            return Verdict(FEW_EVENTS, f"{max(0, fewest)} samples beyond it in a race, {FEWEST_BEYOND} at least")
+        seconds = [beyond.get(key, FEWEST_SECONDS) for beyond in self._beyond]
+        if None in seconds:
+            return _no_seconds_of(self._design.races[seconds.index(None)])
+        if any(number < FEWEST_SECONDS for number in seconds if number is not None):
+            return Verdict(FEW_EVENTS, f"samples beyond it from under {FEWEST_SECONDS} seconds of a race")
+        return None
+
+    def _seconds_beyond(self, race: Race) -> dict[Key, int | None]:
+        """From how many seconds those percentiles are that stand on enough samples; None where none were kept."""
+        keys = [key for key in race.figures if _stands_on_enough(race, key)]
+        return seconds_beyond(race, keys, self._options.seconds(race.record))
+
+    def _sections(self, race: Race, key: Key) -> tuple[float, ...] | None:
+        task = race.tasks[key[1]]
+        return sections(task, key[0], self._seconds.of(race.record, task.name)) if is_long(task) else None
+
+    def _without_basis(self, key: Key) -> Verdict:
+        design, (metric, label, _) = self._design, key
+        if not design.single:
+            return Verdict(SESSION_ONLY, "race both sides several times, in turn")
+        if not all(is_long(race.tasks[label]) for race in design.races):
+            return Verdict(TOO_SHORT, f"{SHORTEST_S} s at least, or several rounds a side")
+        for race in design.races:
+            if not self._seconds.of(race.record, race.tasks[label].name):
+                return _no_seconds_of(race)
+        if Percentile.of(metric) is None:
+            return Verdict(TOO_SHORT, "nothing was completed in a fifth of a race")
+        return Verdict(TOO_SHORT, f"under {FEWEST_BEYOND} samples beyond it in a fifth of a race")
+
+
+def _stands_on_enough(race: Race, key: Key) -> bool:
+    task, percentile = race.tasks.get(key[1]), Percentile.of(key[0])
+    if task is None or percentile is None or not has_interval(task, key[0]):
+        return False
+    return samples_beyond(task, percentile) >= FEWEST_BEYOND
+
+
+def _no_seconds_of(race: Race) -> Verdict:
+    return Verdict(UNUSABLE, f"the seconds of {race.record.race_id} are missing (seconds.jsonl)")
+
+
+class _SecondsByTask:
+    """The seconds of races by task, each race's read when they are first asked for, and once."""
+
+    def __init__(self, read: SecondsOf) -> None:
+        self._read = read
+        self._known: dict[str, dict[str, list[SecondLine]]] = {}
+
+    def of(self, record: RaceRecord, task: str) -> Sequence[SecondLine]:
+        if record.race_id not in self._known:
+            by_task: dict[str, list[SecondLine]] = {}
+            for line in self._read(record):
+                by_task.setdefault(line.task, []).append(line)
+            self._known[record.race_id] = by_task
+        return self._known[record.race_id].get(task, ())
+
+
+def _of_values(design: Design, key: Key) -> Verdict | None:
+    """`!` where a race has no value: nothing was completed, or the percentile lies among requests that timed out."""
+    missing = sum(race.log(key) is None for race in design.races)
+    if not missing:
+        return None
+    return Verdict(UNUSABLE, f"{missing} of {len(design.races)} races have no value: timed out, or nothing completed")
