@@ -13,8 +13,6 @@ from esbench.model import Task
 from esbench.record import TaskResult
 from esbench.track.prepared import PreparedDocuments
 
-pytestmark = pytest.mark.alone
-
 DOCUMENTS = 6_050
 FAULTS = {
     "rules": [
@@ -107,6 +105,37 @@ def test_errors_and_cuts_are_counted_too(
     assert all_errors(result) == sum(kind.count for kind in result.error_kinds.values()) + result.warmup.errors
 
 
+@pytest.mark.parametrize("clients", [3, 600])
+@pytest.mark.parametrize(
+    ("keys", "warmup", "measured"),
+    [
+        ({"requests": 50}, 0, 50),
+        ({"requests": 50, "warmup_iterations": 1}, 1, 50),
+        ({"iterations": 2, "warmup_iterations": 1}, 1, 2),
+        ({"warmup_iterations": 1}, 1, 1),
+        ({}, 0, 1),
+    ],
+)
+@pytest.mark.parametrize("rate", [None, 4_000])
+def test_numbers_are_totals_of_all_clients(
+    server: NullServer,
+    driver: Driver,
+    clients: int,
+    keys: dict[str, int],
+    warmup: int,
+    measured: int,
+    rate: float | None,
+) -> None:
+    server.use({})
+    result = driver.run(server.url, get(clients=clients, rate=rate, **keys))
+    expected = measured if "requests" in keys else measured * clients
+    assert (result.warmup.requests, result.requests) == (warmup * clients, expected)
+    assert server.counts().requests == warmup * clients + expected
+    if rate is not None:
+        assert result.due == expected
+        assert result.unsent == 0
+
+
 def test_tasks_in_parallel_are_counted_apart(server: NullServer, driver: Driver, docs: PreparedDocuments) -> None:
     server.use({})
     results = driver.step(
@@ -117,7 +146,8 @@ def test_tasks_in_parallel_are_counted_apart(server: NullServer, driver: Driver,
         docs=docs,
     )
     assert [result.name for result in results] == ["open", "closed", "bulk"]
-    assert [result.requests for result in results[:2]] == [150, 500]
+    assert (results[0].due, results[1].requests) == (150, 500)
+    assert results[0].requests + (results[0].unsent or 0) == 150
     assert_counted(server, driver, *results)
     assert server.counts().documents == results[2].units == DOCUMENTS
 

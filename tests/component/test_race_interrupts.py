@@ -12,8 +12,6 @@ import pytest
 from driver import NullServerFactory
 from racing import Races, press_ctrl_c, wait_until
 
-pytestmark = pytest.mark.alone
-
 SOON_S = 4  # less than the drain, and enough on a busy machine
 
 

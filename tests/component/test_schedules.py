@@ -142,36 +142,6 @@ def test_single_documents_come_at_a_rate_in_bytes(server: NullServer, driver: Dr
 # lengths in numbers
 
 
-@pytest.mark.parametrize("clients", [3, 600])
-@pytest.mark.parametrize(
-    ("keys", "warmup", "measured"),
-    [
-        ({"requests": 50}, 0, 50),
-        ({"requests": 50, "warmup_iterations": 1}, 1, 50),
-        ({"iterations": 2, "warmup_iterations": 1}, 1, 2),
-        ({"warmup_iterations": 1}, 1, 1),
-        ({}, 0, 1),
-    ],
-)
-@pytest.mark.parametrize("rate", [None, 4_000])
-def test_numbers_are_totals_of_all_clients(
-    server: NullServer,
-    driver: Driver,
-    clients: int,
-    keys: dict[str, int],
-    warmup: int,
-    measured: int,
-    rate: float | None,
-) -> None:
-    result = driver.run(server.url, get(clients=clients, rate=rate, **keys))
-    expected = measured if "requests" in keys else measured * clients
-    assert (result.warmup.requests, result.requests) == (warmup * clients, expected)
-    assert server.counts().requests == warmup * clients + expected
-    if rate is not None:
-        assert result.due == expected
-        assert result.unsent == 0
-
-
 def test_an_open_loop_of_numbers_waits_for_a_slow_server_to_the_last_request(
     server: NullServer, driver: Driver
 ) -> None:
