@@ -43,24 +43,29 @@ class Sides:
         return _with_own_names(sides, texts)
 
     def looks(self, sides: Sequence[Side]) -> int:
-        """How many results the sides' sessions have had, of the one with the most."""
-        return max((self._sessions.load(side.session).looks for side in sides if side.session), default=1)
+        """How many results the sessions of the sides' races have had, of the one with the most."""
+        named = {record.session.id for side in sides for record in side.records if record.session is not None}
+        return max((self._sessions.load(session).looks for session in named & set(self._sessions.ids())), default=1)
 
     def history(self, baseline: Side, compared: Sequence[Side], allow: Sequence[str] = ()) -> tuple[RaceRecord, ...]:
         """Earlier races of the same workload, engine facts and host as the baseline's first, the latest of them.
 
-        What is allowed to differ between sides may differ here, too.
+        What is allowed to differ between sides may differ here, too. Of a session it is the last race only: its rounds
+        are more like one another than like those of any other.
         """
         first = baseline.records[0]
         taken = {record.race_id for side in compared for record in side.records}
+        sessions: set[str] = set()
         entries, _ = self._races.entries(track=first.track.name, challenge=first.challenge)
         found: list[RaceRecord] = []
         for entry in entries:
-            if entry.race_id in taken or not _may_be_like(entry, first):
+            session = entry.session.id if entry.session is not None else entry.race_id
+            if entry.race_id in taken or session in sessions or not _may_be_like(entry, first):
                 continue
             record = self._races.load(entry.race_id)
             if gate.same_setup(record, first, allow):
                 found.append(record)
+                sessions.add(session)
             if len(found) == _MOST_HISTORY:
                 break
         return tuple(reversed(found))
@@ -110,7 +115,8 @@ class Sides:
         if not name or not colon:
             raise UsageError(f'"{text}" is not tag:NAME:VALUE', where=f"--{role}", hint="as given to --user-tags")
         entries, _ = self._races.entries()
-        ids = [entry.race_id for entry in entries if entry.status == COMPLETE and entry.user_tags.get(name) == value]
+        counted = [entry for entry in entries if entry.status == COMPLETE and not _is_discarded(entry)]
+        ids = [entry.race_id for entry in counted if entry.user_tags.get(name) == value]
         if not ids:
             tags = {f"{key}:{each}" for entry in entries for key, each in entry.user_tags.items()}
             hint = did_you_mean(f"{name}:{value}", tags)
@@ -157,6 +163,11 @@ def _with_own_names(sides: Sequence[Side], texts: Sequence[str]) -> tuple[Side, 
     return tuple(found)
 
 
+def _is_discarded(entry: RaceEntry) -> bool:
+    """Whether a race only warmed up what its session raced after it."""
+    return entry.session is not None and entry.session.round == 0
+
+
 def _may_be_like(entry: RaceEntry, first: RaceRecord) -> bool:
     """Whether a race in a list may have the setup of another that came later: what a list tells for nothing."""
     versions = {name: (facts.distribution, facts.version) for name, facts in first.clusters.items()}
@@ -166,6 +177,6 @@ def _may_be_like(entry: RaceEntry, first: RaceRecord) -> bool:
         and entry.track == first.track
         and entry.track_params == first.track_params
         and entry.test_mode == first.test_mode
-        and (entry.session is None or entry.session.round > 0)
+        and not _is_discarded(entry)
         and versions == {name: (facts.distribution, facts.version) for name, facts in entry.clusters.items()}
     )

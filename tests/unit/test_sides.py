@@ -107,6 +107,30 @@ def test_sides_of_the_same_name_in_two_sessions_are_two_sides(home: Path) -> Non
 def test_the_looks_are_those_of_the_session(home: Path) -> None:
     assert sides(home).looks([sides(home).baseline("s")]) == 2
     assert sides(home).looks([sides(home).baseline("x1")]) == 1
+    assert sides(home).looks([sides(home).baseline("x1,contender-2")]) == 2  # whoever picks races has looked, too
+
+
+def test_a_race_that_was_discarded_has_no_tag_and_no_history(home: Path) -> None:
+    warmed = golden_race(
+        race_id="w",
+        started_at="2026-11-02T12:00:00Z",
+        user_tags={"build": "nightly"},
+        session=Session("t", "duel", "a"),
+    )
+    keep(home, warmed)
+    assert races(home, "tag:build:nightly") == ["x1", "x2"]
+    baseline = sides(home).baseline("x3")
+    assert [record.race_id for record in sides(home).history(baseline, [baseline])] == ["x1", "x2"]
+
+
+def test_history_has_one_race_of_each_session_and_none_that_came_later(home: Path) -> None:
+    for number in range(1, 5):
+        place = Session("t", "rounds", "race", number, number, number)
+        keep(home, golden_race(race_id=f"t{number}", started_at=f"2026-11-02T1{number}:00:00Z", session=place))
+    baseline = sides(home).baseline("x3")
+    assert [record.race_id for record in sides(home).history(baseline, [baseline])] == ["x1", "x2", "t4"]
+    baseline = sides(home).baseline("t2")
+    assert [record.race_id for record in sides(home).history(baseline, [baseline])] == ["x1", "x2", "t1"]
 
 
 def test_history_is_earlier_races_of_the_same_setup(home: Path) -> None:
