@@ -17,10 +17,10 @@ from driver import NullServerFactory
 from racing import Outcome, Races
 
 from esbench import environment
-from esbench.calibration import Calibration, CalibrationFile
+from esbench.calibration import Calibration, CalibrationFile, Run
 from esbench.environment import default_workers
 
-pytestmark = pytest.mark.alone
+alone = pytest.mark.alone  # it is calibrated in earnest
 
 SHORT = ("--seconds", "0.4")
 
@@ -62,6 +62,7 @@ def kept(calibrated: tuple[Path, Outcome]) -> Calibration:
     return found
 
 
+@alone
 def test_a_closed_loop_comes_first_then_open_ones_at_rising_rates(kept: Calibration) -> None:
     assert kept.closed.rate_per_s > 2_000
     assert kept.closed.clients == 64 * default_workers()
@@ -73,6 +74,7 @@ def test_a_closed_loop_comes_first_then_open_ones_at_rising_rates(kept: Calibrat
     assert [run.reached for run in kept.open[:-1]] == [True] * (len(rates) - 1)
 
 
+@alone
 def test_the_null_servers_delay_of_a_millisecond_is_in_every_latency(kept: Calibration) -> None:
     reached = [run for run in kept.open if run.reached]
     assert reached
@@ -82,6 +84,7 @@ def test_the_null_servers_delay_of_a_millisecond_is_in_every_latency(kept: Calib
         assert 0 < (run.share_percent("p50") or 0) < 100
 
 
+@alone
 def test_json_has_the_facts_a_row_for_each_measurement_and_nothing_else_is_on_stdout(
     calibrated: tuple[Path, Outcome], kept: Calibration
 ) -> None:
@@ -95,11 +98,13 @@ def test_json_has_the_facts_a_row_for_each_measurement_and_nothing_else_is_on_st
     assert "1,000 requests/s: " in calibrated[1].stderr
 
 
+@alone
 def test_it_leaves_no_process_and_no_race(calibrated: tuple[Path, Outcome]) -> None:
     assert sorted(path.name for path in calibrated[0].iterdir()) == ["calibration.json", "calibration.log"]
     assert (calibrated[0] / "calibration.log").read_text() == ""
 
 
+@alone
 def test_quiet_prints_the_result_only(tmp_path: Path) -> None:
     outcome = calibrate(tmp_path, "--seconds=0.2", "--quiet", "--format=csv", "--workers=2")
     assert outcome.code == 0, outcome.stderr
@@ -155,13 +160,24 @@ def races(tmp_path: Path) -> Iterator[Races]:
     races.end()
 
 
-def keep_for(races: Races, kept: Calibration, **changes: object) -> Calibration:
-    """A calibration whose driver keeps 1,000 requests/s at most, with a share of next to nothing."""
-    run = replace(kept.open[0], target_rate_per_s=1_000.0, reached=True, driver_lag_ms={}, server_busy_ratio=0.1)
-    missed = replace(run, target_rate_per_s=5_000.0, reached=False)
-    made = replace(kept, host_class=host_class(races.home), open=(run, missed), **changes)  # type: ignore[arg-type]
-    CalibrationFile(races.home).keep(made)
-    return made
+def calibrated_for(races: Races) -> Calibration:
+    """Keeps a calibration whose driver carries 1,000 requests/s at most, with a share of next to nothing."""
+    run = Run(
+        rate_per_s=1_000.0, workers=1, clients=64, cpu_us_per_request=20.0, server_busy_ratio=0.1, target_rate_per_s=1e3
+    )
+    kept = Calibration(
+        calibrated_at="2026-11-21T10:15:30.123Z",
+        host_class=host_class(races.home),
+        workers=default_workers(),
+        servers=1,
+        esbench={"version": "0.1.0"},
+        loop="uvloop 0.22",
+        seconds=0.4,
+        closed=replace(run, target_rate_per_s=None),
+        open=(run, replace(run, target_rate_per_s=5_000.0, reached=False)),
+    )
+    CalibrationFile(races.home).keep(kept)
+    return kept
 
 
 def forecasts(races: Races) -> list[str]:
@@ -169,13 +185,11 @@ def forecasts(races: Races) -> list[str]:
     return [warning for warning in races.record().warnings if "calibrat" in warning]
 
 
-def test_a_race_warns_of_a_rate_beyond_the_calibration(
-    races: Races, kept: Calibration, null_server: NullServerFactory
-) -> None:
-    made = keep_for(races, kept)
+def test_a_race_warns_of_a_rate_beyond_the_calibration(races: Races, null_server: NullServerFactory) -> None:
+    kept = calibrated_for(races)
     outcome = races.run(null_server(), "--include-tasks=tag:setup,paced", "--track-params=rate:1500")
     assert outcome.code == 0, outcome.stderr
-    said = made.objection(1_500)
+    said = kept.objection(1_500)
     assert said is not None
     assert f"warning: paced: {said}" in outcome.stderr.splitlines()
     assert f"warning: paced: {said}" in outcome.stdout
@@ -183,10 +197,10 @@ def test_a_race_warns_of_a_rate_beyond_the_calibration(
 
 
 def test_it_says_nothing_of_a_rate_within_it_nor_of_another_number_of_workers(
-    races: Races, kept: Calibration, null_server: NullServerFactory
+    races: Races, null_server: NullServerFactory
 ) -> None:
     server = null_server()
-    keep_for(races, kept)
+    calibrated_for(races)
     assert races.run(server, "--track-params=rate:900").code == 0
     assert forecasts(races) == []
     races.run(server, "--track-params=rate:1500", f"--workers={default_workers() + 1}")
