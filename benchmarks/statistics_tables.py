@@ -107,6 +107,18 @@ def main() -> None:
                 for earlier in (5, 20)
                 for moved in (0.0, 3.0)
             ),
+            *(
+                [
+                    f"six rounds a side (sd 1 %), each side in its own session (sd 2 %), by {history}",
+                    percent(
+                        simulated.sessions_called_different_by_history(rng, 0.01, 0.02, sets, each_round_counts=each)
+                    ),
+                ]
+                for history, each in (
+                    ("10 earlier sessions", False),
+                    ("4 earlier sessions, if every round counted as a race", True),
+                )
+            ),
         ],
     )
     table(

@@ -136,6 +136,22 @@ def called_different_by_history(rng: np.random.Generator, earlier: int, moved_by
     return float(np.mean(stats.p_value(stats.with_history(b, c, history)) < Q))
 
 
+def sessions_called_different_by_history(
+    rng: np.random.Generator, sd: float, session_sd: float, sets: int, *, each_round_counts: bool = False
+) -> float:
+    """Identical sides, each of six rounds in a session of its own, after such sessions: one race of each of ten, or
+    every round of four as if it were a race by itself."""
+    earlier = 4 if each_round_counts else 10
+    values = sd * rng.standard_normal((sets, earlier + 2, ROUNDS))
+    values += session_sd * rng.standard_normal((sets, earlier + 2, 1))
+    history, (b, c) = values[:, :-2], (values[:, -2], values[:, -1])
+    if each_round_counts:
+        effect = stats.with_history(b, c, history.reshape(sets, -1))
+    else:
+        effect = stats.with_history(b.mean(axis=-1)[:, None], c.mean(axis=-1)[:, None], history[..., -1])
+    return float(np.mean(stats.p_value(effect) < Q))
+
+
 def called_different_by_looking(rng: np.random.Generator, counted: bool, sets: int) -> float:
     """Identical sides, one row, that are looked at after 6, 8, 10, 12 and 14 rounds until a look has a verdict."""
     values = rng.standard_normal((sets, 28))

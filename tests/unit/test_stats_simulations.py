@@ -16,6 +16,7 @@ from simulated import (
     called_different_by_looking,
     order,
     sessions_called_different,
+    sessions_called_different_by_history,
     single_races_called_different,
 )
 
@@ -116,6 +117,18 @@ def test_history_calls_identical_sides_different_in_at_most_6_percent(
     rng: np.random.Generator, earlier: int, moved_by: float
 ) -> None:
     assert called_different_by_history(rng, earlier, moved_by, SETS) <= 0.06
+
+
+@pytest.mark.parametrize(("sd", "session_sd"), [(0.01, 0.0), (0.01, 0.02), (0.02, 0.01)])
+def test_a_history_of_sessions_calls_identical_sessions_different_in_at_most_6_percent(
+    rng: np.random.Generator, sd: float, session_sd: float
+) -> None:
+    assert sessions_called_different_by_history(rng, sd, session_sd, SETS) <= 0.06
+
+
+def test_rounds_that_counted_as_races_by_themselves_would_bring_false_verdicts_back(rng: np.random.Generator) -> None:
+    """This is why a session is one race of a history."""
+    assert sessions_called_different_by_history(rng, 0.01, 0.02, SETS, each_round_counts=True) > 0.5
 
 
 def test_rows_are_called_what_the_simulations_call_them(rng: np.random.Generator) -> None:
