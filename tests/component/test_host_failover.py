@@ -18,8 +18,7 @@ from esbench.errors import ClusterError
 from esbench.load.coordinator import StepFailed
 from esbench.record import HostEvent, TaskResult
 
-pytestmark = pytest.mark.alone
-
+alone = pytest.mark.alone  # shares of the load, or what is in flight at a moment
 GETS = "GET /*/_doc/*"
 GONE = {"for_s": 60, "cut": True}
 
@@ -63,6 +62,7 @@ def levels(result: TaskResult) -> dict[str, str]:
 # one of several
 
 
+@alone
 @pytest.mark.parametrize("keys", [{"rate": 400}, {}], ids=["open", "closed"])
 def test_the_clients_of_a_host_that_dies_use_the_others_and_return_when_it_is_back(
     pair: tuple[NullServer, NullServer], each_driver: Driver, keys: dict[str, Any]
@@ -89,6 +89,7 @@ def test_the_clients_of_a_host_that_dies_use_the_others_and_return_when_it_is_ba
     assert dying.counts().per_second[-2] > 0.3 * alive.counts().per_second[-2]
 
 
+@alone
 def test_the_share_of_a_lost_host_goes_to_all_that_are_left(null_server: NullServerFactory, driver: Driver) -> None:
     dying, *others = (null_server() for _ in range(3))
     dying.use({"refuse": [{"at_s": 0.2, **GONE}]})
@@ -100,6 +101,7 @@ def test_the_share_of_a_lost_host_goes_to_all_that_are_left(null_server: NullSer
     assert result.unsent == 0
 
 
+@alone
 def test_a_host_that_is_lost_stays_lost_in_the_next_step(pair: tuple[NullServer, NullServer], driver: Driver) -> None:
     alive, dying = pair
     dying.use({"refuse": [{"at_s": 0.3, **GONE}]})
@@ -161,6 +163,7 @@ def test_a_single_host_may_be_away_for_less_than_that(null_server: NullServerFac
     assert result.requests == result.due == 300
 
 
+@alone
 def test_a_step_that_begins_without_a_host_waits_as_long_for_one(
     null_server: NullServerFactory, driver: Driver
 ) -> None:
