@@ -1,7 +1,7 @@
 """Duels whose answer is known: identical sides on an embedded node, and a null server that is 10 % slower.
 
     python benchmarks/known_duels.py identical     12 duels of different tasks, nothing should be called; about 50 min
-    python benchmarks/known_duels.py slower        10 duels, each should call the contender slower; about 12 min
+    python benchmarks/known_duels.py slower        10 duels, each should call the contender slower; about 15 min
 
 Six rounds a side. Each comparison is printed, then what benchmarks/duels.py counts, whose exit status it has. Races and
 sessions are kept in $ESBENCH_HOME.
@@ -30,7 +30,7 @@ SETUP = "type:delete-index,type:create-index,check-cluster-health"
 SHORT = "warmup_time_period:2,time_period:6"
 PERCOLATIONS = "percolator_with_content_president_bush,percolator_with_content_google,percolator_with_highlighting"
 SLOWER_BY = 1.10
-SECONDS = 4
+SECONDS = 6
 
 
 @dataclass(frozen=True)
