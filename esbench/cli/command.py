@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 
@@ -78,19 +78,25 @@ class Choice(click.Choice[str]):
 class EsbenchCommand(click.Command):
     """A command whose unknown options get a hint: what replaces Rally's, else the nearest name.
 
-    Use it as `@click.command(cls=EsbenchCommand)`.
+    Use it as `@click.command(cls=EsbenchCommand)`. `hints` are for options that others of esbench's commands have.
     """
+
+    hints: ClassVar[Mapping[str, str]] = {}
+
+    def hint_of_word(self, word: str, ctx: click.Context) -> str:
+        """What to say of a word that is too many."""
+        names = {option for param in self.get_params(ctx) for option in param.opts}
+        return f"say --track={word}" if "--track" in names else f"{ctx.command_path} --help lists its options"
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            raise _unknown_option(error.option_name, self, ctx) from None
+            raise _unknown_option(error.option_name, self, ctx, self.hints) from None
         except click.UsageError as error:
             if (word := _EXTRA.match(error.message)) is None:
                 raise
-            names = {option for param in self.get_params(ctx) for option in param.opts}
-            hint = f"say --track={word[1]}" if "--track" in names else f"{ctx.command_path} --help lists its options"
+            hint = self.hint_of_word(word[1], ctx)
             raise UsageError(f'unexpected "{word[1]}" after {ctx.command_path}', hint=hint) from None
 
 
@@ -155,8 +161,10 @@ def esbench_home() -> Path:
     return Path(named).expanduser().absolute() if named else Path.home() / ".esbench"
 
 
-def _unknown_option(name: str, command: click.Command, ctx: click.Context) -> UsageError:
-    hint = RALLY_OPTIONS.get(name)
+def _unknown_option(
+    name: str, command: click.Command, ctx: click.Context, hints: Mapping[str, str] | None = None
+) -> UsageError:
+    hint = (hints or {}).get(name) or RALLY_OPTIONS.get(name)
     if hint is None:
         options = [option for param in command.get_params(ctx) for option in param.opts if option[:2] == "--"]
         hint = nearest(name, options) or f"{ctx.command_path} --help lists them"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from esbench.cli.command import EsbenchCommand, esbench_home
-from esbench.cli.output import FORMATS, print_document, print_text, write_text
+from esbench.cli.output import FORMATS, check_file, check_report_file, print_document, print_text, write_text
 from esbench.cli.pages import check_html_file, html_option, write_page
 from esbench.errors import FailOnError, UndecidedError, UsageError
 
@@ -92,11 +92,12 @@ def compare(
     from esbench.comparison.conditions import outcome, parse_condition
     from esbench.report.comparison import comparison
 
-    check_html_file(html)
+    check_comparison_files(form, report_file, report_format, html)
     conditions = [parse_condition(text) for text in fail_on]
     if baseline is None:
         if not given:
-            raise UsageError("no race is named", hint="say --baseline=RACE --contender=RACE, or name a session")
+            what = "--baseline is missing" if contenders else "no race is named"
+            raise UsageError(what, hint="say --baseline=RACE --contender=RACE, or name a session")
         baseline, given = given[0], given[1:]
     compared = compare_stored(
         esbench_home(),
@@ -112,13 +113,11 @@ def compare(
         write_page(html, comparison_page(compared))
     if report_file is None:
         form = report_format or form
-    elif (report_format or report_file.suffix.lower()) in (JUNIT, ".xml"):
+    elif _is_junit(report_file, report_format):
         write_text(report_file, _junit(compared, conditions), "--report-file")
         report_file = None
     document = comparison(compared, every_figure=every_figure)
     if form == JUNIT:
-        if report_file is not None:
-            raise UsageError("is junit where --report-file is not", where="--format", hint="name the file .xml")
         print_text(_junit(compared, conditions))
     else:
         print_document(document, form, report_file, report_format if report_file is not None else None)
@@ -130,6 +129,23 @@ def compare(
         if each.undecided:
             what = f"cannot be told: {_named(each.undecided)}"
             raise UndecidedError(what, where=f"--fail-on={each.condition.text}")
+
+
+def check_comparison_files(form: str, report_file: Path | None, report_format: str | None, html: Path | None) -> None:
+    """Say before anything is compared, or raced for it, whether its files could be written: UsageError when not."""
+    check_html_file(html)
+    if report_file is None:
+        return
+    if _is_junit(report_file, report_format):
+        check_file(report_file, "--report-file")
+        return
+    if form == JUNIT:
+        raise UsageError("is junit where --report-file is not", where="--format", hint="name the file .xml")
+    check_report_file(report_file, report_format)
+
+
+def _is_junit(report_file: Path, report_format: str | None) -> bool:
+    return (report_format or report_file.suffix.lower()) in (JUNIT, ".xml")
 
 
 def compare_stored(

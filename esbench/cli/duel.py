@@ -3,27 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 
 from esbench.cli.command import EsbenchCommand
 from esbench.cli.compare import compare
 from esbench.cli.metrics_options import metrics_options
-from esbench.cli.output import report_options
 from esbench.cli.progress_options import progress_of, progress_options
 from esbench.cli.race_flags import race_flags
 from esbench.cli.session import SessionCommand, session_flags
-from esbench.cli.side_words import split_side, words_given
+from esbench.cli.side_words import NOT_OF_A_SIDE, split_side, words_given
 from esbench.cli.store import store_options
 from esbench.errors import UsageError
 
 DEFAULT_ROUNDS = 6
 
 
-@click.command(cls=EsbenchCommand)
+class _DuelCommand(EsbenchCommand):
+    hints: ClassVar[Mapping[str, str]] = {
+        "--keep-node": f"leave it out: {NOT_OF_A_SIDE['keep-node']}",
+        "--race-id": f"leave it out: {NOT_OF_A_SIDE['race-id']}",
+        "--strict": "use --fail-on",
+    }
+
+    def hint_of_word(self, word: str, ctx: click.Context) -> str:
+        if "=" in word or ":" in word:
+            return f"a side is one word for the shell, in quotes: --baseline '... {word}'"
+        return super().hint_of_word(word, ctx)
+
+
+@click.command(cls=_DuelCommand)
 @race_flags
-@click.option("--baseline", metavar="SIDE", help="Options of the side to compare with: 'heap=1g track-params=a:1'.")
+@click.option(
+    "--baseline",
+    "baselines",
+    multiple=True,
+    metavar="SIDE",
+    help="Options of the side to compare with: 'heap=1g track-params=a:1'.",
+)
 @click.option("--contender", "contenders", multiple=True, metavar="SIDE", help="Those of the side that may be better.")
 @click.option("--rounds", type=click.IntRange(min=1), help="Races of each side; 6 otherwise.")
 @session_flags
@@ -31,12 +49,13 @@ DEFAULT_ROUNDS = 6
 @metrics_options
 @progress_options
 @store_options
-@report_options
 @click.pass_context
 def duel(context: click.Context, /, **flags: Any) -> int:
     """Race two sides in turns, then compare them."""
     words, resumed = words_given(context), flags["resume"]
-    sides = [split_side(flags["baseline"] or "", "--baseline")]
+    if len(flags["baselines"]) > 1:
+        raise UsageError("is given twice", where="--baseline", hint="a duel has one; several contenders are allowed")
+    sides = [split_side(text, "--baseline") for text in flags["baselines"] or ("",)]
     sides += [split_side(text, "--contender") for text in flags["contenders"]]
     _check_comparison(flags)
     with progress_of(flags) as progress:
@@ -51,12 +70,12 @@ def duel(context: click.Context, /, **flags: Any) -> int:
         return SessionCommand(flags, progress).resume(resumed, words, sides, flags["rounds"])
 
 
-_OWN = {param.name for param in duel.params}
+_OWN = {param.name for param in duel.params} | {"baseline"}
 duel.params += [param for param in compare.params if isinstance(param, click.Option) and param.name not in _OWN]
 
 
 def _check_sides(flags: Mapping[str, Any]) -> None:
-    missing = "baseline" if flags["baseline"] is None else "contender" if not flags["contenders"] else None
+    missing = "baseline" if not flags["baselines"] else "contender" if not flags["contenders"] else None
     if missing is not None:
         raise UsageError(f"--{missing} is missing", hint=f"say --{missing} 'track-params=number_of_replicas:0'")
 

@@ -49,10 +49,29 @@ def check_report_file(report_file: Path | None, report_format: str | None = None
     if report_file is None:
         return
     _file_format(report_file, report_format)
-    if report_file.is_dir():
-        raise UsageError("is a folder", where=f"--report-file={report_file}", hint="name a file in it")
-    if not report_file.absolute().parent.is_dir():
-        raise UsageError("its folder does not exist", where=f"--report-file={report_file}")
+    check_file(report_file, "--report-file")
+
+
+def check_file(file: Path, option: str) -> None:
+    """Say before a race whether the file that an option names could be written after it: UsageError when not.
+
+    A file that is there is left as it is, and one that is not is not made.
+    """
+    where = f"{option}={file}"
+    try:
+        if file.is_dir():
+            raise UsageError("is a folder", where=where, hint="name a file in it")
+        if not file.absolute().parent.is_dir():
+            raise UsageError("its folder does not exist", where=where)
+        if file.exists() and not file.is_file():
+            return  # a device or a pipe: opening it may mean something
+        is_new = not os.path.lexists(file)
+        with file.open("ab"):
+            pass
+        if is_new:
+            file.unlink()
+    except OSError as error:
+        raise UsageError(f"cannot be written: {error.strerror}", where=where) from error
 
 
 def print_document(

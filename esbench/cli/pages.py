@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from esbench.cli.output import check_file
 from esbench.errors import UsageError
 
 html_option = click.option(
@@ -15,12 +16,8 @@ html_option = click.option(
 
 def check_html_file(file: Path | None) -> None:
     """Say before a race whether its page could be written after it: UsageError when not."""
-    if file is None:
-        return
-    if file.is_dir():
-        raise UsageError("is a folder", where=f"--html={file}", hint="name a file in it")
-    if not file.absolute().parent.is_dir():
-        raise UsageError("its folder does not exist", where=f"--html={file}")
+    if file is not None:
+        check_file(file, "--html")
 
 
 def write_page(file: Path, page: str) -> None:
@@ -35,9 +32,12 @@ def write_race_page(file: Path, home: Path, race: str) -> None:
     """Write the page of a race that is kept under `home`: its id, the beginning of its id, or 'last'."""
     from dataclasses import replace
 
+    from esbench.comparison.reported import ReportedSides
     from esbench.locks import status_now
     from esbench.report.html.race import race_page
+    from esbench.report.html.races import races_page
     from esbench.series_files import read_seconds, read_telemetry
+    from esbench.sessions import SessionStore
     from esbench.store import RaceStore
 
     store = RaceStore(home)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
@@ -21,7 +22,15 @@ if TYPE_CHECKING:
     from esbench.progress.following import Following, Quiet
 
 
-@click.command(cls=EsbenchCommand)
+class _RaceCommand(EsbenchCommand):
+    hints: ClassVar[Mapping[str, str]] = {
+        "--resume": "esbench duel --resume SESSION goes on with rounds, too",
+        "--baseline": "esbench duel races two sides; esbench compare sets races side by side",
+        "--contender": "esbench duel races two sides; esbench compare sets races side by side",
+    }
+
+
+@click.command(cls=_RaceCommand)
 @race_flags
 @click.option("--keep-node", is_flag=True, help="Leave the embedded node running.")
 @click.option("--race-id", help="The race's id; made up otherwise.")

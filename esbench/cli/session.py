@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from esbench.cli.command import CANCELLED, esbench_home
-from esbench.cli.compare import compare
+from esbench.cli.compare import JUNIT, check_comparison_files, compare
 from esbench.cli.metrics_options import others_who_follow
 from esbench.cli.output import check_report_file, print_document
 from esbench.cli.pages import check_html_file
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from esbench.record import RaceRecord
     from esbench.sessions import RaceSession
 
+_OF_COMPARISONS = ("allow", "min_effect", "max_error_rise", "fail_on", "every_figure")
+_GIVEN = ParameterSource.COMMANDLINE
 C = TypeVar("C", bound=Callable[..., Any])
 
 
@@ -37,8 +40,6 @@ class SessionCommand:
     """A session as the command line wants it. `progress` has not begun yet."""
 
     def __init__(self, flags: Mapping[str, Any], progress: Following | Quiet) -> None:
-        check_report_file(flags["report_file"], flags["report_format"])
-        check_html_file(flags["html"])
         check_store(flags)
         self._flags = flags
         self._progress = progress
@@ -50,6 +51,7 @@ class SessionCommand:
         from esbench.locks import SessionLock
         from esbench.sessions import Side
 
+        self._check_result(len(sides))
         options = _options(words, sides)
         restart = self._flags["restart_node"]
         session = planned(
@@ -82,6 +84,7 @@ class SessionCommand:
     ) -> RaceSession | None:
         from esbench.duel import with_rounds
 
+        self._check_result(len(session.sides))
         if rounds is not None:
             session = with_rounds(session, rounds)
         where = f"--resume={session.id}"
@@ -96,6 +99,21 @@ class SessionCommand:
             },
         )
         return self._run(session, options)
+
+    def _check_result(self, sides: int) -> None:
+        """Say before the first race what could not be printed or written after the last one."""
+        form, file, file_form = (self._flags[name] for name in ("form", "report_file", "report_format"))
+        if sides > 1:
+            check_comparison_files(form, file, file_form, self._flags["html"])
+            return
+        context = click.get_current_context()
+        for param in context.command.params:
+            if param.name in _OF_COMPARISONS and context.get_parameter_source(param.name) is _GIVEN:
+                raise UsageError("there is nothing to compare: the session has one side", where=param.opts[0])
+        if JUNIT in (form, file_form):
+            raise UsageError("there is nothing to compare: the session has one side", where=f"--format={JUNIT}")
+        check_report_file(file, file_form)
+        check_html_file(self._flags["html"])
 
     def _look(self, session: RaceSession, sides: Mapping[str, RaceOptions]) -> None:
         """Everything that can be known to be wrong is said before the first race."""

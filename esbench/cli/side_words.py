@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from esbench.race_options import RaceOptions
 
 _MAPPINGS = ("track-params", "client-options", "telemetry-params")
-_REFUSED = {
+NOT_OF_A_SIDE = {
     "seed": "--seed is one for all sides, or they would not be sent the same",
     "race-id": "the races of a session are named as they begin",
     "keep-node": "the nodes of a session end with it",
@@ -61,22 +61,31 @@ def split_side(text: str, where: str) -> tuple[str, ...]:
 
 
 def _canonical(word: str, where: str) -> str:
-    name, equals, value = word.partition("=")
-    name = name.replace("_", "-")
-    if name in _REFUSED:
-        raise UsageError(f'a side has no "{name}"', where=where, hint=_REFUSED[name])
+    given, equals, value = word.partition("=")
+    name = given.replace("_", "-")
+    if name in NOT_OF_A_SIDE:
+        raise UsageError(f'a side has no "{name}"', where=where, hint=NOT_OF_A_SIDE[name])
     param = _PARAMS.get(name)
     if param is None:
-        hint = nearest(name, _PARAMS) or "esbench duel --help lists them"
-        if ":" in name and not equals:
-            hint = f'parameters of the track are said so: "track-params={word}"'
-        raise UsageError(f'"{name}" is no option of a race', where=where, hint=hint)
+        raise UsageError(f'"{given}" is no option of a race', where=where, hint=_hint(name, given, value))
     if _is_flag(param):
         if equals and value not in ("true", "false"):
             raise UsageError(f'"{name}" is true or false, not "{value}"', where=where)
     elif not equals:
         raise UsageError(f'"{name}" needs a value', where=where, hint=f'say "{name}=VALUE"')
     return _word(param, value) if equals and not _is_flag(param) else f"{_name(param)}{equals}{value}"
+
+
+def _hint(name: str, given: str, value: str) -> str:
+    context = click.get_current_context(silent=True)
+    if context is not None and any(f"--{name}" in param.opts for param in context.command.params):
+        return f"--{name} is one for all sides, and stands beside them"
+    if ":" in given and not value:
+        return f'parameters of the track are said so: "track-params={given}"'
+    if hint := nearest(name, _PARAMS):
+        return hint
+    parameter = f'; a parameter of the track is said so: "track-params={given}:{value}"' if value else ""
+    return f"esbench duel --help lists them{parameter}"
 
 
 def _is_flag(param: click.Parameter) -> bool:

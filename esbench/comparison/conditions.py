@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from esbench.comparison.model import DECIDED, ERRORS, SLOWER, Comparison, Row
+from esbench.comparison.values import PRIMARY_METRICS
 from esbench.comparison.verdicts import SIGNIFICANT
 from esbench.errors import UsageError
 from esbench.summary import HIGHER, LOWER
 
 _CHANGE = re.compile(r"\s*([a-z][a-z0-9. ]*?)\s*([<>])\s*([+-]?[0-9]*\.?[0-9]+)\s*%\s*(:raw)?\s*")
-_SAY = 'say slower, "p99>+10%", "throughput<-5%", or with :raw at the end'
+_SAY = 'say slower, "p99>+10%", "throughput<-5%", or with :raw at the end; --fail-on once for each'
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,7 @@ class Condition:
             return row.is_primary
         if not (row.is_primary or self.raw):
             return False
-        metric = row.metric.lower().removeprefix("mean ")
-        return metric == self.metric or metric.startswith(f"{self.metric} ")
+        return _begins(row.metric, self.metric)
 
     def holds(self, row: Row) -> bool:
         """Whether a row makes the comparison fail."""
@@ -74,7 +74,22 @@ def parse_condition(text: str) -> Condition:
     if match is None:
         raise UsageError(f'"{text}" is no condition', where="--fail-on", hint=_SAY)
     metric, sign, percent, raw = match.groups()
-    return Condition(text, metric.removeprefix("mean "), 1 if sign == ">" else -1, float(percent), bool(raw))
+    metric = metric.removeprefix("mean ")
+    if not raw and not any(_begins(each, metric) for each in PRIMARY_METRICS):
+        raise UsageError(
+            f'"{metric}" is not judged',
+            where=f"--fail-on={text}",
+            hint=f'judged are {", ".join(map(_name, PRIMARY_METRICS))}; of any other figure say "{text}:raw"',
+        )
+    return Condition(text, metric, 1 if sign == ">" else -1, float(percent), bool(raw))
+
+
+def _name(metric: str) -> str:
+    return metric.lower().removeprefix("mean ")
+
+
+def _begins(metric: str, words: str) -> bool:
+    return _name(metric) == words or _name(metric).startswith(f"{words} ")
 
 
 def outcome(condition: Condition, compared: Comparison) -> Outcome:

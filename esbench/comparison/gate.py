@@ -21,9 +21,9 @@ KEYS = (*_RACE_KEYS, NODE_HOST, CORPUS, *_TASK_KEYS)
 
 
 def checked_keys(keys: Collection[str]) -> tuple[str, ...]:
-    """Keys as `--allow` takes them (words joined by spaces, - or _); an unknown one is a UsageError."""
+    """Keys as `--allow` takes them (words joined by spaces, - or _; or lists); an unknown one is a UsageError."""
     found = []
-    for given in keys:
+    for given in (part for each in keys for part in each.split(",")):
         key = " ".join(given.replace("-", " ").replace("_", " ").lower().split())
         if key not in KEYS:
             raise UsageError(f'"{given}" is no key of a workload', where="--allow", hint=did_you_mean(key, KEYS))

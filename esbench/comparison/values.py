@@ -18,6 +18,7 @@ FEWEST_BEYOND = 10
 FEWEST_SECONDS = 5
 SHORTEST_S = 120
 _PRIMARY = {"closed": (THROUGHPUT, "p99 service time"), "open": ("p50 latency", "p99 latency")}
+PRIMARY_METRICS = tuple(dict.fromkeys(metric for metrics in _PRIMARY.values() for metric in metrics))
 _SHOWN = {"closed": (), "open": ("p50 service time", "p99 service time")}
 _MISSED = ("unsent", "backlog", "target-rate")
 _NS_PER_MS = 1e6

@@ -108,7 +108,7 @@ def test_listing_races_imports_nothing_heavy(races: Path) -> None:
             ["list", "races", "--from-date=20260101"],
             'unknown option "--from-date" of esbench list races (use --limit=N',
         ),
-        (["compare", "--contender", "last"], "no race is named"),
+        (["compare", "--contender", "last"], "--baseline is missing"),
         (["list", "races", "--limit", "0"], "0 is not in the range"),
         (
             ["compare", "--report-numbers-align=left"],

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from esbench.cli.main import run
+from esbench.cli.output import check_file
 from esbench.locks import SessionLock
 from esbench.sessions import RaceSession, SessionRace, SessionStore, Side
 
@@ -33,3 +34,62 @@ def test_a_session_that_another_process_races_is_left_alone(
         assert run(["list", "sessions"]) == 0
         assert f"{session.id}  2026-11-21T10:15:30Z  duel    running" in capsys.readouterr().out
         assert f'session "{session.id}" is running already (its process is ' in failing(capsys, "duel", "--resume=last")
+
+
+DUEL = ("duel", "--track=orders", "--baseline=", "--contender=heap=1g")
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("--fail-on=p99 latancy>5%",), '--fail-on=p99 latancy>5%: "p99 latancy" is not judged'),
+        (("--allow=host,trak",), '--allow: "trak" is no key of a workload (did you mean "track"?'),
+        (("--html=/proc/x.html",), "--html=/proc/x.html: cannot be written: "),
+        (("--html=/nope/x.html",), "--html=/nope/x.html: its folder does not exist"),
+        (("--report-file=/proc/x.md",), "--report-file=/proc/x.md: cannot be written: "),
+        (("--report-file=/proc/x.xml",), "--report-file=/proc/x.xml: cannot be written: "),
+        (("--report-file=" + 300 * "x" + ".md",), "cannot be written: File name too long"),
+        (("--report-file=x.foo",), 'no format is known for ".foo"'),
+        (("--report-file=x.md", "--format=junit"), "--format: is junit where --report-file is not"),
+        (("--baseline=heap=2g",), "--baseline: is given twice (a duel has one; several contenders are allowed)"),
+        (("nodes=2",), "(a side is one word for the shell, in quotes: --baseline '... nodes=2')"),
+        (("--keep-node",), "(leave it out: the nodes of a session end with it)"),
+        (("--contender=a=1",), '"a" is no option of a race (esbench duel --help lists them; a parameter of the track '),
+        (("--contender=rounds=3",), '"rounds" is no option of a race (--rounds is one for all sides'),
+        (("--contender=my_heap=3",), '"my_heap" is no option'),
+    ],
+)
+def test_what_is_wrong_is_said_before_the_first_race(
+    words: tuple[str, ...], line: str, esbench_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert line in failing(capsys, *DUEL, *words)
+    assert not (esbench_home / "sessions").exists()
+
+
+def test_a_session_of_one_side_has_nothing_to_compare(esbench_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = (SessionRace("race", 1, 1),)
+    SessionStore(esbench_home).save(
+        RaceSession("r", "rounds", "2026-11-21T10:15:30.000Z", 7, ("track=orders",), (Side("race"),), plan)
+    )
+    for option in ("--fail-on=slower", "--min-effect=5%", "--format=junit"):
+        line = failing(capsys, "duel", "--resume=r", option)
+        assert line == f"esbench: {option.partition('=')[0]}{'=junit' if 'junit' in option else ''}: {ONE_SIDE}"
+
+
+ONE_SIDE = "there is nothing to compare: the session has one side"
+
+
+def test_a_file_that_is_there_is_only_looked_at(tmp_path: Path) -> None:
+    kept, new = tmp_path / "kept.md", tmp_path / "new.md"
+    kept.write_text("kept")
+    for file in (kept, new, Path("/dev/null")):
+        check_file(file, "--report-file")
+    assert kept.read_text() == "kept"
+    assert not new.exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "hint"), [("--resume=last", "esbench duel --resume SESSION"), ("--baseline=x", "esbench duel")]
+)
+def test_what_a_race_has_not_and_a_duel_has_is_told(option: str, hint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert hint in failing(capsys, "race", option)
