@@ -10,12 +10,11 @@ sessions are kept in $ESBENCH_HOME.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,7 +57,7 @@ IDENTICAL = (
 )
 
 # How long the null server takes to answer; the contender's takes SLOWER_BY as long.
-DELAYS: tuple[dict[str, object], ...] = (
+DELAYS: tuple[Mapping[str, object], ...] = (
     {"type": "constant", "ms": 5},
     {"type": "constant", "ms": 20},
     {"type": "exponential", "mean_ms": 5},
@@ -109,36 +108,35 @@ def identical() -> Iterator[str]:
         )
 
 
-def times(factor: float, delay: dict[str, object]) -> dict[str, object]:
-    """A delay whose times are `factor` as long."""
+def script(delay: Mapping[str, object], factor: float, seed: int) -> dict[str, object]:
+    """What a null server does whose answers take `factor` as long as `delay` says."""
 
     def longer(key: str, value: object) -> object:
         if isinstance(value, list):
             return [factor * ms for ms in value]
         return factor * float(str(value)) if key.endswith("ms") else value
 
-    return {key: longer(key, value) for key, value in delay.items()}
+    return {
+        "seed": seed,
+        "rules": [{"path": "/_doc/", "delay": {key: longer(key, value) for key, value in delay.items()}}],
+    }
 
 
 def slower() -> Iterator[str]:
     """The sessions of duels of a null server with one that is slower."""
-    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as servers:
+    with tempfile.TemporaryDirectory() as folder:
         track = Path(folder) / "track.yml"
         track.write_text(TRACK)
         for seed, delay in enumerate(DELAYS, start=1):
             print(f"\nanswers after {json.dumps(delay)}", flush=True)
-            scripts = [
-                {"seed": seed, "rules": [{"path": "/_doc/", "delay": times(factor, delay)}]}
-                for factor in (1, SLOWER_BY)
-            ]
-            hosts = [servers.enter_context(NullServer(script)).url.removeprefix("http://") for script in scripts]
-            yield duel(
-                f"--track-path={track}",
-                f"--seed={seed}",
-                "--telemetry=none",
-                f"--baseline=target-hosts={hosts[0]}",
-                f"--contender=target-hosts={hosts[1]}",
-            )
+            with NullServer(script(delay, 1, seed)) as fast, NullServer(script(delay, SLOWER_BY, seed)) as slow:
+                yield duel(
+                    f"--track-path={track}",
+                    f"--seed={seed}",
+                    "--telemetry=none",
+                    f"--baseline=target-hosts={fast.url.removeprefix('http://')}",
+                    f"--contender=target-hosts={slow.url.removeprefix('http://')}",
+                )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
