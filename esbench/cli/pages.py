@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from esbench.cli.output import check_file
 from esbench.errors import UsageError
+
+if TYPE_CHECKING:
+    from esbench.record import RaceRecord
+    from esbench.series_files import SecondLine, Series
 
 html_option = click.option(
     "--html", type=click.Path(path_type=Path), metavar="FILE", help="Also write a page with charts to this file."
@@ -28,8 +34,8 @@ def write_page(file: Path, page: str) -> None:
         raise UsageError(f"cannot be written: {error.strerror}", where=f"--html={file}") from error
 
 
-def write_race_page(file: Path, home: Path, race: str) -> None:
-    """Write the page of a race that is kept under `home`: its id, the beginning of its id, or 'last'."""
+def write_report(file: Path, home: Path, texts: Sequence[str]) -> None:
+    """Write the page of a race, or of all that is named, that is kept under `home`; races as a user types them."""
     from dataclasses import replace
 
     from esbench.comparison.reported import ReportedSides
@@ -41,6 +47,19 @@ def write_race_page(file: Path, home: Path, race: str) -> None:
     from esbench.store import RaceStore
 
     store = RaceStore(home)
-    folder, record = store.folder(race), store.load(race)
-    record = replace(record, status=status_now(home, record.race_id, record.status))
-    write_page(file, race_page(record, read_seconds(folder.seconds_file), read_telemetry(folder.telemetry_file)))
+
+    def series_of(record: RaceRecord) -> tuple[Iterable[SecondLine], Sequence[Series]]:
+        folder = store.folder(record.race_id)
+        return read_seconds(folder.seconds_file), read_telemetry(folder.telemetry_file)
+
+    def as_it_is_now(record: RaceRecord) -> RaceRecord:
+        return replace(record, status=status_now(home, record.race_id, record.status))
+
+    reported = ReportedSides(store, SessionStore(home))
+    sides = [replace(side, records=tuple(map(as_it_is_now, side.records))) for side in reported.sides(texts)]
+    notices = tuple(reported.unfinished(sides))
+    races = [record for side in sides for record in side.records]
+    if len(races) == 1 and not notices:
+        write_page(file, race_page(races[0], *series_of(races[0])))
+    else:
+        write_page(file, races_page(sides, series_of, notices))

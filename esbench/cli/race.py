@@ -10,7 +10,7 @@ import click
 from esbench.cli.command import CANCELLED, EsbenchCommand
 from esbench.cli.metrics_options import metrics_options, others_who_follow
 from esbench.cli.output import check_report_file, print_document, report_options
-from esbench.cli.pages import check_html_file, html_option, write_race_page
+from esbench.cli.pages import check_html_file, html_option, write_report
 from esbench.cli.progress_options import progress_of, progress_options
 from esbench.cli.race_flags import race_flags, race_options
 from esbench.cli.session import SessionCommand, session_flags
@@ -52,7 +52,7 @@ def race(context: click.Context, /, **flags: Any) -> int:
 
 
 def _rounds(flags: dict[str, Any], words: tuple[str, ...], progress: Following | Quiet) -> int:
-    for name, why in (("race_id", "names one race"), ("keep_node", "is for one race"), ("html", "shows one race")):
+    for name, why in (("race_id", "names one race"), ("keep_node", "is for one race")):
         if flags[name]:
             raise UsageError(f"--{name.replace('_', '-')} {why}: leave it out with --rounds")
     return SessionCommand(flags, progress).begin("rounds", words, {"race": ()}, flags["rounds"])
@@ -79,7 +79,7 @@ def _race(flags: dict[str, Any], progress: Following | Quiet) -> int:
 
         print_document(summary(record), flags["form"], report_file, report_format)
         if flags["html"]:
-            write_race_page(flags["html"], options.home, record.race_id)
+            write_report(flags["html"], options.home, [record.race_id])
     if options.keep_node:
         facts = record.clusters["default"]
         for url, pid in zip(facts.hosts, facts.settings.get("pids", ()), strict=False):

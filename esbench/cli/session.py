@@ -12,7 +12,7 @@ from esbench.cli.command import CANCELLED, esbench_home
 from esbench.cli.compare import JUNIT, check_comparison_files, compare
 from esbench.cli.metrics_options import others_who_follow
 from esbench.cli.output import check_report_file, print_document
-from esbench.cli.pages import check_html_file
+from esbench.cli.pages import check_html_file, write_report
 from esbench.cli.side_words import about, hidden, side_options, with_secrets
 from esbench.cli.store import check_store, keep_finished_race
 from esbench.errors import RaceError, UsageError
@@ -180,6 +180,8 @@ class SessionCommand:
         records = [store.load(str(race.race_id)) for race in session.plan]
         document = rounds(session.id, records)
         print_document(document, self._flags["form"], self._flags["report_file"], self._flags["report_format"])
+        if self._flags["html"]:
+            write_report(self._flags["html"], esbench_home(), [session.id])
         if self._flags.get("strict") and (failed := [text for record in records if (text := failed_checks(record))]):
             raise RaceError(f"checks failed in {len(failed)} rounds: {failed[0]}", where="--strict")
         return 0

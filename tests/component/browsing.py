@@ -18,6 +18,13 @@ _BOKEH_IS_IDLE = "window.Bokeh && Bokeh.documents.length > 0 && Bokeh.documents.
 
 _AXIS_COLOURS = """Bokeh.documents.flatMap(charts => [...charts._all_models.values()]
     .filter(model => model.type === "LinearAxis").map(axis => String(axis.major_label_text_color)))"""
+# How dark each column of a chart is; at its edges a redrawn chart is never quite the same.
+_COLUMNS = """([canvas]) => {
+    const edge = 5, width = canvas.width - 2 * edge, columns = new Array(canvas.width).fill(0);
+    const { data } = canvas.getContext("2d").getImageData(edge, edge, width, canvas.height - 2 * edge);
+    data.forEach((value, place) => columns[edge + (place >> 2) % width] += value);
+    return columns;
+}"""
 _NEXT_FRAMES = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
 
@@ -44,6 +51,11 @@ class Opened:
         """The colours in which the charts' axes are labelled."""
         return set(self.page.evaluate(_AXIS_COLOURS))
 
+    def variable(self, name: str) -> str:
+        """What a variable of the style sheet stands for."""
+        script = "name => getComputedStyle(document.documentElement).getPropertyValue(name).trim()"
+        return str(self.page.evaluate(script, name))
+
     def charts(self) -> Locator:
         return self.page.locator(".bk-Figure")
 
@@ -59,6 +71,22 @@ class Opened:
     def unfold(self) -> None:
         for summary in self.page.locator("details > summary").all():
             summary.click()
+
+    def columns(self, chart: Locator) -> list[int]:
+        """What a chart shows, as a number for each column of its pixels."""
+        columns: list[int] = chart.locator("canvas").evaluate_all(_COLUMNS)
+        return columns
+
+    def point(self, chart: Locator, across: float) -> None:
+        """Move the pointer into the middle of a chart, at a part of its width."""
+        chart.scroll_into_view_if_needed()
+        box = chart.bounding_box()
+        assert box is not None, "the chart cannot be seen"
+        self.page.mouse.move(box["x"] + across * box["width"], box["y"] + box["height"] / 2)
+        self.page.evaluate(_NEXT_FRAMES)
+
+    def wait_until_drawn(self) -> None:
+        self.page.wait_for_function(_BOKEH_IS_IDLE)
 
     def hover(self, chart: Locator) -> str:
         """Move the pointer over a chart, point by point, until it tells what is there; "" when it never does."""
@@ -106,5 +134,5 @@ def opened(browser: Browser, path: Path, size: tuple[int, int] = WIDE, **options
         page.on("request", asked)
         page.goto(address)
         if page.evaluate("'Bokeh' in window"):
-            page.wait_for_function(_BOKEH_IS_IDLE)
+            found.wait_until_drawn()
         yield found

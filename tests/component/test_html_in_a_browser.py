@@ -15,6 +15,7 @@ from esbench.compare import compare
 from esbench.comparison.model import CompareOptions, Side
 from esbench.report.html.comparison_page import comparison_page
 from esbench.report.html.race import race_page
+from esbench.report.html.races import races_page
 from esbench.series_files import Series
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed (Debian: chromium)")
@@ -35,15 +36,17 @@ def duel() -> list[Side]:
 
 @pytest.fixture(scope="module")
 def pages(duel: list[Side], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The page of that duel, and that of its first race."""
+    """The page of that duel, that of its first race, and that of three races."""
     folder = tmp_path_factory.mktemp("pages")
     baseline, contender = duel
     record = baseline.records[0]
     tasks = (replace(task, begun_s=20.0 * number) for number, task in enumerate(record.tasks))
     record = replace(record, tasks=tuple(tasks))
     cpu = Series("node-stats", "node-0", "process", (0.0, 30.0, 60.0), {}, {"cpu_ms": (0.0, 9_000.0, 40_000.0)})
+    several = [replace(baseline, records=baseline.records[:2]), replace(contender, records=contender.records[:1])]
     written = {
         "race": race_page(record, seconds(record), [cpu]),
+        "races": races_page(several, lambda record: (seconds(record), [cpu])),
         "comparison": comparison_page(compare(baseline, [contender], CompareOptions(seconds=seconds))),
     }
     for name, page in written.items():
@@ -65,8 +68,11 @@ def test_what_a_page_must_not_do_is_seen(browser: Browser, tmp_path: Path) -> No
         assert bad.colour() == (1, 2, 3)
 
 
-@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["desk", "phone"])
-@pytest.mark.parametrize("name", ["race", "comparison"])
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [("race", WIDE), ("race", PHONE), ("comparison", WIDE), ("comparison", PHONE), ("races", PHONE)],
+    ids=["race-desk", "race-phone", "comparison-desk", "comparison-phone", "races-phone"],
+)
 def test_a_page_opens_offline_and_fits_its_window(
     browser: Browser, pages: dict[str, Path], name: str, size: tuple[int, int]
 ) -> None:
@@ -74,6 +80,7 @@ def test_a_page_opens_offline_and_fits_its_window(
         assert not found.folded()[0].is_visible()
         found.unfold()
         assert all(part.is_visible() for part in found.folded())
+        found.wait_until_drawn()
         assert (found.problems, found.requests) == ([], [])
         assert found.overflow <= 0
         assert found.charts().count() >= 7
@@ -105,6 +112,31 @@ def test_charts_of_a_race_say_what_is_under_the_pointer(browser: Browser, pages:
         assert "docs/s" in found.hover(found.chart("Throughput over time"))
         assert "requests" in found.hover(found.chart("Service time, all requests"))
         assert "percentile" in found.hover(found.chart("Percentiles"))
+
+
+def test_charts_over_time_share_their_cursor(browser: Browser, pages: dict[str, Path]) -> None:
+    with opened(browser, pages["race"]) as found:
+        pointed, other = found.chart("Service time over time"), found.chart("Throughput over time")
+        found.point(pointed, 0.3)
+        before = found.columns(other)
+        found.point(pointed, 0.7)
+        changed = {n for n, dark in enumerate(found.columns(other)) if dark != before[n]}
+        assert {round(n / len(before), 1) for n in changed} == {0.3, 0.7}  # from where it was to where the pointer is
+        assert len(changed) < 10  # the line, and nothing else
+
+
+def test_a_race_among_others_is_drawn_when_it_is_unfolded(browser: Browser, pages: dict[str, Path]) -> None:
+    with opened(browser, pages["races"], color_scheme="dark") as found:
+        overview = found.charts().count()
+        found.page.locator("nav a[href='#race-2']").click()
+        chart = found.page.locator("#race-2 .bk-Figure").first
+        chart.wait_for()
+        found.wait_until_drawn()
+        assert found.charts().count() > overview
+        assert found.page.locator("#race-1 .bk-Figure, #race-3 .bk-Figure").count() == 0
+        assert "p99" in found.hover(chart)
+        assert found.axis_colours() == {found.variable("--muted")}
+        assert found.problems == []
 
 
 @pytest.mark.parametrize(("name", "preferred"), [("race", "light"), ("comparison", "dark")])

@@ -9,6 +9,7 @@ const PAINTED = {
 const systemTheme = matchMedia("(prefers-color-scheme: dark)");
 const toggle = document.getElementById("theme");
 let chosen = null;
+let documents = Number(document.body.dataset.documents); // of Bokeh, that are drawn or being drawn
 
 function paint() {
   const theme = chosen ?? (systemTheme.matches ? "dark" : "light");
@@ -31,7 +32,26 @@ function paint() {
 
 function paintWhenDrawn() {
   paint();
-  if (document.querySelector(".chart") && Bokeh.documents.length === 0) setTimeout(paintWhenDrawn, 10);
+  if (Bokeh.documents.length < documents) setTimeout(paintWhenDrawn, 10);
+}
+
+// Charts of what is folded are kept compressed (zlib, base64), and drawn when it is unfolded for the first time.
+async function draw(details) {
+  const packed = details.querySelector(":scope > script.packed");
+  if (!packed) return;
+  packed.remove();
+  const bytes = Uint8Array.from(atob(packed.textContent), letter => letter.charCodeAt(0));
+  const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const script = document.createElement("script");
+  script.textContent = await new Response(unpacked).text();
+  documents += 1;
+  document.body.append(script);
+  paintWhenDrawn();
+}
+
+function unfold(address) {
+  const target = address && document.getElementById(address.slice(1));
+  for (let around = target; around; around = around.parentElement) if (around.tagName === "DETAILS") around.open = true;
 }
 
 toggle.addEventListener("click", () => {
@@ -39,4 +59,7 @@ toggle.addEventListener("click", () => {
   paint();
 });
 systemTheme.addEventListener("change", paint);
+document.addEventListener("toggle", event => event.target.open && draw(event.target), true); // it does not bubble
+document.addEventListener("click", event => unfold(event.target.closest?.("a[href^='#']")?.hash));
+unfold(location.hash);
 paintWhenDrawn();

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import zlib
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +31,7 @@ class Charts:
         return f'<figure{kind}><h3>{escape(title)}</h3><div class="chart">{place}</div>{below}</figure>'
 
     def embedded(self, body: str) -> tuple[str, str]:
-        """The body with its charts in their places, and the script that draws them."""
+        """The body with its charts in their places, and the JavaScript that draws them ("" without charts)."""
         from bokeh.document import Document
         from bokeh.embed import components
 
@@ -39,7 +41,7 @@ class Charts:
         with document.models.freeze():  # what the charts refer to is gathered once, not again for each of them
             for model in self._models:
                 document.add_root(model)
-        script, places = components(tuple(self._models))
+        script, places = components(tuple(self._models), wrap_script=False)
         for number, place in enumerate(places):
             body = body.replace(_place(number), place)
         return body, script
@@ -61,18 +63,25 @@ def render_page(title: str, body: str, charts: Charts) -> str:
 {_asset("style.css")}</style>
 {Resources(mode="inline", components=["bokeh"]).render_js()}
 </head>
-<body>
+<body data-documents="{int(bool(script))}">
 <main>
 <header><h1>{escape(title)}</h1><button id="theme" type="button" aria-label="change the theme">Dark</button></header>
 {placed}
 <footer>Made by esbench {escape(__version__)}. Times of day are UTC.</footer>
 </main>
-{script}
+<script>
+{script}</script>
 <script>
 {_asset("page.js")}</script>
 </body>
 </html>
 """
+
+
+def drawn_when_unfolded(script: str) -> str:
+    """The JavaScript of `Charts.embedded` in a few bytes, for the `details` that hold its charts (page.js runs it)."""
+    packed = base64.b64encode(zlib.compress(script.encode(), 9)).decode("ascii")
+    return f'<script type="text/plain" class="packed">{packed}</script>'
 
 
 def _place(number: int) -> str:

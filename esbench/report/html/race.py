@@ -51,24 +51,53 @@ _TASK_COLUMNS = (
 
 def race_page(record: RaceRecord, seconds: Iterable[SecondLine], telemetry: Sequence[Series]) -> str:
     """A whole HTML document of a race, from its record and its series (esbench.series_files reads them)."""
-    charts, cursor = Charts(), shared_cursor()
-    tasks = reported_tasks(record)
-    timed = _over_time(tasks, seconds)
-    document = summary(record)
+    charts = Charts()
+    body = race_body(record, race_charts(record, seconds, telemetry, charts), links_to_charts(record))
+    return render_page(f"{record.track.name} / {record.challenge}", body, charts)
+
+
+def race_body(record: RaceRecord, drawn: str, links: str = "") -> str:
+    """What a page says of a race: verdict, figures, notices, then what is `drawn`, and the rest folded away."""
+    tasks, document = reported_tasks(record), summary(record)
     parts = [
         f'<p class="muted">{escape(_what(record))}</p>',
         verdict_of_race(record),
         cards(record),
-        _contents(record, tasks),
+        f"<h2>Tasks</h2>{links}",
         render_table(Table(_TASK_COLUMNS, tuple(_task_row(record, task) for task in tasks))),
         f"<h2>What to know</h2>{render_notices(document.notices)}" if document.notices else "",
-        _whole_race(tasks, timed, telemetry, charts, cursor),
-        *(_task_section(record, n, task, timed.get(task.name), charts, cursor) for n, task in enumerate(tasks)),
+        drawn,
         "<h2>Everything else</h2>",
         folded("All figures", render_document(document)),
         settings_html(record),
     ]
-    return render_page(f"{record.track.name} / {record.challenge}", "\n".join(parts), charts)
+    return "\n".join(parts)
+
+
+def links_to_charts(record: RaceRecord, anchor: str = "task") -> str:
+    """Links to the sections of `race_charts`."""
+    links = (
+        f'<a href="#{anchor}-{n}">{escape(task_label(record, task))}</a>'
+        for n, task in enumerate(reported_tasks(record))
+    )
+    return f"<nav>{''.join(links)}</nav>"
+
+
+def race_charts(
+    record: RaceRecord,
+    seconds: Iterable[SecondLine],
+    telemetry: Sequence[Series],
+    charts: Charts,
+    anchor: str = "task",
+) -> str:
+    """The charts of the whole race, and a section for each task: `anchor`-0, `anchor`-1 and so on."""
+    tasks, cursor = reported_tasks(record), shared_cursor()
+    timed = _over_time(tasks, seconds)
+    sections = (
+        f'<section id="{anchor}-{n}">{_task_section(record, task, timed.get(task.name), charts, cursor)}</section>'
+        for n, task in enumerate(tasks)
+    )
+    return "\n".join([_whole_race(tasks, timed, telemetry, charts, cursor), *sections])
 
 
 def _what(record: RaceRecord) -> str:
@@ -84,11 +113,6 @@ def _over_time(tasks: Sequence[TaskResult], seconds: Iterable[SecondLine]) -> di
         if line.task in by_task:
             by_task[line.task].append(line)
     return {task.name: over_time(task, lines) for task in tasks if len(lines := by_task[task.name]) >= _FEWEST_SECONDS}
-
-
-def _contents(record: RaceRecord, tasks: Sequence[TaskResult]) -> str:
-    links = (f'<a href="#task-{n}">{escape(task_label(record, task))}</a>' for n, task in enumerate(tasks))
-    return f"<h2>Tasks</h2><nav>{''.join(links)}</nav>"
 
 
 def _task_row(record: RaceRecord, task: TaskResult) -> tuple[Cell, ...]:
@@ -130,13 +154,13 @@ def _whole_race(
 
 
 def _task_section(
-    record: RaceRecord, number: int, task: TaskResult, seconds: TaskOverTime | None, charts: Charts, cursor: Span
+    record: RaceRecord, task: TaskResult, seconds: TaskOverTime | None, charts: Charts, cursor: Span
 ) -> str:
     figures = [*_charts_over_time(task, seconds, charts, cursor), *_percentiles(task, charts)]
     return (
-        f'<section id="task-{number}"><h2>{escape(task_label(record, task))}</h2>'
+        f"<h2>{escape(task_label(record, task))}</h2>"
         f'<p class="muted">{escape(_how(task))}</p>'
-        f'<div class="charts">{"".join(figures)}{_service_levels(task)}</div></section>'
+        f'<div class="charts">{"".join(figures)}{_service_levels(task)}</div>'
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from html import escape
 
 from esbench.record import RaceRecord, TaskResult
@@ -18,60 +19,77 @@ _ELSEWHERE = ("Race ID", "Track", "Status", "Parameters", "Tags")
 _TEXT = Column("", "value")
 
 
+@dataclass(frozen=True)
+class Sentence:
+    """What a race says to one question. `level` is good, warning, bad or "" (neither), `text` may be empty."""
+
+    level: str
+    title: str
+    text: str = ""
+
+
 def verdict_of_race(record: RaceRecord) -> str:
     """One line for each question that a reader has first."""
+    return verdict(verdict_line(each.level, each.title, each.text) for each in sentences(record))
+
+
+def sentences(record: RaceRecord) -> tuple[Sentence, ...]:
+    """The answers to these questions, in their order."""
     tasks = reported_tasks(record)
-    return verdict(
-        [_status(record), _usable(record, tasks), _rates(record, tasks), _errors(tasks), _driver(record, tasks)]
+    unusable = _usable(record, tasks)
+    return (
+        _status(record),
+        *([unusable] if unusable else []),
+        _rates(record, tasks),
+        _errors(tasks),
+        _driver(record, tasks),
     )
 
 
-def _status(record: RaceRecord) -> str:
+def _status(record: RaceRecord) -> Sentence:
     if record.status == "failed":
-        return verdict_line("bad", "The race failed.", record.failure or "No reason was kept.")
+        return Sentence("bad", "The race failed.", record.failure or "No reason was kept.")
     if record.status != "complete":
-        return verdict_line("warning", f"The race is not complete ({record.status}).", "Finished tasks are shown.")
+        return Sentence("warning", f"The race is not complete ({record.status}).", "Finished tasks are shown.")
     if record.test_mode:
-        return verdict_line("warning", "The race is a test.", "Its figures mean nothing: too small, too short.")
-    return verdict_line("good", "The race is complete.", "")
+        return Sentence("warning", "The race is a test.", "Its figures mean nothing: too small, too short.")
+    return Sentence("good", "The race is complete.")
 
 
-def _usable(record: RaceRecord, tasks: Sequence[TaskResult]) -> str:
+def _usable(record: RaceRecord, tasks: Sequence[TaskResult]) -> Sentence | None:
     unusable = [task for task in tasks if not is_usable(task)]
-    if not unusable:
-        return ""
-    return verdict_line("bad", "Some figures must not be used:", _names(record, unusable))
+    return Sentence("bad", "Some figures must not be used:", _names(record, unusable)) if unusable else None
 
 
-def _rates(record: RaceRecord, tasks: Sequence[TaskResult]) -> str:
+def _rates(record: RaceRecord, tasks: Sequence[TaskResult]) -> Sentence:
     paced = [task for task in tasks if task.target_rate_per_s is not None]
     if not paced:
-        return verdict_line("", "No target rates.", "Every client sent again as soon as it was answered.")
+        return Sentence("", "No target rates.", "Every client sent again as soon as it was answered.")
     missed = [task for task in paced if _failed(task, _RATE_CHECKS) or not task.throughput.mean]
     if missed:
         of = f"({len(missed)} of {len(paced)} tasks with one)"
-        return verdict_line("bad", "Target rates were missed:", f"{_names(record, missed)} {of}")
-    return verdict_line("good", "Every target rate was reached.", f"Tasks with one: {len(paced)}.")
+        return Sentence("bad", "Target rates were missed:", f"{_names(record, missed)} {of}")
+    return Sentence("good", "Every target rate was reached.", f"Tasks with one: {len(paced)}.")
 
 
-def _errors(tasks: Sequence[TaskResult]) -> str:
+def _errors(tasks: Sequence[TaskResult]) -> Sentence:
     errors, requests = sum(task.errors for task in tasks), sum(task.requests for task in tasks)
     if not errors:
-        return verdict_line("good", "No request failed.", f"{requests:,} were measured.")
+        return Sentence("good", "No request failed.", f"{requests:,} were measured.")
     kinds: dict[str, int] = {}
     for task in tasks:
         for kind, found in task.error_kinds.items():
             kinds[kind] = kinds.get(kind, 0) + found.count
     told = ", ".join(f"{count:,} x {kind}" for kind, count in kinds.items())
-    return verdict_line("bad", f"{errors:,} of {requests:,} requests failed:", told)
+    return Sentence("bad", f"{errors:,} of {requests:,} requests failed:", told)
 
 
-def _driver(record: RaceRecord, tasks: Sequence[TaskResult]) -> str:
+def _driver(record: RaceRecord, tasks: Sequence[TaskResult]) -> Sentence:
     late = [task for task in tasks if _failed(task, _DRIVER_CHECKS)]
     if not late:
-        return verdict_line("good", "The driver kept up.", "No check of its lag and its CPU failed.")
+        return Sentence("good", "The driver kept up.", "No check of its lag and its CPU failed.")
     unusable = any(check.level == "unusable" for task in late for check in task.checks if check.name in _DRIVER_CHECKS)
-    return verdict_line("bad" if unusable else "warning", "The driver was not at ease:", _names(record, late))
+    return Sentence("bad" if unusable else "warning", "The driver was not at ease:", _names(record, late))
 
 
 def _failed(task: TaskResult, names: set[str]) -> bool:

@@ -1,0 +1,264 @@
+"""The page of several races: what they say side by side first, then each of them as on a page of its own, folded away.
+
+Nothing is judged here: whether sides differ is what a comparison says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from esbench.comparison.model import Side
+from esbench.over_time import percentile_curve
+from esbench.record import RaceRecord
+from esbench.report.document import Above, Column, Table
+from esbench.report.html.charts import COLOURS, curves_chart
+from esbench.report.html.page import Charts, drawn_when_unfolded, render_page
+from esbench.report.html.race import links_to_charts, race_body, race_charts
+from esbench.report.html.tables import folded, render_document, render_notices, render_table, verdict, verdict_line
+from esbench.report.html.verdict import Sentence, sentences
+from esbench.report.rounds import COLUMNS, rounds
+from esbench.report.tables import race_facts
+from esbench.report.text import cell_text
+from esbench.series_files import SecondLine, Series
+from esbench.summary import Notice, reported_tasks, task_label
+
+SeriesOf = Callable[[RaceRecord], tuple[Iterable[SecondLine], Sequence[Series]]]
+
+MOST_BYTES = 1_400_000  # of the charts of races: with Bokeh and the tables a page stays below 3 MB
+_MAIN = ("Mean throughput", "p50 latency", "p99 latency", "p50 service time", "p99 service time", "error rate")
+_NUMBER = Column("", "number", numeric=True)
+
+
+@dataclass(frozen=True)
+class _Raced:
+    """A race with its number on the page; `place` says which round of which side it is, where it is one of several."""
+
+    number: int
+    record: RaceRecord
+    place: str
+
+    @property
+    def anchor(self) -> str:
+        return f"race-{self.number}"
+
+
+def races_page(
+    sides: Sequence[Side], series_of: SeriesOf, notices: Sequence[Notice] = (), *, most_bytes: int = MOST_BYTES
+) -> str:
+    """A whole HTML document of races. A side is a column: a single race, or the mean of several.
+
+    `series_of` reads a race's series. `notices` are told beside the verdict. The charts of races take at most
+    `most_bytes`: those of the last ones are left out.
+    """
+    charts, raced = Charts(), _numbered(sides)
+    names = _names(sides)
+    kept, left_out = _kept_charts(raced, series_of, most_bytes)
+    parts = [
+        verdict(_in_words(raced)),
+        render_notices((*notices, *_told_of_left_out(left_out))),
+        _races(raced),
+        _side_by_side(sides, names),
+        _curves(sides, names, charts),
+        *(_rounds(side, name) for side, name in zip(sides, names, strict=True) if len(side.records) > 1),
+        "<h2>Each race</h2>",
+        *(_folded_race(race, kept.get(race.number)) for race in raced),
+    ]
+    tracks = {f"{race.record.track.name} / {race.record.challenge}": None for race in raced}
+    return render_page(f"{', '.join(tracks)}: {len(raced)} races", "\n".join(parts), charts)
+
+
+def _numbered(sides: Sequence[Side]) -> list[_Raced]:
+    places = [
+        (record, f"{side.name}, round {number}" if len(side.records) > 1 else "")
+        for side in sides
+        for number, record in enumerate(side.records, 1)
+    ]
+    return [_Raced(number, record, place) for number, (record, place) in enumerate(places, 1)]
+
+
+def _names(sides: Sequence[Side]) -> list[str]:
+    """What the sides are called in tables and charts: a single race has its number."""
+    names, number = [], 1
+    for side in sides:
+        names.append(side.name if len(side.records) > 1 else f"race {number}")
+        number += len(side.records)
+    return names
+
+
+def _in_words(raced: Sequence[_Raced]) -> Iterator[str]:
+    """What is wrong with which races, and which are as they should be."""
+    said: dict[tuple[Sentence, ...], list[int]] = {}
+    for race in raced:
+        found = sentences(race.record)
+        wrong = tuple(each for each in found if each.level in ("bad", "warning"))
+        told = wrong or tuple(Sentence("good", each.title) for each in found if each.level == "good")
+        said.setdefault(told, []).append(race.number)
+    for told, numbers in said.items():
+        level = next(level for level in ("bad", "warning", "good") if any(each.level == level for each in told))
+        text = " · ".join(f"{each.title} {each.text}".strip() for each in told)
+        yield verdict_line(level, f"{_races_named(numbers, len(raced))}:", text)
+
+
+def _races_named(numbers: Sequence[int], of: int) -> str:
+    if len(numbers) == of:
+        return "Each race"
+    return f"Race{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
+
+
+def _told_of_left_out(left_out: Sequence[_Raced]) -> Iterator[Notice]:
+    if left_out:
+        numbers = ", ".join(str(race.number) for race in left_out)
+        yield Notice(
+            f"To keep the page small it has no charts over time of the races {numbers}: "
+            f"esbench report {left_out[0].record.race_id} --html=FILE draws those of one race",
+            note=True,
+        )
+
+
+def _races(raced: Sequence[_Raced]) -> str:
+    """What differs between the races as a table, and what does not in a line."""
+    facts = [_facts(race) for race in raced]
+    names = list({name: None for found in facts for name in found})
+    differing = [name for name in names if len({found.get(name) for found in facts}) > 1]
+    rows = tuple(
+        (race.number, *(found.get(name, "") for name in differing)) for race, found in zip(raced, facts, strict=True)
+    )
+    same = " · ".join(f"{name} {facts[0][name]}" for name in names if name not in differing)
+    table = Table((_NUMBER, *(Column(name, name) for name in differing)), rows)
+    line = f'<p class="muted">The same in all of them: {escape(same)}</p>' if same else ""
+    links = "".join(f'<a href="#{race.anchor}">{race.number}: {escape(race.record.race_id)}</a>' for race in raced)
+    return f"<h2>Races</h2><nav>{links}</nav>{render_table(table)}{line}"
+
+
+def _facts(race: _Raced) -> dict[str, str]:
+    """The facts of a race by name, each parameter and tag for itself."""
+    found: dict[str, Any] = {}
+    for name, value in race_facts(race.record).rows:
+        if isinstance(value, Mapping):
+            found |= {f"{str(name).lower().removesuffix('s')} {key}": each for key, each in value.items()}
+        else:
+            found[str(name)] = value
+        if name == "Race ID" and race.place:
+            found["Side"] = race.place
+    return {name: cell_text(value, Column(name, name)) for name, value in found.items()}
+
+
+def _side_by_side(sides: Sequence[Side], names: Sequence[str]) -> str:
+    """The main figures of each task, a column for each side."""
+    keys = [column.key for column in COLUMNS]
+    found: list[dict[tuple[str, str, str], dict[str, Any]]] = []
+    for side in sides:
+        rows = (dict(zip(keys, row, strict=True)) for row in rounds(side.name, side.records).table.rows)
+        found.append({(row["task"], row["metric"], row["unit"]): row for row in rows})
+    lines = []
+    for task in _tasks(sides):
+        shown = {key: None for rows in found for key in rows if key[0] == task and _is_main(key, found)}
+        if shown:
+            lines.append(f'<tr><th colspan="{1 + len(sides)}">{escape(task)}</th></tr>')
+        for key in sorted(shown, key=lambda key: _MAIN.index(key[1])):
+            cells = "".join(f'<td class="number">{_cell(rows.get(key))}</td>' for rows in found)
+            lines.append(f"<tr><td>{escape(', '.join(filter(None, key[1:])))}</td>{cells}</tr>")
+    heads = "".join(f'<th class="number">{escape(_head(*side))}</th>' for side in zip(sides, names, strict=True))
+    several = any(len(side.records) > 1 for side in sides)
+    how = "Of several races the mean; ±: their standard deviation in percent of it. " if several else ""
+    return (
+        f'<h2>Side by side</h2><div class="table"><table class="sides"><thead><tr><th></th>{heads}</tr></thead>'
+        f'<tbody>{"".join(lines)}</tbody></table></div><p class="muted">{how}'
+        "Whether a difference is more than chance is what esbench compare says.</p>"
+    )
+
+
+def _tasks(sides: Sequence[Side]) -> list[str]:
+    """The labels of all tasks that are reported, in the order of their first race."""
+    labels = (task_label(record, task) for side in sides for record in side.records for task in reported_tasks(record))
+    return list(dict.fromkeys(labels))
+
+
+def _is_main(key: tuple[str, str, str], found: Sequence[Mapping[tuple[str, str, str], Any]]) -> bool:
+    """An open loop has its latency, a closed one its service time; error rates only where there were errors."""
+    task, metric, unit = key
+    if metric.endswith("service time"):
+        latency = (task, metric.replace("service time", "latency"), unit)
+        if any(latency in rows for rows in found):
+            return False
+    if metric == "error rate":
+        return any(key in rows and rows[key]["max"] for rows in found)
+    return metric in _MAIN
+
+
+def _cell(row: Mapping[str, Any] | None) -> str:
+    if row is None:
+        return "-"
+    mean = Above(row["min"]) if row["mean"] is None else row["mean"]
+    spread = "" if row["spread_percent"] is None else f" ± {row['spread_percent']:.1f}%"
+    text = escape(f"{cell_text(mean, _NUMBER)}{spread}")
+    return f'<span class="badge bad">! {text}</span>' if row["unusable"] else text
+
+
+def _head(side: Side, name: str) -> str:
+    return f"{name} ({len(side.records)} races)" if len(side.records) > 1 else name
+
+
+def _curves(sides: Sequence[Side], names: Sequence[str], charts: Charts) -> str:
+    """The percentile curves of all sides over one another, for each task."""
+    places = []
+    coloured = list(zip(sides, names, COLOURS, strict=False))
+    for task in _tasks(sides):
+        for measure in ("latency", "service_time"):  # a closed loop has no latency
+            curves = [
+                (name, colour, percentile_curve(*found))
+                for side, name, colour in coloured
+                if (found := _histograms(side, task, measure))
+            ]
+            if curves := [curve for curve in curves if len(curve[2]) > 1]:
+                first = f"Of the first {len(coloured)} columns. " if len(sides) > len(coloured) else ""
+                title = f"{task}: percentiles of {measure.replace('_', ' ')}"
+                places.append(charts.place(curves_chart(curves), title, f"{first}Both axes are logarithmic."))
+                break
+    return f'<div class="charts">{"".join(places)}</div>' if places else ""
+
+
+def _histograms(side: Side, task: str, measure: str) -> list[str]:
+    """What the races of a side measured of a task (by its label), encoded."""
+    return [
+        result.histograms[measure]
+        for record in side.records
+        for result in reported_tasks(record)
+        if task_label(record, result) == task and measure in result.histograms
+    ]
+
+
+def _rounds(side: Side, name: str) -> str:
+    document = rounds(side.session or side.name, side.records)
+    return folded(f"All figures of {name}: mean, spread, lowest and highest", render_document(document))
+
+
+def _kept_charts(raced: Sequence[_Raced], series_of: SeriesOf, most_bytes: int) -> tuple[dict[int, str], list[_Raced]]:
+    """The charts of each race by its number, as long as there is room for them; and the races that got none."""
+    kept: dict[int, str] = {}
+    room = most_bytes
+    for place, race in enumerate(raced):
+        charts = Charts()
+        drawn, script = charts.embedded(race_charts(race.record, *series_of(race.record), charts, _tasks_of(race)))
+        drawn = f"{drawn}{drawn_when_unfolded(script)}" if script else drawn
+        room -= len(drawn)
+        if room < 0:
+            return kept, list(raced[place:])
+        kept[race.number] = drawn
+    return kept, []
+
+
+def _folded_race(race: _Raced, drawn: str | None) -> str:
+    said = " · ".join(filter(None, (str(race.number), race.record.race_id, race.place)))
+    links = "" if drawn is None else links_to_charts(race.record, _tasks_of(race))
+    return (
+        f'<details id="{race.anchor}" class="race"><summary>{escape(said)}</summary>'
+        f"{race_body(race.record, drawn or '', links)}</details>"
+    )
+
+
+def _tasks_of(race: _Raced) -> str:
+    return f"{race.anchor}-task"
