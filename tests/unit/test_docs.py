@@ -18,7 +18,7 @@ from esbench.track.variables import builtin_variables
 
 ROOT = Path(__file__).parents[2]
 BENCHMARKS = {path.name: path.read_text() for path in (ROOT / "benchmarks").glob("*.py")}
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "tracks").rglob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tracks").rglob("*.md")])
 _OTHER_COMMANDS = {
     "performance.md": {option for text in BENCHMARKS.values() for option in re.findall(r'"(--[a-z][a-z-]*)"', text)},
     "null-server.md": {  # options of `python -m esbench.engine.null`
@@ -58,7 +58,8 @@ OPPOSITES = {option for command in COMMANDS.values() for param in command.params
 
 def anchors(page: Path) -> set[str]:
     """The anchors of a page's headings, as forges make them."""
-    titles = re.findall(r"^#+ +(.+)$", page.read_text(), re.MULTILINE)
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)  # comments of examples
+    titles = re.findall(r"^#+ +(.+)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
