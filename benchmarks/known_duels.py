@@ -1,6 +1,6 @@
 """Duels whose answer is known: identical sides on an embedded node, and a null server that is 10 % slower.
 
-    python benchmarks/known_duels.py identical     12 duels of different tasks, nothing should be called; about 50 min
+    python benchmarks/known_duels.py identical     10 duels of different tasks, nothing should be called; about 45 min
     python benchmarks/known_duels.py slower        10 duels, each should call the contender slower; about 15 min
 
 Six rounds a side. Each comparison is printed, then what benchmarks/duels.py counts, whose exit status it has. Races and
@@ -42,18 +42,16 @@ class Identical:
 
 
 IDENTICAL = (
-    Identical("orders", f"{SETUP},tag:load,get-by-id,insert", f"documents:50000,{SHORT}"),
-    Identical("orders", f"{SETUP},tag:load,term-query,search-by-routing", f"documents:50000,{SHORT}"),
-    Identical("orders", f"{SETUP},tag:load,read-after-write", f"documents:50000,{SHORT}"),
-    Identical("orders", f"{SETUP},tag:load,get-by-id-at-1000-per-s", f"documents:50000,{SHORT}"),
-    Identical("keyword", f"{SETUP},tag:load,type:get,type:search", f"documents:50000,rates:500,{SHORT}"),
-    Identical("keyword", f"{SETUP},tag:load,type:get", f"documents:50000,rates:2000,{SHORT}"),
-    Identical("mixed", f"{SETUP},tag:load,get-by-id,insert", f"documents:50000,get_rate:800,insert_rate:200,{SHORT}"),
-    Identical("order-analytics", f"{SETUP},tag:load,sum-over-all,group-by,list-page-1", f"documents:50000,{SHORT}"),
-    Identical("order-analytics", f"{SETUP},tag:load,counts-per-day,list-page-1000", f"documents:50000,{SHORT}"),
-    Identical("ingest", f"{SETUP},bulk,one-at-a-time", f"bulk_documents:100000,{SHORT}"),
+    Identical("orders", f"{SETUP},tag:load,get-by-id,insert", f"documents:20000,{SHORT}"),
+    Identical("orders", f"{SETUP},tag:load,term-query,search-by-routing", f"documents:20000,{SHORT}"),
+    Identical("orders", f"{SETUP},tag:load,read-after-write", f"documents:20000,{SHORT}"),
+    Identical("orders", f"{SETUP},tag:load,get-by-id-at-1000-per-s", f"documents:20000,{SHORT}"),
+    Identical("keyword", f"{SETUP},tag:load,type:get,type:search", f"documents:20000,rates:500,{SHORT}"),
+    Identical("mixed", f"{SETUP},tag:load,get-by-id,insert", f"documents:20000,get_rate:800,insert_rate:200,{SHORT}"),
+    Identical("order-analytics", f"{SETUP},tag:load,sum-over-all,group-by,list-page-1", f"documents:20000,{SHORT}"),
+    Identical("ingest", f"{SETUP},bulk,one-at-a-time", f"bulk_documents:200000,{SHORT}"),
     Identical("ingest", f"{SETUP},single-documents", f"settings:relaxed,clients:32,{SHORT}"),
-    Identical("percolator", f"{SETUP},tag:load,{PERCOLATIONS}", "documents:50000"),
+    Identical("percolator", f"{SETUP},tag:load,{PERCOLATIONS}", "documents:20000"),
 )
 
 # How long the null server takes to answer; the contender's takes SLOWER_BY as long.
