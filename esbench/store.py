@@ -165,6 +165,10 @@ class RaceStore:
         """The folder of an existing race, named as in `resolve`."""
         return RaceFolder(self.races_folder / self.resolve(race))
 
+    def has(self, race_id: str) -> bool:
+        """Whether there is a race of this very id."""
+        return (self.races_folder / race_id).is_dir()
+
     def load(self, race: str) -> RaceRecord:
         """The record of a race, named as in `resolve`; RecordError when its race.json cannot be read."""
         return _read_whole(self.folder(race).record_file)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -182,7 +183,10 @@ def compare_stored(
         seconds=lambda record: read_seconds(RaceFolder(store.races_folder / record.race_id).seconds_file),
         history=() if in_turn else sides.history(ours, (ours, *theirs), allowed),
     )
-    return compare_sides(ours, theirs, options)
+    compared = compare_sides(ours, theirs, options)
+    first, *others = compared.pairs
+    notices = (*sides.unfinished((ours, *theirs)), *first.notices)
+    return replace(compared, pairs=(replace(first, notices=notices), *others))
 
 
 def _junit(compared: Comparison, conditions: Sequence[Condition]) -> str:

@@ -97,6 +97,9 @@ def outcome(condition: Condition, compared: Comparison) -> Outcome:
     hits, undecided = [], []
     for pair in compared.pairs:
         prefix = f"{pair.contender.name}: " if len(compared.pairs) > 1 else ""
+        ours, theirs = ({record.race_id for record in side.records} for side in (pair.baseline, pair.contender))
+        if ours & theirs:
+            undecided.append(f"{prefix}a race is on both sides")
         concerned = [row for row in pair.rows if condition.concerns(row)]
         hits += [f"{prefix}{row.metric} of {row.task}" for row in concerned if condition.holds(row)]
         undecided += [f"{prefix}{name}" for name in _open(condition, concerned)]

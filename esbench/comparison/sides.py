@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from esbench.comparison import gate
 from esbench.comparison.model import Side
@@ -10,6 +10,7 @@ from esbench.errors import UsageError, did_you_mean
 from esbench.record import RaceRecord
 from esbench.sessions import COMPLETE, RaceSession, SessionStore
 from esbench.store import LAST, RaceEntry, RaceStore
+from esbench.summary import Notice
 
 BASELINE, CONTENDER = "baseline", "contender"
 _TAG = "tag:"
@@ -46,6 +47,14 @@ class Sides:
         """How many results the sessions of the sides' races have had, of the one with the most."""
         named = {record.session.id for side in sides for record in side.records if record.session is not None}
         return max((self._sessions.load(session).looks for session in named & set(self._sessions.ids())), default=1)
+
+    def unfinished(self, sides: Sequence[Side]) -> Iterator[Notice]:
+        """Which of the sides' sessions have races that are still to come."""
+        for name in dict.fromkeys(side.session for side in sides if side.session):
+            session = self._sessions.load(name)
+            if session.left:
+                text = f"{len(session.left)} of the {len(session.races)} races of session {name} are not complete"
+                yield Notice(f"{text}, and not compared")
 
     def history(self, baseline: Side, compared: Sequence[Side], allow: Sequence[str] = ()) -> tuple[RaceRecord, ...]:
         """Earlier races of the same workload, engine facts and host as the baseline's first, the latest of them.
@@ -104,11 +113,17 @@ class Sides:
 
     def _of_session(self, session: RaceSession, side: str | None, role: str, taken: _Taken | None) -> list[RaceRecord]:
         name = _chosen(session, side, role, taken)
-        ids = [race.race_id for race in session.plan if race.side == name and race.status == COMPLETE]
-        records = [self._races.load(race_id) for race_id in ids if race_id is not None]
-        if not records:
+        ids = [str(race.race_id) for race in session.plan if race.side == name and race.status == COMPLETE]
+        if not ids:
             raise UsageError(f'side "{name}" of session {session.id} has no complete race yet', where=f"--{role}")
-        return records
+        if gone := [race_id for race_id in ids if not self._races.has(race_id)]:
+            left = ",".join(race_id for race_id in ids if race_id not in gone)
+            raise UsageError(
+                f'side "{name}" of session {session.id}: {", ".join(gone)} is not there any more',
+                where=f"--{role}",
+                hint=f"its other races: {left}" if left else "none of its races is",
+            )
+        return [self._races.load(race_id) for race_id in ids]
 
     def _tagged(self, text: str, role: str) -> list[RaceRecord]:
         name, colon, value = text.removeprefix(_TAG).partition(":")
@@ -144,6 +159,10 @@ def _chosen(session: RaceSession, side: str | None, role: str, taken: _Taken | N
     )
 
 
+def _ids(side: Side) -> list[str]:
+    return [record.race_id for record in side.records]
+
+
 def _side_of(record: RaceRecord) -> str:
     return record.session.side if record.session is not None else ""
 
@@ -154,11 +173,11 @@ def _with_own_names(sides: Sequence[Side], texts: Sequence[str]) -> tuple[Side, 
         return tuple(sides)
     found: list[Side] = []
     for side, text in zip(sides, texts, strict=True):
+        if _ids(side) in map(_ids, found):
+            raise UsageError(f"{text} is named twice", where="--contender")
         name = (_side_of(side.records[0]) if side.session else "") or text
         if name in {other.name for other in found}:
             name = text
-        if name in {other.name for other in found}:
-            raise UsageError(f"{text} is named twice", where="--contender")
         found.append(Side(name, side.records, side.session))
     return tuple(found)
 
