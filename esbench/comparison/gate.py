@@ -15,7 +15,8 @@ from esbench.summary import task_label
 _TOLD_ELSEWHERE = ("distribution", "version", "nodes", "heap_bytes", "java", "pids")
 TASKS = "tasks"
 _RACE_KEYS = ("track", "track digest", "challenge", "seed", "test mode", "host", "esbench", TASKS)
-_TASK_KEYS = ("operation", "loop", "clients", "workers", "schedule", "target rate")
+_RATE_KEYS = ("schedule", "target rate", "target unit", "stages", "ramp up", "think time")
+_TASK_KEYS = ("operation", "loop", "clients", "workers", *_RATE_KEYS)
 CORPUS, NODE_HOST = "corpus", "node host"
 KEYS = (*_RACE_KEYS, NODE_HOST, CORPUS, *_TASK_KEYS)
 
@@ -160,6 +161,10 @@ def _task_facts(task: TaskResult) -> dict[str, Any]:
         "workers": task.workers,
         "schedule": task.schedule,
         "target rate": task.target_rate_per_s,
+        "target unit": task.target_unit,
+        "stages": [f"{each.duration_s:g} s at {each.rate_per_s:g} {each.unit}/s" for each in task.stages],
+        "ramp up": task.ramp_up_s,
+        "think time": task.think_time_s,
     }
 
 

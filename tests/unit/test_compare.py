@@ -10,8 +10,8 @@ import pytest
 from races import compared, golden_race, task_of, with_task
 
 from esbench.compare import compare
-from esbench.comparison.model import Pair, Row, Side
-from esbench.record import Check, CorpusFacts, DiskFacts, RaceRecord, Session, Throughput
+from esbench.comparison.model import CompareOptions, Pair, Row, Side
+from esbench.record import Check, CorpusFacts, DiskFacts, RaceRecord, RateStage, Session, Throughput, TrackFacts
 
 
 def contender(**changes: Any) -> RaceRecord:
@@ -124,6 +124,49 @@ def test_tasks_that_were_raced_differently_are_shown() -> None:
     }
     forbidding = {each.key for each in compared(golden_race(), other).differences if each.forbids}
     assert forbidding == {"clients", "loop", "target rate"}
+
+
+@pytest.mark.parametrize(
+    ("key", "changes"),
+    [
+        ("operation", {"operation_type": "scroll"}),
+        ("workers", {"workers": 2}),
+        ("schedule", {"schedule": "deterministic"}),
+        ("target unit", {"target_unit": "docs"}),
+        ("stages", {"stages": (RateStage(10, 100, "ops"),)}),
+        ("ramp up", {"ramp_up_s": 5.0}),
+        ("think time", {"think_time_s": 0.1}),
+    ],
+)
+def test_a_task_with_another_load_is_not_compared(key: str, changes: dict[str, Any]) -> None:
+    found = compared(golden_race(), with_task(contender(), "get-by-id-open", **changes))
+    assert [(fact.key, fact.task) for fact in found.differences if fact.forbids] == [(key, "get-by-id-open")]
+    assert [row.comparable for row in found.primary if row.task == "get-by-id-open"] == [False, False]
+    assert all(row.comparable for row in found.primary if row.task != "get-by-id-open")
+
+
+@pytest.mark.parametrize(
+    ("key", "changes"),
+    [
+        ("track", {"track": TrackFacts("other", "", golden_race().track.digest)}),
+        ("track digest", {"track": replace(golden_race().track, digest="feed" * 16)}),
+        ("challenge", {"challenge": "other"}),
+        ("corpus", {"corpora": ()}),
+        ("seed", {"seed": 2}),
+        ("test mode", {"test_mode": True}),
+        ("host", {"host_class": "4 cores"}),
+        ("esbench", {"esbench": {"version": "9"}}),
+        ("tasks", {"tasks": golden_race().tasks[::-1]}),
+    ],
+)
+def test_a_race_with_another_workload_is_not_compared_until_that_is_allowed(key: str, changes: dict[str, Any]) -> None:
+    ours, theirs = Side("baseline", (golden_race(),)), Side("contender", (contender(**changes),))
+    pair = compare(ours, [theirs]).pairs[0]
+    assert {fact.key for fact in pair.differences if fact.forbids} == {key}
+    assert not any(row.comparable for row in pair.rows)
+    allowed = compare(ours, [theirs], CompareOptions(allow=(key,))).pairs[0]
+    assert all(row.comparable for row in allowed.rows)
+    assert not allowed.is_same
 
 
 def test_a_task_on_one_side_only_is_warned_about_and_has_no_rows() -> None:
