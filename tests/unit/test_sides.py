@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
-from compared_sides import ALONE, TURNS, docs_per_s, scaled, side
+from compared_sides import TURNS, docs_per_s, scaled, side
 from races import golden_race, keep
 
 from esbench.cli.main import run
@@ -180,10 +181,26 @@ def test_a_key_that_is_none_of_a_workload_is_wrong_usage(home: Path, capsys: pyt
     assert 'did you mean "host"?' in capsys.readouterr().err
 
 
-def test_places_that_do_not_alternate_are_no_turns() -> None:
-    from esbench.comparison.estimates import places_in_session
+def test_a_race_of_a_session_that_is_gone_is_named_with_those_that_are_not(home: Path) -> None:
+    shutil.rmtree(home / "races" / "contender-2")
+    with pytest.raises(UsageError) as error:
+        sides(home).contenders((), sides(home).baseline("s"))
+    assert 'side "contender" of session s: contender-2 is not there any more' in str(error.value)
+    assert races(home, error.value.hint.partition(": ")[2]) == ["contender-1", "contender-3", "contender-4"]
 
-    level = docs_per_s(scaled(20000))
-    for places, interleaved in ((TURNS, True), (ALONE, False)):
-        ours, theirs = (side(name, "bulk", level, places[name]) for name in ("baseline", "contender"))
-        assert (places_in_session(ours, theirs) is not None) == interleaved
+
+def test_a_session_that_is_not_complete_is_told(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", "s", "--format=json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    texts = [warning["text"] for warning in found["warnings"]]
+    assert "1 of the 9 races of session s are not complete, and not compared" in texts
+
+
+def test_a_contender_is_named_once(home: Path) -> None:
+    with pytest.raises(UsageError, match="--contender: s:contender is named twice"):
+        sides(home).contenders(("s", "s:contender"), sides(home).baseline("x1"))
+
+
+def test_a_race_on_both_sides_decides_nothing(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", "s:baseline", "s:baseline", "--fail-on=throughput<-5%"]) == 4
+    assert "a race is on both sides" in capsys.readouterr().err
