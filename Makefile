@@ -11,7 +11,7 @@ race: $(READY)  ## race the orders track on an embedded Elasticsearch and print 
 
 # Side by side, file by file: first what needs no node, then the races on real nodes. What measures time runs alone.
 test: $(READY)  ## run all tests, the races on a real node included
-	$(BIN)/pytest -n logical --dist loadfile --no-loadscope-reorder -m "not node and not alone"
+	$(BIN)/pytest -n logical --dist loadfile -m "not node and not alone"
 	$(BIN)/pytest -n 2 --dist loadfile -m node tests/node
 	$(BIN)/pytest -m alone tests/component
 
