@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
 
 from esbench.load.histogram import Counts, decode, lowest_equivalent_ns, percentiles_ns
-from esbench.record import TaskResult
+from esbench.record import RaceRecord, TaskResult
 from esbench.series_files import SecondLine
+from esbench.summary import task_label
 
 BINS_PER_DECADE = 10
 _COLUMNS_AT_MOST = 240
@@ -107,6 +108,18 @@ def percentile_curve(*histograms: str) -> tuple[tuple[float, float], ...]:
         if not curve or below == total or ms > 1.01 * curve[-1][1]:  # finer steps cannot be seen
             curve.append((total / max(total - below, 1), ms))
     return tuple(curve)
+
+
+def curve_of_races(records: Iterable[RaceRecord], label: str, measure: str) -> tuple[tuple[float, float], ...]:
+    """The percentile curve of what races measured of a task (by its label), all of them in one histogram."""
+    return percentile_curve(
+        *(
+            task.histograms[measure]
+            for record in records
+            for task in record.tasks
+            if measure in task.histograms and task_label(record, task) == label
+        )
+    )
 
 
 def _merged(lines: Sequence[SecondLine], measure: str) -> Counts:

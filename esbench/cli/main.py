@@ -28,7 +28,7 @@ COMMANDS = {
         "esbench.cli.create_track:create_track", "Make a track of indices of a cluster and of their documents."
     ),
     "show": LazyCommand("esbench.cli.show:show", "Show the summary of a race."),
-    "report": LazyCommand("esbench.cli.report:report", "Write a race as a page with charts."),
+    "report": LazyCommand("esbench.cli.report:report", "Write races as a page with charts."),
     "compare": LazyCommand("esbench.cli.compare:compare", "Say which side is faster: a race or several rounds each."),
     "export": LazyCommand("esbench.cli.export:export", "Print a race in a format that other tools read."),
     "store": LazyCommand("esbench.cli.store:store", "Store races as documents in a cluster."),

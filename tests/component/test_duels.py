@@ -37,11 +37,15 @@ def last(races: Races) -> RaceSession:
     return SessionStore(races.home).load("last")
 
 
-def test_rounds_are_raced_one_after_the_other_and_have_one_table(races: Races, server: NullServer) -> None:
-    outcome = races.run(server, *SHORT, "--rounds=2", "--seed=3")
+def test_rounds_are_raced_one_after_the_other_and_have_one_table_and_one_page(
+    races: Races, server: NullServer, tmp_path: Path
+) -> None:
+    page = tmp_path / "rounds.html"
+    outcome = races.run(server, *SHORT, "--rounds=2", "--seed=3", f"--html={page}")
     assert outcome.code == 0, outcome.stderr
     session = last(races)
     assert (session.kind, session.seed, session.left) == ("rounds", 3, ())
+    assert f"{session.id} (2 races)" in page.read_text()
     records = [races.record(str(race.race_id)) for race in session.plan]
     assert [record.session.round for record in records if record.session] == [1, 2]
     assert {record.status for record in records} == {"complete"}

@@ -11,9 +11,9 @@ from html import escape
 from typing import Any
 
 from esbench.comparison.model import Side
-from esbench.over_time import percentile_curve
+from esbench.over_time import curve_of_races
 from esbench.record import RaceRecord
-from esbench.report.document import Above, Column, Table
+from esbench.report.document import Above, Cell, Column, Table
 from esbench.report.html.charts import COLOURS, curves_chart
 from esbench.report.html.page import Charts, drawn_when_unfolded, render_page
 from esbench.report.html.race import links_to_charts, race_body, race_charts
@@ -29,6 +29,7 @@ SeriesOf = Callable[[RaceRecord], tuple[Iterable[SecondLine], Sequence[Series]]]
 
 MOST_BYTES = 1_400_000  # of the charts of races: with Bokeh and the tables a page stays below 3 MB
 _MAIN = ("Mean throughput", "p50 latency", "p99 latency", "p50 service time", "p99 service time", "error rate")
+_Key = tuple[str, str, str]  # task, metric, unit
 _NUMBER = Column("", "number", numeric=True)
 
 
@@ -123,11 +124,11 @@ def _races(raced: Sequence[_Raced]) -> str:
     facts = [_facts(race) for race in raced]
     names = list({name: None for found in facts for name in found})
     differing = [name for name in names if len({found.get(name) for found in facts}) > 1]
-    rows = tuple(
+    rows: list[tuple[Cell, ...]] = [
         (race.number, *(found.get(name, "") for name in differing)) for race, found in zip(raced, facts, strict=True)
-    )
+    ]
     same = " · ".join(f"{name} {facts[0][name]}" for name in names if name not in differing)
-    table = Table((_NUMBER, *(Column(name, name) for name in differing)), rows)
+    table = Table((_NUMBER, *(Column(name, name) for name in differing)), tuple(rows))
     line = f'<p class="muted">The same in all of them: {escape(same)}</p>' if same else ""
     links = "".join(f'<a href="#{race.anchor}">{race.number}: {escape(race.record.race_id)}</a>' for race in raced)
     return f"<h2>Races</h2><nav>{links}</nav>{render_table(table)}{line}"
@@ -148,11 +149,7 @@ def _facts(race: _Raced) -> dict[str, str]:
 
 def _side_by_side(sides: Sequence[Side], names: Sequence[str]) -> str:
     """The main figures of each task, a column for each side."""
-    keys = [column.key for column in COLUMNS]
-    found: list[dict[tuple[str, str, str], dict[str, Any]]] = []
-    for side in sides:
-        rows = (dict(zip(keys, row, strict=True)) for row in rounds(side.name, side.records).table.rows)
-        found.append({(row["task"], row["metric"], row["unit"]): row for row in rows})
+    found = [_figures(side) for side in sides]
     lines = []
     for task in _tasks(sides):
         shown = {key: None for rows in found for key in rows if key[0] == task and _is_main(key, found)}
@@ -171,13 +168,22 @@ def _side_by_side(sides: Sequence[Side], names: Sequence[str]) -> str:
     )
 
 
+def _figures(side: Side) -> dict[_Key, Mapping[str, Any]]:
+    """What `esbench race --rounds` prints of a side, row by row."""
+    keys = [column.key for column in COLUMNS]
+    rows: list[dict[str, Any]] = [
+        dict(zip(keys, row, strict=True)) for row in rounds(side.name, side.records).table.rows
+    ]
+    return {(row["task"], row["metric"], row["unit"]): row for row in rows}
+
+
 def _tasks(sides: Sequence[Side]) -> list[str]:
     """The labels of all tasks that are reported, in the order of their first race."""
     labels = (task_label(record, task) for side in sides for record in side.records for task in reported_tasks(record))
     return list(dict.fromkeys(labels))
 
 
-def _is_main(key: tuple[str, str, str], found: Sequence[Mapping[tuple[str, str, str], Any]]) -> bool:
+def _is_main(key: _Key, found: Sequence[Mapping[_Key, Mapping[str, Any]]]) -> bool:
     """An open loop has its latency, a closed one its service time; error rates only where there were errors."""
     task, metric, unit = key
     if metric.endswith("service time"):
@@ -206,29 +212,19 @@ def _curves(sides: Sequence[Side], names: Sequence[str], charts: Charts) -> str:
     """The percentile curves of all sides over one another, for each task."""
     places = []
     coloured = list(zip(sides, names, COLOURS, strict=False))
+    first = f"Of the first {len(coloured)} columns. " if len(sides) > len(coloured) else ""
     for task in _tasks(sides):
         for measure in ("latency", "service_time"):  # a closed loop has no latency
             curves = [
-                (name, colour, percentile_curve(*found))
+                (name, colour, curve)
                 for side, name, colour in coloured
-                if (found := _histograms(side, task, measure))
+                if len(curve := curve_of_races(side.records, task, measure)) > 1
             ]
-            if curves := [curve for curve in curves if len(curve[2]) > 1]:
-                first = f"Of the first {len(coloured)} columns. " if len(sides) > len(coloured) else ""
+            if curves:
                 title = f"{task}: percentiles of {measure.replace('_', ' ')}"
                 places.append(charts.place(curves_chart(curves), title, f"{first}Both axes are logarithmic."))
                 break
     return f'<div class="charts">{"".join(places)}</div>' if places else ""
-
-
-def _histograms(side: Side, task: str, measure: str) -> list[str]:
-    """What the races of a side measured of a task (by its label), encoded."""
-    return [
-        result.histograms[measure]
-        for record in side.records
-        for result in reported_tasks(record)
-        if task_label(record, result) == task and measure in result.histograms
-    ]
 
 
 def _rounds(side: Side, name: str) -> str:
