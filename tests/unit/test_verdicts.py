@@ -27,6 +27,7 @@ from esbench.comparison.model import CompareOptions, Pair, Side, Verdict
 from esbench.load.histogram import Counts, encode
 from esbench.record import Check, RaceRecord, Session, Throughput, Window
 from esbench.series_files import SecondLine
+from esbench.stats import rounds_to_settle
 
 WITH_SECONDS = CompareOptions(seconds=seconds_of)
 RATES_ALLOWED = replace(WITH_SECONDS, allow=("target rate",))
@@ -82,6 +83,26 @@ def test_less_latency_is_faster() -> None:
     assert row_of(pair, "p50 latency", OPEN).diff_percent == pytest.approx(-50, abs=1)
 
 
+def test_what_is_different_has_an_adjusted_p_below_5_percent_and_is_not_the_same() -> None:
+    """Changes from none to a large one, between rounds that differ by some percent."""
+    noise, seen = (1.0, 1.06, 0.95, 1.02), set()
+    for percent in range(0, 40):
+        level = 20000 * (1 + percent / 100)
+        pair = sides(docs_per_s([20000 * each for each in noise]), docs_per_s([level / each for each in noise]), "bulk")
+        verdict = verdict_of(pair, "Mean throughput", "bulk")
+        assert verdict.p is not None and verdict.kind != "same"
+        assert verdict.kind == ("faster" if verdict.p < 0.05 else "~")
+        seen.add((verdict.p < 0.03, verdict.p < 0.05, verdict.p < 0.10))
+    assert len(seen) == 4
+
+
+def test_a_change_of_8_percent_counts_in_a_median_and_not_in_a_tail() -> None:
+    for change, p50, p99 in ((1.04, "same", "same"), (1.055, "slower", "same"), (1.09, "slower", "same")):
+        pair = sides(latencies([2.0] * 4), latencies([2.0 * change] * 4), OPEN)
+        assert [verdict_of(pair, f"{name} latency", OPEN).kind for name in ("p50", "p99")] == [p50, p99]
+    assert verdict_of(sides(latencies([2.0] * 4), latencies([2.25] * 4), OPEN), "p99 latency", OPEN).kind == "slower"
+
+
 def test_the_smallest_effect_can_be_said() -> None:
     assert bulk(1.02, replace(WITH_SECONDS, min_effect_ratio=0.005)).kind != "same"
     assert bulk(1.08, replace(WITH_SECONDS, min_effect_ratio=0.2)).kind == "same"
@@ -89,9 +110,15 @@ def test_the_smallest_effect_can_be_said() -> None:
 
 def test_what_is_not_told_says_how_many_rounds_would_settle_it() -> None:
     pair = sides(docs_per_s([20000, 21500, 19000, 20500]), docs_per_s([20500, 19500, 21000, 19000]), "bulk")
-    verdict = verdict_of(pair, "Mean throughput", "bulk")
-    assert verdict.kind == "~"
-    assert verdict.note.endswith(" rounds would settle 5%")
+    row, tested = (
+        row_of(pair, "Mean throughput", "bulk"),
+        [row for row in pair.primary if row.verdict and row.verdict.p],
+    )
+    assert row.estimate is not None and row.verdict is not None
+    rounds = rounds_to_settle(row.estimate.residual_sd, math.log(1.05), len(tested))
+    assert row.verdict.note == f"about {rounds} rounds would settle 5%"
+    assert rounds_to_settle(row.estimate.residual_sd, math.log(1.05), 1) != rounds
+    assert row.verdict.kind == "~"
 
 
 def test_rounds_that_did_not_take_turns_are_of_their_session_only() -> None:
@@ -254,6 +281,28 @@ def test_a_gain_with_more_errors_is_none() -> None:
     lenient = replace(WITH_SECONDS, max_error_rise_ratio=0.02)
     pair = sides(docs_per_s(scaled(20000)), failing, "bulk", lenient)
     assert verdict_of(pair, "Mean throughput", "bulk").kind == "faster"
+
+
+@pytest.mark.parametrize(
+    ("errors", "kind"),
+    [((9, 9, 9, 0), "! errors"), ((18, 18, 0, 0), "faster"), ((36, 0, 0, 0), "faster"), ((1, 0, 1, 1), "faster")],
+)
+def test_more_errors_are_those_of_all_rounds_but_one_and_of_all_together(errors: tuple[int, ...], kind: str) -> None:
+    """Of 400 requests each, with 0.1 points to spare for the last of them: 3 of 1,600 are 0.19."""
+    failing = [{**each, "errors": count} for each, count in zip(docs_per_s(scaled(24000)), errors, strict=True)]
+    options = replace(WITH_SECONDS, max_error_rise_ratio=0.002)
+    pair = sides(docs_per_s(scaled(20000)), failing, "bulk", options)
+    assert verdict_of(pair, "Mean throughput", "bulk").kind == kind
+
+
+def test_a_task_that_some_rounds_lack_has_no_verdict() -> None:
+    ours, theirs = (side(name, "bulk", docs_per_s(scaled(20000)), TURNS[name]) for name in TURNS)
+    last = theirs.records[-1]
+    without = replace(last, tasks=tuple(task for task in last.tasks if task.name != "bulk"))
+    lacking = replace(theirs, records=(*theirs.records[:-1], without))
+    pair = compare(ours, [lacking], replace(WITH_SECONDS, allow=("tasks",))).pairs[0]
+    assert verdict_of(pair, "Mean throughput", "bulk") == Verdict("!", "missing in some of the races")
+    assert verdict_of(pair, "Mean throughput", "get-by-id").kind == "same"
 
 
 def test_a_latency_that_moved_with_the_drivers_lag_has_no_verdict() -> None:
