@@ -81,8 +81,11 @@ class RaceSession:
     @property
     def rounds_done(self) -> int:
         """How many rounds are complete on every side."""
-        sides = [race.side for race in self.plan if race.status == COMPLETE]
-        return min(sides.count(side.name) for side in self.sides)
+        return min(len(self.complete(side.name)) for side in self.sides)
+
+    def complete(self, side: str) -> list[str]:
+        """The ids of a side's complete races, in their order; those that are discarded are not among them."""
+        return [str(race.race_id) for race in self.plan if race.side == side and race.status == COMPLETE]
 
     @property
     def races(self) -> tuple[SessionRace, ...]:

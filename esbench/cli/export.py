@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from esbench.cli.command import EsbenchCommand, esbench_home
+from esbench.cli.one_race import one_race
 from esbench.cli.output import print_text, write_text
 from esbench.errors import UsageError
 
@@ -44,7 +45,9 @@ def export(race: str, metrics_buckets: str, output: Path | None, **chosen: bool)
     from esbench.store import RaceStore
 
     store = RaceStore(esbench_home())
-    text = _exported(form, store.load(race), store.folder(race), metrics_buckets)
+    with one_race(esbench_home(), race):
+        record, folder = store.load(race), store.folder(race)
+    text = _exported(form, record, folder, metrics_buckets)
     if output is None:
         print_text(text)
     else:

@@ -87,6 +87,8 @@ class SessionCommand:
         self._check_result(len(session.sides))
         if rounds is not None:
             session = with_rounds(session, rounds)
+        if session.left:
+            self._warn_of_another_esbench(session)
         where = f"--resume={session.id}"
         again = list(sides) + [()] * (len(session.sides) - len(sides))
         if len(again) > len(session.sides):
@@ -114,6 +116,20 @@ class SessionCommand:
             raise UsageError("there is nothing to compare: the session has one side", where=f"--format={JUNIT}")
         check_report_file(file, file_form)
         check_html_file(self._flags["html"])
+
+    def _warn_of_another_esbench(self, session: RaceSession) -> None:
+        """Races of another version are not compared unless that is allowed."""
+        from esbench.environment import esbench_facts
+        from esbench.store import RaceStore
+
+        store, ours = RaceStore(esbench_home()), esbench_facts()
+        raced = next((race_id for side in session.sides for race_id in session.complete(side.name)), None)
+        if raced is None or not store.has(raced) or (theirs := store.load(raced).esbench) == ours:
+            return
+        began, now = (" ".join(facts.values()) for facts in (theirs, ours))
+        self._progress.warn(
+            f"the session began with esbench {began}, and this is {now}: comparing needs --allow=esbench"
+        )
 
     def _look(self, session: RaceSession, sides: Mapping[str, RaceOptions]) -> None:
         """Everything that can be known to be wrong is said before the first race."""

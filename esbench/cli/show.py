@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from esbench.cli.command import EsbenchCommand, esbench_home
+from esbench.cli.one_race import one_race
 from esbench.cli.output import print_document, report_options
 from esbench.errors import RecordError
 
@@ -29,7 +30,8 @@ def show(race: str, form: str, report_file: Path | None, report_format: str | No
 
     home = esbench_home()
     store = RaceStore(home)
-    record = store.load(race)
+    with one_race(home, race):
+        record = store.load(race)
     seconds_file = store.folder(record.race_id).seconds_file
     record = replace(record, status=status_now(home, record.race_id, record.status))
 

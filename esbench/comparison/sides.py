@@ -35,6 +35,8 @@ class Sides:
             if baseline.session is None:
                 raise UsageError("--contender is missing", hint=HINT)
             session = self._sessions.load(baseline.session)
+            if _ids(baseline) != session.complete(_side_of(baseline.records[0])):
+                raise UsageError("--contender is missing", hint=f"esbench compare {session.id} compares its session")
             others = [side.name for side in session.sides if side.name != _side_of(baseline.records[0])]
             if not others:
                 raise UsageError(f"session {session.id} has no other side", hint=f"--contender: {HINT}")
@@ -113,7 +115,7 @@ class Sides:
 
     def _of_session(self, session: RaceSession, side: str | None, role: str, taken: _Taken | None) -> list[RaceRecord]:
         name = _chosen(session, side, role, taken)
-        ids = [str(race.race_id) for race in session.plan if race.side == name and race.status == COMPLETE]
+        ids = session.complete(name)
         if not ids:
             raise UsageError(f'side "{name}" of session {session.id} has no complete race yet', where=f"--{role}")
         if gone := [race_id for race_id in ids if not self._races.has(race_id)]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from races import golden_race, keep
 
 from esbench.cli.main import run
 from esbench.cli.output import check_file
@@ -34,6 +35,16 @@ def test_a_session_that_another_process_races_is_left_alone(
         assert run(["list", "sessions"]) == 0
         assert f"{session.id}  2026-11-21T10:15:30Z  duel    running" in capsys.readouterr().out
         assert f'session "{session.id}" is running already (its process is ' in failing(capsys, "duel", "--resume=last")
+
+
+def test_a_session_that_goes_on_with_another_esbench_is_warned_of(
+    esbench_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keep(esbench_home, golden_race(race_id="x", esbench={"version": "0.0.9"}))
+    session = duel_of_two()
+    SessionStore(esbench_home).save(session.with_race(SessionRace("contender", 1, 1, "x", "complete", 1.0)))
+    assert run(["duel", "--resume=last", "--track=keyword"]) == 2  # which is no option that it began with
+    assert "warning: the session began with esbench 0.0.9, and this is 0." in capsys.readouterr().err
 
 
 DUEL = ("duel", "--track=orders", "--baseline=", "--contender=heap=1g")

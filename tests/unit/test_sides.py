@@ -196,6 +196,19 @@ def test_a_session_that_is_not_complete_is_told(home: Path, capsys: pytest.Captu
     assert "1 of the 9 races of session s are not complete, and not compared" in texts
 
 
+def test_a_race_of_a_session_stands_for_itself_alone(home: Path) -> None:
+    with pytest.raises(UsageError, match=r"--contender is missing \(esbench compare s compares its session\)"):
+        sides(home).contenders((), sides(home).baseline("baseline-1"))
+
+
+@pytest.mark.parametrize("command", [["show"], ["export", "--csv"]])
+def test_a_session_in_place_of_a_race_is_told(
+    home: Path, command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*command, "s"]) == 2
+    assert 'there is no race "s" (it is a session: esbench compare s, or ' in capsys.readouterr().err
+
+
 def test_a_contender_is_named_once(home: Path) -> None:
     with pytest.raises(UsageError, match="--contender: s:contender is named twice"):
         sides(home).contenders(("s", "s:contender"), sides(home).baseline("x1"))
