@@ -127,11 +127,13 @@ def _differences(compared: Comparison) -> Table:
 
 
 def _without_common(values: Sequence[Any]) -> Sequence[Any]:
-    """Of lists only what is not on all sides, say of forty flags the one that differs."""
+    """Of lists only what is not on all sides, say of forty flags the one that differs; all where that leaves nothing,
+    since races of the same side differ."""
     if not all(isinstance(value, list | tuple) for value in values):
         return values
     common = set.intersection(*(set(map(str, value)) for value in values))
-    return [[item for item in value if str(item) not in common] for value in values]
+    left = [[item for item in value if str(item) not in common] for value in values]
+    return left if any(left) else values
 
 
 def _races(side: Side) -> str:

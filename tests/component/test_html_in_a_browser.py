@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,17 @@ from esbench.report.html.races import races_page
 from esbench.series_files import Series
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed (Debian: chromium)")
+
+_PAINTED_LEFT_EDGE = """(() => {
+    const canvases = node => [...node.children].flatMap(child => [
+        ...(child.tagName === "CANVAS" ? [child] : []), ...canvases(child),
+        ...(child.shadowRoot ? canvases(child.shadowRoot) : []),
+    ]);
+    const edges = canvases(document.querySelector(".chart")).map(canvas => [
+        ...canvas.getContext("2d").getImageData(0, 0, 1, canvas.height).data,
+    ]);
+    return edges.length ? edges.flat().filter(Boolean).length : "no canvas";
+})()"""
 
 
 @pytest.fixture(scope="module")
@@ -98,11 +110,32 @@ def test_verdicts_have_a_sign_a_word_and_a_colour(browser: Browser, pages: dict[
         assert found.colour(".badge.bad", "color") != found.colour(".badge.good", "color")
 
 
+def test_all_of_a_verdict_is_seen_on_a_phone_without_scrolling_sideways(
+    browser: Browser, pages: dict[str, Path]
+) -> None:
+    with opened(browser, pages["comparison"], PHONE) as found:
+        cells = found.page.locator(".verdicts td")
+        assert cells.count() == 8 * 9
+        boxes = [box for cell in cells.all() if cell.inner_text() and (box := cell.bounding_box())]
+        assert len(boxes) > 8 * 8 - 1  # some have no note
+        assert all(box["x"] >= 0 and box["x"] + box["width"] <= PHONE[0] for box in boxes)
+        assert {
+            row.inner_text().count("Mean throughput") for row in found.page.locator(".verdicts tbody tr").all()
+        } == {0, 1}
+
+
+def test_the_name_of_a_task_leads_to_its_charts_by_keyboard(browser: Browser, pages: dict[str, Path]) -> None:
+    with opened(browser, pages["comparison"]) as found:
+        found.page.locator(".verdicts a", has_text="get-by-id-open").first.focus()
+        found.page.keyboard.press("Enter")
+        assert found.page.locator("section:target h2").inner_text() == "get-by-id-open"
+
+
 def test_charts_of_a_comparison_say_what_is_under_the_pointer(browser: Browser, pages: dict[str, Path]) -> None:
     with opened(browser, pages["comparison"]) as found:
         change, rounds, curves = (found.hover(found.charts().nth(place)) for place in (0, 1, -1))
         assert "Mean throughput" in change and "faster" in change
-        assert "docs/s" in rounds and "replicas-1-" in rounds
+        assert "docs/s" in rounds and re.search("replicas-[01]-[1-6]", rounds)
         assert "replicas-0" in curves and "replicas-1" in curves and "percentile" in curves
 
 
@@ -150,4 +183,5 @@ def test_the_theme_is_the_systems_until_it_is_changed(
         after = found.colour(), found.axis_colours()
         assert (sum(after[0]) > 380) == (preferred == "dark")
         assert before[1] and before[1].isdisjoint(after[1])  # the charts follow
+        assert found.page.evaluate(_PAINTED_LEFT_EDGE) == 0  # nothing of the other theme is left
         assert found.problems == []

@@ -13,8 +13,10 @@ from races import golden_race, keep
 from esbench.cli.main import run
 from esbench.compare import compare
 from esbench.comparison.model import CompareOptions, Comparison, Side
-from esbench.report.html.comparison_charts import intervals
+from esbench.report.html.charts import BLUE, curves_chart, shortened
+from esbench.report.html.comparison_charts import intervals, rounds
 from esbench.report.html.comparison_page import comparison_page
+from esbench.report.html.comparison_sides import Raced, Sides
 
 BULK = "bulk"
 
@@ -25,14 +27,19 @@ def duel(changes: dict[str, float], **options: float) -> Comparison:
 
 
 def words(page: str) -> list[str]:
-    """The sentences at the top of a page, without marks."""
-    found = re.search(r'<ul class="verdict">(.*?)</ul>', page, re.DOTALL)
-    assert found is not None
-    return [re.sub("<[^>]+>", " ", item).strip() for item in found[1].split("</li>") if item]
+    """What is under test, and the sentences at the top of a page, without marks."""
+    top = page[page.index("<header>") : page.index('<table class="verdicts"')]
+    found = re.findall(r'<p class="tested.*?</p>|<li.*?</li>', top)
+    return [re.sub(" +", " ", re.sub("<[^>]+>", " ", item)).strip() for item in found]
 
 
 def titles(page: str) -> list[str]:
     return re.findall("<figure[^>]*><h3>(.*?)</h3>", page)
+
+
+def section(page: str, task: str) -> str:
+    """The charts of a task."""
+    return next(each for each in re.findall("<section.*?</section>", page, re.DOTALL) if f"<h2>{task}</h2>" in each)
 
 
 @pytest.fixture(scope="module")
@@ -40,22 +47,43 @@ def page() -> str:
     return comparison_page(duel({"bulk": 0.85, "get-by-id": 1.2, "get-by-id-open": 1.0}))
 
 
-def test_the_outcome_stands_first_in_words_worst_first(page: str) -> None:
-    slower, faster, same, tested = words(page)
-    assert re.match(r"▼ slower: get-by-id, Mean throughput -1\d\.\d%; get-by-id, p99 service time \+\d\d\.\d%$", slower)
-    assert re.match(r"▲ faster: bulk, Mean throughput \+1\d\.\d%; bulk, p99 service time -1\d\.\d%$", faster)
-    assert same.startswith("= same: get-by-id-open, p50 latency")
+def test_what_is_under_test_and_the_outcome_stand_first_in_words_worst_first(page: str) -> None:
+    tested, slower, faster, same = words(page)
     assert tested == "Under test: param number_of_replicas 0 → 1"
+    changes = r"Mean throughput -1\d\.\d% and p99 service time \+\d\d\.\d%"
+    assert re.fullmatch(rf"▼ slower, 2 of 6 rows: get-by-id, {changes}", slower)
+    assert faster.startswith("▲ faster, 2 of 6 rows: bulk, Mean throughput +1")
+    assert same.startswith("= same, 2 of 6 rows: get-by-id-open, p50 latency ")
 
 
 def test_each_judged_row_has_its_races_and_each_task_its_curves(page: str) -> None:
-    found = titles(page)
-    assert found[0] == "Change"
-    assert "get-by-id: p99 service time, race by race" in found
-    assert "get-by-id-open: p99 latency, race by race" in found
-    assert "get-by-id-open: percentiles of latency" in found  # due time to last byte
-    assert "get-by-id: percentiles of service time" in found  # a closed loop has no due times
-    assert len(found) == 1 + 6 + 3  # changes, primary rows, tasks
+    assert titles(page)[0] == "contender against baseline"  # the changes
+    assert titles(section(page, "get-by-id")) == [
+        "Mean throughput, race by race",
+        "p99 service time, race by race",
+        "Percentiles of service time",  # a closed loop has no due times
+    ]
+    assert titles(section(page, "get-by-id-open"))[1:] == ["p99 latency, race by race", "Percentiles of latency"]
+    assert len(titles(page)) == 1 + 6 + 3  # changes, primary rows, tasks
+
+
+def test_a_task_says_how_it_came_out_and_which_direction_is_better(page: str) -> None:
+    task = section(page, "get-by-id")
+    assert re.search(r'Mean throughput: <span class="badge bad">▼ slower</span> -1\d\.\d% \[-1', task)
+    captions = re.findall("<figcaption>(.*?)</figcaption>", task)
+    assert [caption.split(".")[0] for caption in captions] == ["More is better", "Less is better", "Less is better"]
+    assert captions[0] == "More is better. Dashed: the geometric mean of a side."
+
+
+def test_a_row_of_the_table_leads_to_the_charts_of_its_task(page: str) -> None:
+    (link,) = set(re.findall('<td [^>]*><a href="#([^"]*)">get-by-id</a>', page))
+    assert f'<section class="task" id="{link}"><h2>get-by-id</h2>' in page
+
+
+def test_all_values_of_the_charts_stand_in_a_table(page: str) -> None:
+    table = page[page.index("Judged figures, race by race") :]
+    assert "Race 6</th>" in table
+    assert len(re.findall("<tr><td>get-by-id-open</td><td>p99 latency</td>", table)) == 2  # sides
 
 
 def test_it_is_one_small_file_that_loads_nothing(page: str) -> None:
@@ -68,23 +96,79 @@ def test_identical_sides_are_called_a_a() -> None:
     records = sides({BULK: 1.0})[0].records
     odd, even = Side("one", records[::2]), Side("other", records[1::2])
     found = words(comparison_page(compare(odd, [even], CompareOptions(seconds=seconds))))
-    assert "A/A: other against one: nothing but chance differs" in found
+    assert found[0] == "A/A: nothing but chance differs between the sides"
 
 
 def test_single_races_have_no_chart_of_rounds_and_say_why_there_is_no_verdict() -> None:
     one, other = golden_race(), golden_race(race_id="other")
     page = comparison_page(compare(Side("one", (one,)), [Side("other", (other,))]))
-    assert not [title for title in titles(page) if "race by race" in title or title == "Change"]
-    assert any(line.startswith("No verdict for some rows:") for line in words(page))
+    assert {title.partition(" of ")[0] for title in titles(page)} == {"Percentiles"}
+    assert words(page)[-1].startswith("No verdict, ")
 
 
 def test_several_contenders_have_their_charts_each_and_one_table() -> None:
     baseline, first = sides({BULK: 0.85})
     second = replace(first, name="again")
     page = comparison_page(compare(baseline, [first, second], CompareOptions(seconds=seconds)))
-    assert titles(page).count("Change") == 2
-    assert any("contender: bulk" in line and "again: bulk" in line for line in words(page))
-    assert "<th>Side</th>" in page
+    assert titles(page) == [
+        "contender against baseline",
+        "again against baseline",
+        "Mean throughput, race by race",  # of all sides
+        "p99 service time, race by race",
+        "Percentiles of service time",
+    ]
+    assert [line.split(",")[0] for line in words(page)] == [
+        "Under test: param number_of_replicas 0 → 1",
+        "▲ faster",
+    ] * 2
+    assert "Side</th>" in page
+    assert "Mean throughput, again: " in section(page, BULK)
+
+
+def test_sides_keep_their_looks_where_one_of_them_has_no_row() -> None:
+    records, (task,) = sides({BULK: 1.0})[0].records, ["get-by-id"]
+    other = Side("other", sides({task: 1.0})[0].records)
+    compared = compare(Side("one", records), [other, Side("third", records)], CompareOptions(seconds=seconds))
+    judged = Sides(compared).judged()
+    with_figures = [side.number for side in Sides(compared).raced(judged[BULK]["Mean throughput"]) if any(side.values)]
+    assert with_figures == [0, 2]
+    assert [curve.number for curve in Sides(compared).curves(BULK, "service_time")] == [0, 2]
+
+
+def test_what_must_not_differ_stands_at_the_top_and_its_reason_once() -> None:
+    baseline, contender = sides({BULK: 1.0})
+    other = replace(contender, records=tuple(replace(record, seed=7) for record in contender.records))
+    forbidden, unusable = words(comparison_page(compare(baseline, [other], CompareOptions(seconds=seconds))))[1:]
+    assert forbidden.startswith("Must not differ, but does: seed ")
+    assert unusable == "! not usable, all 2 rows: not comparable: seed"
+    allowed = words(comparison_page(compare(baseline, [other], CompareOptions(seconds=seconds, allow=("seed",)))))
+    assert allowed[1].startswith("Differs, as was allowed: seed ")
+
+
+def test_parameters_that_are_lists_are_told() -> None:
+    baseline, contender = sides({BULK: 1.0})
+    records = tuple(replace(record, track_params={"clients": [8, 32]}) for record in contender.records)
+    tested = words(comparison_page(compare(baseline, [replace(contender, records=records)])))[0]
+    assert "param clients none → 8, 32" in tested
+
+
+def test_a_fact_that_differs_between_the_races_of_a_side_is_told() -> None:
+    found = [
+        replace(
+            side, records=tuple(replace(record, esbench={"version": f"1.{n}"}) for n, record in enumerate(side.records))
+        )
+        for side in sides({BULK: 1.0}, rounds=2)
+    ]
+    page = comparison_page(compare(found[0], [found[1]]))
+    assert "<tr><td>esbench</td><td>1.0, 1.1</td><td>1.0, 1.1</td></tr>" in page
+
+
+def test_names_too_long_for_a_phone_lose_their_middle() -> None:
+    assert shortened("get-by-id", 9) == "get-by-id"
+    assert shortened("nested-date-histogram", 9) == "nest…gram"
+    long = replace(sides({BULK: 1.0})[0], name="x" * 60)
+    legend = rounds([Raced(0, long.name, long.records, (1.0,) * 6, None)], "p99 latency", "ms").legend[0]
+    assert len(legend.items[0].label.value) < 40
 
 
 def test_names_of_sides_are_text_not_markup() -> None:
@@ -106,6 +190,12 @@ def test_ticks_of_changes_are_round_percents_however_far_apart() -> None:
     assert set(near.xaxis[0].major_label_overrides.values()) == {"-4%", "-2%", "0", "+2%", "+4%"}
     assert {"-50%", "0", "+100%"} <= set(far.xaxis[0].major_label_overrides.values())
     assert len(far.xaxis[0].major_label_overrides) <= 7
+
+
+def test_the_scale_of_percentiles_has_round_ticks_in_every_decade() -> None:
+    narrow, wide = (curves_chart([("one", BLUE, points)]) for points in ([(1, 3.0), (2, 8.0)], [(1, 0.3), (2, 70.0)]))
+    assert {3.0, 4.0, 5.0} <= set(narrow.yaxis[0].ticker.ticks)
+    assert {0.5, 1.0, 2.0, 5.0, 50.0} <= set(wide.yaxis[0].ticker.ticks)
 
 
 def test_the_command_writes_the_page_and_prints_as_ever(

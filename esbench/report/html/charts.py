@@ -7,20 +7,23 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
-from math import nan
+from math import ceil, floor, log10, nan
 from typing import Any
 
+from bokeh.core.properties import value
 from bokeh.models import ColumnDataSource, CrosshairTool, CustomJSTickFormatter, FixedTicker, HoverTool, NoOverlap
 from bokeh.models.annotations import Span
 from bokeh.plotting import figure
 
 # The "bright" scheme of Paul Tol (sronpersonalpages.nl/~pault): the colour-blind tell them apart, on light and dark.
+# Its grey is darker here, so that it stands out 3 to 1 on both.
 BLUE, RED, GREEN = "#4477aa", "#ee6677", "#228833"
-YELLOW, CYAN, PURPLE, GREY = "#ccbb44", "#66ccee", "#aa3377", "#999999"
+YELLOW, CYAN, PURPLE, GREY = "#ccbb44", "#66ccee", "#aa3377", "#888888"
 COLOURS = (BLUE, RED, GREEN, PURPLE, YELLOW, CYAN, GREY)
 HEIGHT = 250
 _LOWEST_MS = 0.001
 _LETTERS_AT_MOST = 38  # of a legend in one line on a phone
+_LEGEND_LINE = 26  # pixels
 _PLAIN = """
 const short = (value, suffix) => +value.toPrecision(4) + suffix;
 return tick >= 1e6 ? short(tick / 1e6, "M") : tick >= 1e4 ? short(tick / 1e3, "k") : short(tick, "");
@@ -43,6 +46,7 @@ def chart(y_title: str, *, height: int = HEIGHT, cursor: Span | None = None, **o
     drawn.toolbar.logo = None
     drawn.toolbar.autohide = True
     drawn.axis.axis_label_text_font_style = "normal"
+    drawn.axis.major_label_text_font_size = "12px"
     drawn.axis.minor_tick_line_color = None
     drawn.axis.major_label_policy = NoOverlap()
     drawn.outline_line_color = None
@@ -63,21 +67,36 @@ def hover(drawn: figure, renderer: Any, tooltips: Sequence[tuple[str, str]], **o
 
 
 def legend_above(drawn: figure) -> None:
-    """Put the legend above the chart in one line, where it hides nothing; a click on a name hides its line."""
+    """Put the legend above the chart, where it hides nothing, in lines that a phone can show; a click on a name hides
+    its line."""
     if not drawn.legend:
         return
     legend = drawn.legend[0]
     drawn.add_layout(legend, "above")
     legend.orientation = "horizontal"
+    legend.spacing = 12
     items: list[Any] = list(legend.items)
-    if sum(len(item.label.value) for item in items) > _LETTERS_AT_MOST:
-        legend.ncols = 2
+    for item in items:
+        item.label = value(shortened(item.label.value, _LETTERS_AT_MOST))
+    letters = [len(item.label.value) for item in items]
+    if sum(letters) > _LETTERS_AT_MOST:
+        legend.spacing = 4
+        legend.ncols = 2 if 2 * max(letters) <= _LETTERS_AT_MOST else 1
+        drawn.height = (drawn.height or HEIGHT) + _LEGEND_LINE * (-(-len(items) // legend.ncols) - 1)
     legend.border_line_color = None
     legend.background_fill_alpha = 0.0
     legend.location = "left"
     legend.padding = 0  # type: ignore[assignment]
     legend.label_text_font_size = "12px"
     legend.click_policy = "hide"
+
+
+def shortened(text: str, letters: int) -> str:
+    """A text of at most so many letters: an ellipsis stands for what is left out of its middle."""
+    if len(text) <= letters:
+        return text
+    kept = letters - 1
+    return f"{text[: kept - kept // 2]}…{text[len(text) - kept // 2 :]}"
 
 
 def source(**columns: Iterable[float | None] | Sequence[str]) -> ColumnDataSource:
@@ -129,5 +148,15 @@ def curves_chart(curves: Sequence[tuple[str, str, Sequence[tuple[float, float]]]
         )
         line = drawn.line("x", "y", source=data, color=colour, line_width=2, legend_label=name)
         hover(drawn, line, [(name, "@y{0,0.00} ms"), ("percentile", "@rank")])
+    all_ms = [ms for _, _, points in curves for _, ms in points if ms >= _LOWEST_MS]
+    if all_ms:
+        drawn.yaxis.ticker = drawn.ygrid.ticker = FixedTicker(ticks=_ticks_ms(min(all_ms), max(all_ms)))
     legend_above(drawn)
     return drawn
+
+
+def _ticks_ms(low: float, high: float) -> list[float]:
+    """1, 2, 5, 10 ... around a range, and 1, 2, 3 ... 9, 10 ... where it is under a decade."""
+    decades = range(floor(log10(low)), ceil(log10(high)) + 1)
+    digits = range(1, 10) if high < 10 * low else (1, 2, 5)
+    return [digit * 10.0**decade for decade in decades for digit in digits]

@@ -1,4 +1,4 @@
-"""Charts of a comparison: the change of each row with its interval, and the races that it comes from.
+"""Charts of a comparison: the change of each row with its interval, the races that it comes from, and the percentiles.
 
 Rows in, Bokeh figures out: what a change means was decided before.
 """
@@ -7,29 +7,43 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from bokeh.models import FixedTicker
 from bokeh.models.annotations import Label, Span
 from bokeh.plotting import figure
 
-from esbench.comparison.model import FASTER, SAME, SLOWER, Estimate, Pair, Row
+from esbench.comparison.model import FASTER, SAME, SLOWER, Estimate, Row
 from esbench.report.html.charts import (
     BLUE,
     GREEN,
     GREY,
     RED,
     chart,
+    curves_chart,
     hover,
     legend_above,
     plain_numbers,
+    shortened,
     source,
 )
+from esbench.report.html.comparison_sides import Curve, Raced
+from esbench.report.html.comparison_words import DIRECTIONS, verdict_word
 from esbench.units import format_number
 
-BASELINE_COLOUR, CONTENDER_COLOUR = GREY, BLUE
-_ROW_HEIGHT, _AROUND_ROWS = 46, 64  # pixels
+# Sides by marker, colour and line: the baseline, then contenders. Each colour stands out 3 to 1 on both themes.
+SIDES = (
+    ("circle", GREY, "solid"),
+    ("triangle", BLUE, "solid"),
+    ("square", "#cc6600", "dashed"),
+    ("diamond", "#aa4499", "dotdash"),
+    ("hex", "#228877", "dotted"),
+)
+_TASK_HEIGHT, _ROW_HEIGHT, _AROUND_ROWS = 26, 44, 60  # pixels
+_LETTERS_OF_TASK = 46  # in one line on a phone
 _MARKS = {FASTER: ("triangle", GREEN), SLOWER: ("inverted_triangle", RED), SAME: ("square", BLUE)}
 _UNDECIDED = ("circle", GREY)
-_MOST_TICKS = 7
+_MOST_TICKS, _MOST_RACES_TOLD = 7, 12
 _ROUNDING = 1e-9
 _STEPS_PERCENT = (0.5, 1, 2, 5, 10, 20, 50)
 
@@ -37,17 +51,20 @@ _STEPS_PERCENT = (0.5, 1, 2, 5, 10, 20, 50)
 def intervals(rows: Sequence[Row], margins: Mapping[str, float]) -> figure:
     """The change of each row with its 95 % interval, on a scale of ratios; the band of what counts as the same behind.
 
-    All rows have an estimate. `margins`: metric -> the smallest change that matters (ratio, 0.05 for 5 %).
+    All rows have an estimate, those of a task follow one another. `margins`: metric -> the smallest change that
+    matters (ratio, 0.05 for 5 %).
     """
     estimates = [_estimate(row) for row in rows]
     low = min(min(each.low, 1 / (1 + margins[row.metric])) for row, each in zip(rows, estimates, strict=True))
     high = max(max(each.high, 1 + margins[row.metric]) for row, each in zip(rows, estimates, strict=True))
     room = 0.04 * math.log(high / low)
+    tops, tasks, height = _tops(rows)
+    places = [top + 30 for top in tops]
     drawn = chart(
         "",
-        height=_AROUND_ROWS + _ROW_HEIGHT * len(rows),
+        height=_AROUND_ROWS + height,
         x_range=(math.log(low) - room, math.log(high) + room),
-        y_range=(len(rows), 0),
+        y_range=(height, 0),
     )
     drawn.toolbar_location = None
     drawn.toolbar.active_drag = None
@@ -58,22 +75,25 @@ def intervals(rows: Sequence[Row], margins: Mapping[str, float]) -> figure:
         math.log1p(percent / 100): f"{percent:+g}%" if percent else "0" for percent in ticks
     }
     drawn.yaxis.visible = False
-    drawn.ygrid.visible = False
-    places = [number + 0.68 for number in range(len(rows))]
+    drawn.ygrid.ticker = FixedTicker(ticks=list(tasks))
     drawn.hbar(
         y=places,
         left=[-math.log1p(margins[row.metric]) for row in rows],
         right=[math.log1p(margins[row.metric]) for row in rows],
-        height=0.5,
+        height=20,
         color=GREY,
         alpha=0.22,
         line_color=None,
     )
     drawn.add_layout(Span(location=0, dimension="height", line_width=1))
-    for number, row in enumerate(rows):
-        drawn.add_layout(
-            Label(x=2, x_units="screen", y=number + 0.4, text=f"{row.task}: {row.metric}", text_font_size="12px")
-        )
+    for top, task in tasks.items():
+        name = shortened(task, _LETTERS_OF_TASK)
+        drawn.add_layout(_label(name, top + _TASK_HEIGHT - 4, text_font_style="bold"))
+    for top, row in zip(tops, rows, strict=True):
+        direction = DIRECTIONS.get(row.better)
+        drawn.add_layout(_label(f"{row.metric}, {direction}" if direction else row.metric, top + 17))
+        at_the_right = {"x": math.log(high) + room, "x_units": "data", "text_align": "right"}
+        drawn.add_layout(_label(verdict_word(_kind(row)), top + 17, **at_the_right))
     colours = [_mark(row)[1] for row in rows]
     drawn.segment(
         x0=[math.log(each.low) for each in estimates],
@@ -97,7 +117,7 @@ def intervals(rows: Sequence[Row], margins: Mapping[str, float]) -> figure:
             task=[row.task for row in rows],
             metric=[row.metric for row in rows],
             change=[_change(each) for each in estimates],
-            verdict=[row.verdict.kind if row.verdict else "" for row in rows],
+            verdict=[verdict_word(_kind(row)) for row in rows],
         ),
     )
     hover(
@@ -109,49 +129,78 @@ def intervals(rows: Sequence[Row], margins: Mapping[str, float]) -> figure:
     return drawn
 
 
-def rounds(pair: Pair, row: Row, names: tuple[str, str]) -> figure:
-    """One point for each race of both sides, in the order in which they were raced; dashed: the side's figure.
+def _tops(rows: Sequence[Row]) -> tuple[list[int], dict[int, str], int]:
+    """Where each row begins, where each task does, and where the last row ends, in pixels from the top."""
+    tops: list[int] = []
+    tasks: dict[int, str] = {}
+    height = 0
+    for number, row in enumerate(rows):
+        if number == 0 or row.task != rows[number - 1].task:
+            tasks[height] = row.task
+            height += _TASK_HEIGHT
+        tops.append(height)
+        height += _ROW_HEIGHT
+    return tops, tasks, height
 
-    `names`: what the sides are called.
-    """
-    races = len(pair.baseline.records) + len(pair.contender.records)
-    drawn = chart(row.unit, x_range=(0.5, races + 0.5))
+
+def _label(text: str, y: int, **options: Any) -> Label:
+    """Text at the left edge, standing on a height."""
+    return Label(**{"x": 2, "x_units": "screen", "y": y, "text": text, "text_font_size": "12px", **options})
+
+
+def rounds(sides: Sequence[Raced], metric: str, unit: str) -> figure:
+    """One point for each race of all sides, in the order in which they were raced; dashed: the side's figure."""
+    started = sorted(record.started_at for side in sides for record in side.records)
+    drawn = chart(unit, x_range=(0.5, len(started) + 0.5))
     plain_numbers(drawn)
     drawn.xaxis.axis_label = "race, in the order of their start"
-    started = sorted(record.started_at for record in (*pair.baseline.records, *pair.contender.records))
-    sides = (
-        (names[0], pair.baseline, row.baseline_rounds, row.baseline, "circle", BASELINE_COLOUR),
-        (names[1], pair.contender, row.contender_rounds, row.contender, "triangle", CONTENDER_COLOUR),
-    )
-    for name, side, values, typical, marker, colour in sides:
-        places = [started.index(record.started_at) + 1 for record in side.records]
+    for side in sides:
+        marker, colour, _ = _look(side.number)
         points = source(
-            place=places,
-            value=values,
-            shown=["-" if value is None else format_number(value) for value in values],
-            side=[name] * len(values),
+            place=[started.index(record.started_at) + 1 for record in side.records],
+            value=side.values,
+            shown=["-" if value is None else format_number(value) for value in side.values],
+            side=[side.name] * len(side.values),
             race=[record.race_id for record in side.records],
         )
-        if typical.usable and not typical.exceeded:
-            drawn.line([1, len(started)], [typical.value] * 2, color=colour, line_dash="dashed", alpha=0.8)
+        if side.typical is not None and side.typical.usable and not side.typical.exceeded:
+            drawn.line([1, len(started)], [side.typical.value] * 2, color=colour, line_dash="dashed", alpha=0.8)
         drawn.line("place", "value", source=points, color=colour, alpha=0.4)
         scattered = drawn.scatter(
-            "place", "value", source=points, marker=marker, size=11, color=colour, legend_label=name
+            "place", "value", source=points, marker=marker, size=11, color=colour, legend_label=side.name
         )
         hover(
             drawn,
             scattered,
-            [("side", "@side"), (row.metric, f"@shown {row.unit}"), ("race", "@race")],
+            [("side", "@side"), (metric, f"@shown {unit}"), ("race", "@race")],
             mode="mouse",
         )
-    drawn.xaxis.ticker = list(range(1, len(started) + 1))
+    drawn.xaxis.ticker = list(range(1, len(started) + 1, -(-len(started) // _MOST_RACES_TOLD)))
     legend_above(drawn)
     return drawn
 
 
+def percentiles(curves: Sequence[Curve]) -> figure:
+    """The percentile curves of sides over one another; the baseline's is broad enough to be seen below one like it."""
+    drawn = curves_chart([(curve.name, _look(curve.number)[1], curve.points) for curve in curves])
+    lines: list[Any] = list(drawn.renderers)
+    for curve, line in zip(curves, lines, strict=True):
+        line.glyph.update(line_dash=_look(curve.number)[2], line_width=2 if curve.number else 4)
+    return drawn
+
+
+def _look(side: int) -> tuple[str, str, str]:
+    """Marker, colour and line of a side: the baseline is 0, and its look no contender's."""
+    return SIDES[0 if side == 0 else 1 + (side - 1) % (len(SIDES) - 1)]
+
+
 def _mark(row: Row) -> tuple[str, str]:
     """Marker and colour of a row's verdict."""
-    return _MARKS.get(row.verdict.kind, _UNDECIDED) if row.verdict else _UNDECIDED
+    return _MARKS.get(_kind(row), _UNDECIDED)
+
+
+def _kind(row: Row) -> str:
+    return row.verdict.kind if row.verdict else ""
 
 
 def _estimate(row: Row) -> Estimate:

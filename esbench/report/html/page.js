@@ -3,8 +3,7 @@
 const PAINTED = {
   axis_label_text_color: "--muted", major_label_text_color: "--muted", label_text_color: "--text",
   axis_line_color: "--line", major_tick_line_color: "--line",
-  grid_line_color: "--grid", background_fill_color: "--surface",
-  border_fill_color: "--surface",
+  grid_line_color: "--grid",
 };
 const systemTheme = matchMedia("(prefers-color-scheme: dark)");
 const toggle = document.getElementById("theme");
@@ -14,16 +13,19 @@ let documents = Number(document.body.dataset.documents); // of Bokeh, that are d
 function paint() {
   const theme = chosen ?? (systemTheme.matches ? "dark" : "light");
   document.documentElement.dataset.theme = theme;
-  toggle.textContent = theme === "dark" ? "Light" : "Dark";
+  toggle.textContent = theme === "dark" ? "Light theme" : "Dark theme";
   const style = getComputedStyle(document.documentElement);
+  const colour = variable => style.getPropertyValue(variable).trim();
   for (const charts of Bokeh.documents) {
     for (const model of charts.all_models ?? charts._all_models.values()) {
       const values = {};
       for (const [name, variable] of Object.entries(PAINTED)) {
-        if (name in model.properties) values[name] = style.getPropertyValue(variable).trim();
+        if (name in model.properties) values[name] = colour(variable);
       }
-      if (model.type === "Span" || model.type === "Label") values[model.type === "Span" ? "line_color" : "text_color"] =
-        style.getPropertyValue("--muted").trim();
+      if (model.type === "Span") values.line_color = colour("--muted");
+      if (model.type === "Label") Object.assign(values, {
+        text_color: colour("--muted"), background_fill_color: colour("--surface"),
+      });
       if (model.type === "Toolbar" && matchMedia("(pointer: coarse)").matches) values.active_drag = null; // scrolls
       model.setv(values);
     }

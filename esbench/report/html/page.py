@@ -28,7 +28,8 @@ class Charts:
         kind = ' class="wide"' if wide else ""
         below = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
         place = _place(len(self._models) - 1)
-        return f'<figure{kind}><h3>{escape(title)}</h3><div class="chart">{place}</div>{below}</figure>'
+        drawn = f'<div class="chart" role="img" aria-label="{escape(title)}">{place}</div>'
+        return f"<figure{kind}><h3>{escape(title)}</h3>{drawn}{below}</figure>"
 
     def embedded(self, body: str) -> tuple[str, str]:
         """The body with its charts in their places, and the JavaScript that draws them ("" without charts)."""
@@ -65,7 +66,7 @@ def render_page(title: str, body: str, charts: Charts) -> str:
 </head>
 <body data-documents="{int(bool(script))}">
 <main>
-<header><h1>{escape(title)}</h1><button id="theme" type="button" aria-label="change the theme">Dark</button></header>
+<header><h1>{escape(title)}</h1><button id="theme" type="button">Dark theme</button></header>
 {placed}
 <footer>Made by esbench {escape(__version__)}. Times of day are UTC.</footer>
 </main>

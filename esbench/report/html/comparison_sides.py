@@ -1,0 +1,121 @@
+"""The sides of a comparison beside one another: by task and metric what each of them has. Nothing is drawn here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from esbench.comparison.model import Comparison, Row, Side
+from esbench.over_time import percentile_curve
+from esbench.record import RaceRecord
+from esbench.report.document import Column, Table
+from esbench.report.tables import to_the_second
+from esbench.summary import Figure, task_label
+
+_RACES = (
+    Column("Side", "side"),
+    Column("Race ID", "race_id"),
+    Column("Started", "started_at"),
+    Column("Status", "status"),
+)
+_ROUNDS = (Column("Task", "task"), Column("Metric", "metric"), Column("Side", "side"), Column("Unit", "unit"))
+
+
+Judged = Sequence[tuple[int, Row]]  # a row of each contender that has it, by the contender's number
+
+
+@dataclass(frozen=True)
+class Raced:
+    """The races of a side, and the values that they have of one metric: None where a race has none. The baseline is
+    number 0, contenders follow."""
+
+    number: int
+    name: str
+    records: tuple[RaceRecord, ...]
+    values: tuple[float | None, ...]
+    typical: Figure | None
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The percentile curve of all races of a side together: points of (1 / (1 - q), ms)."""
+
+    number: int
+    name: str
+    points: tuple[tuple[float, float], ...]
+
+
+class Sides:
+    """The sides of all pairs, the baseline first; `names` are different from one another."""
+
+    def __init__(self, compared: Comparison) -> None:
+        self._pairs = compared.pairs
+        self._all = (compared.pairs[0].baseline, *(pair.contender for pair in compared.pairs))
+        names = [side.name for side in self._all]
+        self.names = [
+            name if names.count(name) == 1 else f"{name} ({'contender' if number else 'baseline'})"
+            for number, name in enumerate(names)
+        ]
+        self.are_single = all(pair.single for pair in compared.pairs)
+
+    def judged(self) -> dict[str, dict[str, Judged]]:
+        """By task and metric."""
+        found: dict[str, dict[str, list[tuple[int, Row]]]] = {}
+        for number, pair in enumerate(self._pairs, 1):
+            for row in pair.primary:
+                found.setdefault(row.task, {}).setdefault(row.metric, []).append((number, row))
+        return {task: dict(metrics) for task, metrics in found.items()}
+
+    def raced(self, rows: Judged) -> Iterator[Raced]:
+        """Of one metric of a task: the baseline, and each contender that has it."""
+        first = rows[0][1]
+        yield Raced(0, self.names[0], self._all[0].records, first.baseline_rounds, first.baseline)
+        for number, row in rows:
+            yield Raced(number, self.names[number], self._all[number].records, row.contender_rounds, row.contender)
+
+    def curves(self, task: str, measure: str) -> list[Curve]:
+        """Of the baseline, and of each contender that has one; nothing when it would stand alone."""
+        found = [
+            Curve(number, self.names[number], percentile_curve(*histograms))
+            for number, side in enumerate(self._all)
+            if (histograms := _histograms(side, task, measure))
+        ]
+        found = [curve for curve in found if len(curve.points) > 1]
+        return found if len(found) > 1 and found[0].number == 0 else []
+
+    def rounds(self) -> Table:
+        """The values of all races of each side: what the charts show as points."""
+        most = max(len(side.records) for side in self._all)
+        columns = tuple(Column(f"Race {n}", f"race_{n}", numeric=True) for n in range(1, most + 1))
+        rows = [
+            (task, metric, side.name, found[0][1].unit, *side.values, *[None] * (most - len(side.values)))
+            for task, metrics in self.judged().items()
+            for metric, found in metrics.items()
+            for side in self.raced(found)
+        ]
+        return Table((*_ROUNDS, *columns), tuple(rows))
+
+    def races(self) -> Table:
+        """All races of all sides, in the order of their start."""
+        raced = [
+            (record.started_at, name, record)
+            for name, side in zip(self.names, self._all, strict=True)
+            for record in side.records
+        ]
+        return Table(
+            _RACES,
+            tuple(
+                (name, record.race_id, to_the_second(started_at), record.status)
+                for started_at, name, record in sorted(raced, key=lambda race: race[0])
+            ),
+        )
+
+
+def _histograms(side: Side, task: str, measure: str) -> list[str]:
+    """What the races of a side measured of a task (by its label), encoded."""
+    return [
+        result.histograms[measure]
+        for record in side.records
+        for result in record.tasks
+        if task_label(record, result) == task and measure in result.histograms
+    ]

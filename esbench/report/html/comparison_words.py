@@ -1,0 +1,134 @@
+"""What a comparison says in words: what is under test, and which rows came out how. Nothing is judged here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+
+from esbench.comparison.model import (
+    ERRORS,
+    FASTER,
+    SAME,
+    SLOWER,
+    UNDECIDED,
+    UNUSABLE,
+    Difference,
+    Pair,
+    Row,
+    Verdict,
+)
+from esbench.report.document import Cell, Column, Table
+from esbench.report.html.tables import verdict, verdict_line
+from esbench.report.text import cell_text
+from esbench.summary import HIGHER, LOWER
+
+# A word, a sign and a colour for each verdict, so that none of them has to carry the meaning alone; worst first.
+LOOKS = {
+    SLOWER: ("slower", "▼", "bad"),
+    ERRORS: ("more errors", "!", "bad"),
+    UNUSABLE: ("not usable", "!", "warning"),
+    FASTER: ("faster", "▲", "good"),
+    SAME: ("same", "=", "same"),
+    UNDECIDED: ("undecided", "~", ""),
+}
+DIRECTIONS = {HIGHER: "more is better", LOWER: "less is better"}
+DIFFERENCES = "differs"  # the id of the table of all that differs
+_MOST_TESTED, _LONGEST_FACT = 4, 80  # in words; all of it stands in the table
+_FACT = Column("", "fact")
+_WITHOUT_NOTE = (SAME, UNDECIDED)  # there it is how many rounds would settle it: the table has it
+
+
+def verdict_word(kind: str) -> str:
+    """A verdict with its sign: ▲ faster."""
+    word, sign, _ = _look(kind)
+    return f"{sign} {word}".strip()
+
+
+def badge(kind: str) -> str:
+    """The same in its colour, as HTML."""
+    return f'<span class="badge {_look(kind)[2]}">{escape(verdict_word(kind))}</span>'
+
+
+def _look(kind: str) -> tuple[str, str, str]:
+    return LOOKS.get(kind, (kind or "not judged", "", "muted"))
+
+
+def in_words(pair: Pair) -> str:
+    """The rows of each verdict as a sentence, worst first."""
+    by_kind: dict[str, list[Row]] = {}
+    for row in pair.primary:
+        if row.verdict is not None:
+            by_kind.setdefault(row.verdict.kind if row.verdict.kind in LOOKS else "", []).append(row)
+    return verdict(_sentences(by_kind, len(pair.primary)))
+
+
+def _sentences(by_kind: dict[str, list[Row]], judged: int) -> Iterator[str]:
+    for kind, (word, sign, level) in LOOKS.items():
+        if rows := by_kind.get(kind):
+            yield verdict_line(level, f"{sign} {word}, {_of(len(rows), judged)}:", _told(rows, judged))
+    if rows := by_kind.get(""):
+        yield verdict_line("warning", f"No verdict, {_of(len(rows), judged)}:", _told(rows, judged))
+
+
+def _of(count: int, judged: int) -> str:
+    rows = "row" if judged == 1 else "rows"
+    return f"all {judged} {rows}" if count == judged > 1 else f"{count} of {judged} {rows}"
+
+
+def _told(rows: Sequence[Row], judged: int) -> str:
+    """The rows, those with the same reason together; the reason alone where it is that of all rows there are."""
+    by_reason: dict[str, list[Row]] = {}
+    for row in rows:
+        by_reason.setdefault(_reason(row.verdict), []).append(row)
+    if len(rows) == judged and len(by_reason) == 1 and (reason := next(iter(by_reason))):
+        return reason
+    parts = ((_named(found), reason) for reason, found in by_reason.items())
+    return "; ".join(f"{named} ({reason})" if reason else named for named, reason in parts)
+
+
+def _reason(found: Verdict | None) -> str:
+    if found is None or found.kind in _WITHOUT_NOTE:
+        return ""
+    return ": ".join(filter(None, ["" if found.kind in LOOKS else found.kind, found.note]))
+
+
+def _named(rows: Sequence[Row]) -> str:
+    """bulk, Mean throughput -16.5% and p99 service time +19.7%; get, Mean throughput +2.0%"""
+    by_task: dict[str, list[str]] = {}
+    for row in rows:
+        change = f" {row.diff_percent:+.1f}%" if row.usable and row.diff_percent is not None else ""
+        by_task.setdefault(row.task, []).append(f"{row.metric}{change}")
+    return "; ".join(f"{task}, {' and '.join(found)}" for task, found in by_task.items())
+
+
+def under_test(pair: Pair, differences: Table | None, column: int) -> str:
+    """What the sides differ in, as lines of HTML: what is tried, then what should be equal.
+
+    `differences` is the table of all that differs, `column` that of the contender in it; the baseline's is 1.
+    """
+    if pair.is_same:
+        return '<p class="tested"><strong>A/A:</strong> nothing but chance differs between the sides</p>'
+    facts = {str(row[0]): (row[1], row[column]) for row in differences.rows} if differences is not None else {}
+    kinds = (
+        ("", "Under test:", [each for each in pair.differences if not each.is_label and not each.key]),
+        (" warning", "Must not differ, but does:", [each for each in pair.differences if each.forbids]),
+        ("", "Differs, as was allowed:", [each for each in pair.differences if each.key and each.allowed]),
+    )
+    return "".join(
+        f'<p class="tested{level}"><strong>{title}</strong> {_changes(found, facts)}</p>'
+        for level, title, found in kinds
+        if found
+    )
+
+
+def _changes(found: Sequence[Difference], facts: dict[str, tuple[Cell, Cell]]) -> str:
+    names = list(dict.fromkeys(each.name for each in found))
+    told = [f"{name} {' → '.join(_fact(value) for value in facts[name])}" for name in names[:_MOST_TESTED]]
+    left = len(names) - _MOST_TESTED
+    more = f'; <a href="#{DIFFERENCES}">and {left} more</a>' if left > 0 else ""
+    return escape("; ".join(told)) + more
+
+
+def _fact(value: Cell) -> str:
+    text = "none" if value is None else cell_text(value, _FACT)
+    return f"{text[:_LONGEST_FACT]}…" if len(text) > _LONGEST_FACT else text
