@@ -121,6 +121,23 @@ def test_what_is_not_told_says_how_many_rounds_would_settle_it() -> None:
     assert row.verdict.kind == "~"
 
 
+def test_what_so_many_rounds_settle_on_average_and_did_not_settle_now_needs_a_few_more() -> None:
+    assert bulk(1.048, replace(WITH_SECONDS, looks=10**9)) == Verdict("~", "a few more rounds would settle it", 1.0)
+
+
+def test_the_rows_of_all_contenders_are_one_family() -> None:
+    """The smallest p of m rows is m times as large, whosever rows they are."""
+    noisy = docs_per_s([19000, 20500, 21000, 19500])
+    ours = side("baseline", "bulk", noisy, TURNS["baseline"])
+    faster = side("contender", "bulk", docs_per_s(scaled(24500)), TURNS["contender"])
+    level = side("contender", "bulk", noisy, TURNS["contender"])
+    alone, three = (compare(ours, others, WITH_SECONDS) for others in ([faster], [faster, level, level]))
+    assert three.tested == sum(row.estimate is not None for pair in three.pairs for row in pair.primary)
+    assert three.tested > alone.tested
+    p, p_of_three = (verdict_of(found.pairs[0], "Mean throughput", "bulk").p for found in (alone, three))
+    assert p is not None and p_of_three == pytest.approx(p * three.tested / alone.tested)
+
+
 def test_rounds_that_did_not_take_turns_are_of_their_session_only() -> None:
     pair = sides(docs_per_s(scaled(20000)), docs_per_s(scaled(24000)), "bulk", places=ALONE)
     row = row_of(pair, "Mean throughput", "bulk")
@@ -145,18 +162,29 @@ def test_the_throughput_of_an_open_loop_carries_no_verdict() -> None:
 # What a percentile stands on
 
 
+@pytest.mark.parametrize(
+    ("requests", "errors", "kind"), [(999, 0, "few events"), (1000, 0, "same"), (1005, 6, "few events")]
+)
+def test_ten_samples_beyond_a_percentile_are_enough(requests: int, errors: int, kind: str) -> None:
+    """In the race that has the fewest; requests that failed are none of them."""
+    fewest = {"requests": requests, "errors": errors}
+    pair = sides([{"requests": 9000}] * 4, [{"requests": 9000}] * 3 + [fewest], "bulk")
+    assert verdict_of(pair, "p99 service time", "bulk").kind == kind
+
+
 def test_a_percentile_with_too_few_samples_beyond_it_has_no_verdict() -> None:
     pair = sides([{"requests": 400}] * 4, [{"requests": 400}] * 4, "bulk")
     assert verdict_of(pair, "p99 service time", "bulk").kind == "few events"
     assert row_of(pair, "p99 service time", "bulk").estimate is None
 
 
-def test_a_percentile_whose_samples_are_of_few_seconds_has_no_verdict() -> None:
-    def four_seconds(record: RaceRecord) -> list[SecondLine]:
-        return [each for each in seconds_of(record) if each.second < 4]
+@pytest.mark.parametrize(("seconds", "kind"), [(4, "few events"), (5, "same")])
+def test_a_percentile_whose_samples_are_of_few_seconds_has_no_verdict(seconds: int, kind: str) -> None:
+    def few_of_one(record: RaceRecord) -> list[SecondLine]:
+        return [each for each in seconds_of(record) if each.second < seconds or record.race_id != "contender-2"]
 
-    found = sides(latencies(scaled(2.0)), latencies(scaled(2.0)), OPEN, CompareOptions(seconds=four_seconds))
-    assert verdict_of(found, "p99 latency", OPEN).kind == "few events"
+    found = sides(latencies(scaled(2.0)), latencies(scaled(2.0)), OPEN, CompareOptions(seconds=few_of_one))
+    assert verdict_of(found, "p99 latency", OPEN).kind == kind
     assert verdict_of(found, "Mean throughput", "bulk").kind == "same"
 
 
@@ -419,6 +447,16 @@ def test_two_long_races_have_an_interval_and_no_verdict_on_their_sides() -> None
     assert row.verdict == Verdict("within-race only")
     assert row.estimate is not None and row.estimate.method == "sections"
     assert row.estimate.low < 1.2 < row.estimate.high
+
+
+@pytest.mark.parametrize(("length", "kind"), [(119.9, "too short"), (120.0, "within-race only")])
+def test_two_minutes_are_long_enough(length: float, kind: str) -> None:
+    sides = [
+        Side(name, (with_task(alone(docs, name).records[0], "bulk", window=Window(0.5, 0.5 + length)),))
+        for name, docs in (("a", 20000), ("b", 24000))
+    ]
+    pair = compare(sides[0], [sides[1]], CompareOptions(seconds=level_seconds)).pairs[0]
+    assert verdict_of(pair, "Mean throughput", "bulk").kind == kind
 
 
 @pytest.mark.parametrize(("contender", "kind"), [(24000, "faster"), (20050, "same")])
