@@ -143,41 +143,29 @@ def seconds_beyond(race: Race, keys: Iterable[Key], lines: Iterable[SecondLine])
     None where no second of its task was kept. Histograms are decoded until five are known of all percentiles: a few
     seconds where nothing is wrong.
     """
-    waiting: dict[str, dict[Key, _Tail]] = {}
+    waiting: dict[str, dict[Key, tuple[str, float]]] = {}  # task -> percentile -> measure, beyond which ns
     for key in keys:
         percentile, figure = Percentile.of(key[0]), race.figures.get(key)
         if percentile is not None and figure is not None:
-            task = race.tasks[key[1]]
-            tail = _Tail(percentile.measure, round(figure.value * _NS_PER_MS), measured_phase(task))
-            waiting.setdefault(task.name, {})[key] = tail
-    found: dict[Key, set[int] | None] = {key: None for tails in waiting.values() for key in tails}
+            beyond = (percentile.measure, round(figure.value * _NS_PER_MS))
+            waiting.setdefault(race.tasks[key[1]].name, {})[key] = beyond
+    phases = {task.name: measured_phase(task) for task in race.tasks.values()}
+    found: dict[Key, set[int] | None] = {key: None for percentiles in waiting.values() for key in percentiles}
     for line in lines:
         if not waiting:
             break
-        tails = waiting.get(line.task, {})
-        longest_ns = {
-            measure: line.counts(measure).max_ns
-            for measure in {tail.measure for tail in tails.values() if tail.phase == line.phase}
-            if line.encoded(measure) is not None
-        }
-        for key, tail in list(tails.items()):
+        percentiles = waiting.get(line.task, {})
+        measures = {measure for measure, _ in percentiles.values()} if line.phase == phases.get(line.task) else set()
+        longest_ns = {each: line.counts(each).max_ns for each in measures if line.encoded(each) is not None}
+        for key, (measure, ns) in list(percentiles.items()):
             seconds = found[key] = found[key] or set()
-            if tail.phase == line.phase and longest_ns.get(tail.measure, 0) > tail.from_ns:
+            if longest_ns.get(measure, 0) > ns:
                 seconds.add(line.second)
             if len(seconds) == FEWEST_SECONDS:
-                del tails[key]
-        if not tails:
+                del percentiles[key]
+        if not percentiles:
             waiting.pop(line.task, None)
     return {key: None if seconds is None else len(seconds) for key, seconds in found.items()}
-
-
-@dataclass(frozen=True)
-class _Tail:
-    """The samples of a measure that are longer than a percentile, in the phase that it is of."""
-
-    measure: str
-    from_ns: int
-    phase: str
 
 
 def sections(task: TaskResult, metric: str, lines: Iterable[SecondLine]) -> tuple[float, ...] | None:
