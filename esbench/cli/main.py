@@ -6,8 +6,10 @@ imported when they are run, so that help and lists answer at once.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
 import click
@@ -44,7 +46,18 @@ def esbench(debug: bool) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit: 0 done, 1 failed, 2 wrong usage, 130 cancelled; commands may say others."""
+    _open_what_is_closed()
     sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def _open_what_is_closed() -> None:
+    """Without stdout or stderr (`>&-`) the next file that is opened would be what child processes print to."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w"))
 
 
 def run(arguments: list[str]) -> int:

@@ -82,7 +82,7 @@ def _plain(cell: Cell) -> Any:
 
 def _flat(cell: Cell) -> Any:
     if isinstance(cell, Interval):
-        return str(cell)
+        cell = [cell.low, cell.high]
     if isinstance(cell, Mapping):
         return pairs_text(cell)
     if isinstance(cell, Sequence) and not isinstance(cell, str):

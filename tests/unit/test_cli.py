@@ -279,6 +279,11 @@ def test_a_reader_that_goes_away_is_no_error(races: Path) -> None:
     assert done.stderr == ""
 
 
+def test_closed_outputs_are_no_fault(esbench_home: Path) -> None:
+    command = f'"{sys.executable}" -m esbench list sessions >&- 2>&-'
+    assert subprocess.run(["sh", "-c", command], check=False).returncode == 0
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 def test_a_result_that_cannot_be_printed_is_one_line(races: Path) -> None:
     with Path("/dev/full").open("w") as full:

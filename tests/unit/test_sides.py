@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 from pathlib import Path
@@ -153,6 +154,24 @@ def test_a_session_is_compared_by_its_name_alone(home: Path, capsys: pytest.Capt
     assert found["overview"]["looks"] == 2
     row = next(row for row in found["rows"] if (row["metric"], row["task"]) == ("Mean throughput", "bulk"))
     assert (row["verdict"], row["method"]) == ("faster", "interleaved")
+
+
+def test_what_is_printed_for_programs_has_the_documented_keys(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[2] / "docs/reference/comparison.md").read_text()
+    printed = []
+    for form in ("json", "csv"):
+        assert run(["compare", "s:baseline", "s", "x1", "--allow=esbench", f"--format={form}"]) == 0
+        printed.append(capsys.readouterr().out)
+    found, rows = json.loads(printed[0]), list(csv.DictReader(printed[1].splitlines()))
+    overview = found["overview"]
+    keys = {*found, *overview, *overview["baseline"], *overview["contenders"][0], *found["rows"][0]}
+    keys |= {*found["warnings"][0], *overview["contenders"][0]["speed_ratio"]}
+    assert [key for key in keys if f"`{key}`" not in page] == []
+    assert [list(row) for row in rows] == [list(row) for row in found["rows"]]
+    for row, cells in zip(found["rows"], rows, strict=True):
+        for key in ("interval_percent", "contender_rounds"):
+            assert cells[key] == ("" if row[key] is None else ", ".join(map(str, row[key])))
+        assert cells["diff"] == ("" if row["diff"] is None else str(row["diff"]))
 
 
 @pytest.mark.parametrize(
