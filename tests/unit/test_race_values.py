@@ -13,6 +13,8 @@ from races import golden_race, task_of, with_task
 from esbench.comparison.values import (
     Percentile,
     Race,
+    has_interval,
+    is_primary,
     missed_target,
     other_fault,
     primary_keys,
@@ -128,3 +130,5 @@ def test_what_tables_leave_out_is_not_judged() -> None:
     assert primary_keys(bulk, "x") == (("Mean throughput", "x", "docs/s"), ("p99 service time", "x", "ms"))
     hidden = task_of(with_task(golden_race(), "bulk", include_in_reporting=False), "bulk")
     assert primary_keys(hidden, "x") == ()
+    assert not is_primary(hidden, "Mean throughput") and not has_interval(hidden, "Mean throughput")
+    assert is_primary(bulk, "Mean throughput") and has_interval(bulk, "p99 service time")
