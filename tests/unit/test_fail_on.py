@@ -99,6 +99,15 @@ def test_what_rises_from_nothing_or_beyond_what_was_measured_has_no_percentage_a
     assert outcome(condition, compare(one, [other], CompareOptions(seconds=seconds_of))).undecided
 
 
+def test_an_estimate_that_may_be_chance_fails_a_raw_condition_only() -> None:
+    ours = side("baseline", "bulk", docs_per_s([20000, 24000, 18000, 21000]), TURNS["baseline"])
+    theirs = side("contender", "bulk", docs_per_s([18500, 16000, 21000, 17500]), TURNS["contender"])
+    found = compare(ours, [theirs], CompareOptions(seconds=seconds_of))
+    judged, raw = (outcome(parse_condition(text), found) for text in ("throughput<-5%", "throughput<-5%:raw"))
+    assert (judged.hits, judged.undecided) == ((), ())
+    assert "Mean throughput of bulk" in raw.hits
+
+
 def test_driver_lag_and_more_errors_are_no_clearance() -> None:
     lagging = latencies(scaled(2.4), driver_lag_ms={"p50": 0.35, "p99": 3.0})
     level = latencies(scaled(2.0), driver_lag_ms={"p50": 0.05, "p99": 0.1})
