@@ -86,6 +86,16 @@ def test_all_values_of_the_charts_stand_in_a_table(page: str) -> None:
     assert len(re.findall("<tr><td>get-by-id-open</td><td>p99 latency</td>", table)) == 2  # sides
 
 
+def test_the_settings_of_each_side_are_folded_away(page: str) -> None:
+    folds = re.findall("<summary>(Settings .*?)</summary>", page)
+    assert folds == [f"Settings and environment of {side} (race {side}-1)" for side in ("baseline", "contender")]
+    assert re.findall("<td>parameters.number_of_replicas</td><td[^>]*>(.)</td>", page[page.index(folds[0]) :]) == [
+        "0",
+        "1",
+    ]
+    assert "session duel</p>" in page
+
+
 def test_it_is_one_small_file_that_loads_nothing(page: str) -> None:
     assert len(page) < 3_000_000
     assert re.findall(r"<(?:link|iframe|img)\b|<script[^>]+src=|@import|url\(http", page.split("<script", 1)[0]) == []

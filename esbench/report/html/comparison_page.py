@@ -14,6 +14,7 @@ from esbench.report.html.comparison_sides import Judged, Sides
 from esbench.report.html.comparison_table import verdict_table
 from esbench.report.html.comparison_words import DIFFERENCES, DIRECTIONS, badge, in_words, under_test
 from esbench.report.html.page import Charts, render_page
+from esbench.report.html.settings import settings_html
 from esbench.report.html.tables import folded, render_notices, render_table
 from esbench.report.text import cell_text
 
@@ -26,6 +27,7 @@ def comparison_page(compared: Comparison) -> str:
     charts, sides = Charts(), Sides(compared)
     judged, everything = comparison(compared, every_figure=False), comparison(compared, every_figure=True)
     line = judged.line.replace("   (", " (").replace("   ", " · ").replace("`", "")
+    line = f"{line} · session {sides.session}" if sides.session else line
     parts = [
         *_outcomes(compared, judged),
         verdict_table(judged.table, {task: _anchor(number) for number, task in enumerate(sides.judged())}),
@@ -38,6 +40,10 @@ def comparison_page(compared: Comparison) -> str:
         folded("All figures", render_table(everything.table)),
         folded("Judged figures, race by race", render_table(sides.rounds())),
         folded("The races", render_table(sides.races())),
+        *(
+            folded(f"Settings and environment of {name} (race {record.race_id})", settings_html(record))
+            for name, record in sides.first_races
+        ),
     ]
     return render_page(_title(compared), "\n".join(parts), charts)
 

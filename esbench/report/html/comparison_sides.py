@@ -57,6 +57,13 @@ class Sides:
             for number, name in enumerate(names)
         ]
         self.are_single = all(pair.single for pair in compared.pairs)
+        sessions = {side.session for side in self._all}
+        self.session = sessions.pop() if len(sessions) == 1 else None  # that all of them share
+
+    @property
+    def first_races(self) -> Iterator[tuple[str, RaceRecord]]:
+        """The first race of each side, by the side's name."""
+        return ((name, side.records[0]) for name, side in zip(self.names, self._all, strict=True))
 
     def judged(self) -> dict[str, dict[str, Judged]]:
         """By task and metric."""

@@ -28,7 +28,7 @@ class Charts:
         kind = ' class="wide"' if wide else ""
         below = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
         place = _place(len(self._models) - 1)
-        drawn = f'<div class="chart" role="img" aria-label="{escape(title)}">{place}</div>'
+        drawn = f'<div class="chart" role="group" aria-label="{escape(title)}">{place}</div>'
         return f"<figure{kind}><h3>{escape(title)}</h3>{drawn}{below}</figure>"
 
     def embedded(self, body: str) -> tuple[str, str]:
