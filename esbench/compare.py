@@ -23,26 +23,25 @@ def compare(baseline: Side, contenders: Sequence[Side], options: CompareOptions 
     options = options or CompareOptions()
     history = last_of_sessions([Race.of(record) for record in options.history])
     races = tuple(Race.of(record) for record in baseline.records)
-    designs, found, facts = [], [], []
+    drafted = []
     for contender in contenders:
         theirs = tuple(Race.of(record) for record in contender.records)
         design = Design(races, theirs, places_in_session(baseline, contender), history)
-        designs.append(design)
-        facts.append(gate.differences(baseline, contender, options.allow))
-        found.append(drafts.drafts(design, facts[-1], options))
-    family = [draft for each in found for draft in each]
+        differences = gate.differences(baseline, contender, options.allow)
+        drafted.append((contender, design, differences, drafts.drafts(design, differences, options)))
+    family = [draft for *_, of_a_pair in drafted for draft in of_a_pair]
     rows = iter(verdicts.judged(family, options))
     pairs = [
         Pair(
             baseline,
             contender,
             differences,
-            tuple(next(rows) for _ in drafted),
+            tuple(next(rows) for _ in of_a_pair),
             tuple(_notices(baseline, contender, differences)),
             design.places is not None,
             drafts.speed_ratio(design, differences),
         )
-        for contender, design, differences, drafted in zip(contenders, designs, facts, found, strict=True)
+        for contender, design, differences, of_a_pair in drafted
     ]
     tested = sum(draft.waits for draft in family)
     return Comparison(tuple(pairs), options.looks, options.min_effect_ratio, tested, len(history))
