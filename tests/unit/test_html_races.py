@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 import re
 import zlib
 from collections.abc import Iterable, Sequence
@@ -62,14 +63,21 @@ def test_single_races_stand_side_by_side_with_a_column_each() -> None:
     assert "±" not in text_of(page)
 
 
-def test_rounds_are_one_column_with_their_mean_and_spread() -> None:
+def test_rounds_have_a_column_with_their_mean_and_spread_before_their_own() -> None:
     rounds = Side("replicas-0", (raced("a", 900.0), raced("b", 1100.0)), "s")
     page = page_of(rounds, alone(raced("c", 1250.0)))
-    assert row(page, READS, "Mean throughput, ops/s").startswith("1000 ± 14.1% 1250")
+    assert row(page, READS, "Mean throughput, ops/s").startswith("1000 ± 14.1% 900.0 1100 1250")
     said = text_of(page)
-    assert "replicas-0 (2 races) race 3" in said
+    assert "replicas-0 (2 races) race 1 race 2 race 3" in said
     assert "All figures of replicas-0" in said
     assert "replicas-0, round 2" in said
+
+
+def test_a_percentile_beyond_what_was_measured_is_above_it_and_gives_rounds_no_mean() -> None:
+    latency_ms = task_of(raced("a"), READS).latency_ms or {}
+    beyond = with_task(raced("b"), READS, latency_ms={**latency_ms, "p99": math.inf, "max": 70.0})
+    page = page_of(Side("side", (raced("a"), beyond), "s"), alone(raced("c")))
+    assert row(page, READS, "p99 latency, ms").startswith("- 31.00 &gt; 70.00 31.00")
 
 
 def test_a_task_that_a_race_does_not_have_has_no_figure_there() -> None:

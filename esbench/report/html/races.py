@@ -54,16 +54,15 @@ def races_page(
     `series_of` reads a race's series. `notices` are told beside the verdict. The charts of races take at most
     `most_bytes`: those of the last ones are left out.
     """
-    charts, raced = Charts(), _numbered(sides)
-    names = _names(sides)
+    charts, raced, columns = Charts(), _numbered(sides), _columns(sides)
     kept, left_out = _kept_charts(raced, series_of, most_bytes)
     parts = [
         verdict(_in_words(raced)),
         render_notices((*notices, *_told_of_left_out(left_out))),
         _races(raced),
-        _side_by_side(sides, names),
-        _curves(sides, names, charts),
-        *(_rounds(side, name) for side, name in zip(sides, names, strict=True) if len(side.records) > 1),
+        _side_by_side(columns),
+        _curves([column for column in columns if len(sides) == 1 or not column.is_round], charts),
+        *(_rounds(side) for side in sides if len(side.records) > 1),
         "<h2>Each race</h2>",
         *(_folded_race(race, kept.get(race.number)) for race in raced),
     ]
@@ -80,13 +79,31 @@ def _numbered(sides: Sequence[Side]) -> list[_Raced]:
     return [_Raced(number, record, place) for number, (record, place) in enumerate(places, 1)]
 
 
-def _names(sides: Sequence[Side]) -> list[str]:
-    """What the sides are called in tables and charts: a single race has its number."""
-    names, number = [], 1
+@dataclass(frozen=True)
+class _Column:
+    """Races whose figures stand in one column. `is_round`: a single race that another column has, too."""
+
+    name: str
+    records: Sequence[RaceRecord]
+    is_round: bool = False
+
+    @property
+    def head(self) -> str:
+        races = len(self.records)
+        return f"{self.name} ({races} races)" if races > 1 else self.name
+
+
+def _columns(sides: Sequence[Side]) -> list[_Column]:
+    """The mean of each side of several races, and each race by its number."""
+    columns, number = [], 0
     for side in sides:
-        names.append(side.name if len(side.records) > 1 else f"race {number}")
-        number += len(side.records)
-    return names
+        several = len(side.records) > 1
+        if several:
+            columns.append(_Column(side.name, side.records))
+        for record in side.records:
+            number += 1
+            columns.append(_Column(f"race {number}", (record,), is_round=several))
+    return columns
 
 
 def _in_words(raced: Sequence[_Raced]) -> Iterator[str]:
@@ -147,19 +164,19 @@ def _facts(race: _Raced) -> dict[str, str]:
     return {name: cell_text(value, Column(name, name)) for name, value in found.items()}
 
 
-def _side_by_side(sides: Sequence[Side], names: Sequence[str]) -> str:
-    """The main figures of each task, a column for each side."""
-    found = [_figures(side) for side in sides]
+def _side_by_side(columns: Sequence[_Column]) -> str:
+    """The main figures of each task in each column."""
+    found = [_figures(column) for column in columns]
     lines = []
-    for task in _tasks(sides):
+    for task in _tasks(columns):
         shown = {key: None for rows in found for key in rows if key[0] == task and _is_main(key, found)}
         if shown:
-            lines.append(f'<tr><th colspan="{1 + len(sides)}">{escape(task)}</th></tr>')
+            lines.append(f'<tr><th colspan="{1 + len(columns)}">{escape(task)}</th></tr>')
         for key in sorted(shown, key=lambda key: _MAIN.index(key[1])):
             cells = "".join(f'<td class="number">{_cell(rows.get(key))}</td>' for rows in found)
             lines.append(f"<tr><td>{escape(', '.join(filter(None, key[1:])))}</td>{cells}</tr>")
-    heads = "".join(f'<th class="number">{escape(_head(*side))}</th>' for side in zip(sides, names, strict=True))
-    several = any(len(side.records) > 1 for side in sides)
+    heads = "".join(f'<th class="number">{escape(column.head)}</th>' for column in columns)
+    several = any(column.is_round for column in columns)
     how = "Of several races the mean; ±: their standard deviation in percent of it. " if several else ""
     return (
         f'<h2>Side by side</h2><div class="table"><table class="sides"><thead><tr><th></th>{heads}</tr></thead>'
@@ -168,18 +185,20 @@ def _side_by_side(sides: Sequence[Side], names: Sequence[str]) -> str:
     )
 
 
-def _figures(side: Side) -> dict[_Key, Mapping[str, Any]]:
-    """What `esbench race --rounds` prints of a side, row by row."""
+def _figures(column: _Column) -> dict[_Key, Mapping[str, Any]]:
+    """What `esbench race --rounds` prints of these races, row by row."""
     keys = [column.key for column in COLUMNS]
     rows: list[dict[str, Any]] = [
-        dict(zip(keys, row, strict=True)) for row in rounds(side.name, side.records).table.rows
+        dict(zip(keys, row, strict=True)) for row in rounds(column.name, column.records).table.rows
     ]
     return {(row["task"], row["metric"], row["unit"]): row for row in rows}
 
 
-def _tasks(sides: Sequence[Side]) -> list[str]:
+def _tasks(columns: Sequence[_Column]) -> list[str]:
     """The labels of all tasks that are reported, in the order of their first race."""
-    labels = (task_label(record, task) for side in sides for record in side.records for task in reported_tasks(record))
+    labels = (
+        task_label(record, task) for column in columns for record in column.records for task in reported_tasks(record)
+    )
     return list(dict.fromkeys(labels))
 
 
@@ -198,27 +217,24 @@ def _is_main(key: _Key, found: Sequence[Mapping[_Key, Mapping[str, Any]]]) -> bo
 def _cell(row: Mapping[str, Any] | None) -> str:
     if row is None:
         return "-"
-    mean = Above(row["min"]) if row["mean"] is None else row["mean"]
+    exceeded = row["mean"] is None and row["rounds"] == 1  # of several there is no mean then
+    mean = Above(row["min"]) if exceeded else row["mean"]
     spread = "" if row["spread_percent"] is None else f" ± {row['spread_percent']:.1f}%"
     text = escape(f"{cell_text(mean, _NUMBER)}{spread}")
     return f'<span class="badge bad">! {text}</span>' if row["unusable"] else text
 
 
-def _head(side: Side, name: str) -> str:
-    return f"{name} ({len(side.records)} races)" if len(side.records) > 1 else name
-
-
-def _curves(sides: Sequence[Side], names: Sequence[str], charts: Charts) -> str:
-    """The percentile curves of all sides over one another, for each task."""
+def _curves(columns: Sequence[_Column], charts: Charts) -> str:
+    """The percentile curves of columns over one another, for each task."""
     places = []
-    coloured = list(zip(sides, names, COLOURS, strict=False))
-    first = f"Of the first {len(coloured)} columns. " if len(sides) > len(coloured) else ""
-    for task in _tasks(sides):
+    coloured = list(zip(columns, COLOURS, strict=False))
+    first = f"Of the first {len(coloured)}. " if len(columns) > len(coloured) else ""
+    for task in _tasks(columns):
         for measure in ("latency", "service_time"):  # a closed loop has no latency
             curves = [
-                (name, colour, curve)
-                for side, name, colour in coloured
-                if len(curve := curve_of_races(side.records, task, measure)) > 1
+                (column.name, colour, curve)
+                for column, colour in coloured
+                if len(curve := curve_of_races(column.records, task, measure)) > 1
             ]
             if curves:
                 title = f"{task}: percentiles of {measure.replace('_', ' ')}"
@@ -227,9 +243,9 @@ def _curves(sides: Sequence[Side], names: Sequence[str], charts: Charts) -> str:
     return f'<div class="charts">{"".join(places)}</div>' if places else ""
 
 
-def _rounds(side: Side, name: str) -> str:
+def _rounds(side: Side) -> str:
     document = rounds(side.session or side.name, side.records)
-    return folded(f"All figures of {name}: mean, spread, lowest and highest", render_document(document))
+    return folded(f"All figures of {side.name}: mean, spread, lowest and highest", render_document(document))
 
 
 def _kept_charts(raced: Sequence[_Raced], series_of: SeriesOf, most_bytes: int) -> tuple[dict[int, str], list[_Raced]]:
