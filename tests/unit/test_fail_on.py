@@ -12,7 +12,7 @@ from esbench.compare import compare
 from esbench.comparison.conditions import outcome, parse_condition
 from esbench.comparison.model import CompareOptions, Comparison
 from esbench.errors import UsageError
-from esbench.record import Throughput
+from esbench.record import Check, Throughput
 from esbench.report.junit import junit
 
 
@@ -106,6 +106,21 @@ def test_an_estimate_that_may_be_chance_fails_a_raw_condition_only() -> None:
     judged, raw = (outcome(parse_condition(text), found) for text in ("throughput<-5%", "throughput<-5%:raw"))
     assert (judged.hits, judged.undecided) == ((), ())
     assert "Mean throughput of bulk" in raw.hits
+
+
+def test_a_rate_that_the_contender_misses_is_worse_than_any_percentage() -> None:
+    missed = latencies(
+        scaled(2), checks=(Check("target-rate", "unusable", "missed"),), throughput=Throughput("ops", 800)
+    )
+    ours, theirs = (
+        side("baseline", OPEN, latencies(scaled(2)), TURNS["baseline"]),
+        side("b", OPEN, missed, (2, 3, 5, 8)),
+    )
+    for one, other, hits in ((ours, theirs, True), (theirs, ours, False)):
+        found = compare(one, [other], CompareOptions(seconds=seconds_of))
+        assert bool(outcome(parse_condition("p99 latency>+1000%"), found).hits) == hits
+        assert not outcome(parse_condition("p99 latency<-1000%"), found).hits
+        assert bool(outcome(parse_condition("slower"), found).hits) == hits
 
 
 def test_driver_lag_and_more_errors_are_no_clearance() -> None:
