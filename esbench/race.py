@@ -132,7 +132,7 @@ def run(
         return keeper.record
 
 
-def look(options: RaceOptions, operations: Registry[OperationType], progress: Progress) -> Challenge:
+def look(options: RaceOptions, operations: Registry[OperationType], progress: Progress) -> tuple[Track, Challenge]:
     """What a race with these options would run; an EsbenchError where it can be known that it could not.
 
     Nothing is started; a cluster that is there is asked for its version.
@@ -142,7 +142,7 @@ def look(options: RaceOptions, operations: Registry[OperationType], progress: Pr
         cluster = RacedCluster(options, progress, folder, stack)
         raced = RacedTrack(options, cluster.info, operations, progress)
         cluster.require(raced.track, raced.challenge)
-        return raced.challenge
+        return raced.track, raced.challenge
 
 
 @dataclass(frozen=True)

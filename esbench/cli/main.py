@@ -57,7 +57,7 @@ def _open_what_is_closed() -> None:
     os.close(descriptor)
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open("w"))
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - until it exits
 
 
 def run(arguments: list[str]) -> int:

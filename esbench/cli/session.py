@@ -120,16 +120,30 @@ class SessionCommand:
     def _warn_of_another_esbench(self, session: RaceSession) -> None:
         """Races of another version are not compared unless that is allowed."""
         from esbench.environment import esbench_facts
-        from esbench.store import RaceStore
 
-        store, ours = RaceStore(esbench_home()), esbench_facts()
-        raced = next((race_id for side in session.sides for race_id in session.complete(side.name)), None)
-        if raced is None or not store.has(raced) or (theirs := store.load(raced).esbench) == ours:
+        raced = next(filter(None, (_first(session, side.name) for side in session.sides)), None)
+        ours = esbench_facts()
+        if raced is not None and raced.esbench != ours:
+            began, now = (" ".join(facts.values()) for facts in (raced.esbench, ours))
+            self._progress.warn(
+                f"the session began with esbench {began}, and this is {now}: comparing needs --allow=esbench"
+            )
+
+    def _check_track(self, session: RaceSession, side: str, digest: str) -> None:
+        """A UsageError for a track that is not what the side's races were of, unless that is allowed."""
+        from esbench.comparison.gate import checked_keys
+
+        raced = _first(session, side)
+        if (
+            raced is None
+            or raced.track.digest == digest
+            or "track digest" in checked_keys(self._flags.get("allow", ()))
+        ):
             return
-        began, now = (" ".join(facts.values()) for facts in (theirs, ours))
-        self._progress.warn(
-            f"the session began with esbench {began}, and this is {now}: comparing needs --allow=esbench"
-        )
+        what = f"the track has changed since race {raced.race_id}"
+        if len(session.sides) > 1:
+            raise UsageError(what, hint="--allow=track-digest goes on all the same")
+        self._progress.warn(f"{what}: the rounds to come are of another one")
 
     def _look(self, session: RaceSession, sides: Mapping[str, RaceOptions]) -> None:
         """Everything that can be known to be wrong is said before the first race."""
@@ -140,7 +154,8 @@ class SessionCommand:
         fresh_nodes = bool(session.discarded)
         for name, options in sides.items():
             with about(f"--{name}" if len(sides) > 1 else ""):
-                challenge = look(options, builtin_operations(), self._progress)
+                track, challenge = look(options, builtin_operations(), self._progress)
+                self._check_track(session, name, track.digest)
                 raced_before = len(session.plan) > 1 and (options.hosts or not fresh_nodes)
                 if raced_before and not session.before_round and not makes_indices_anew(challenge):
                     self._progress.warn(
@@ -201,6 +216,15 @@ class SessionCommand:
         if self._flags.get("strict") and (failed := [text for record in records if (text := failed_checks(record))]):
             raise RaceError(f"checks failed in {len(failed)} rounds: {failed[0]}", where="--strict")
         return 0
+
+
+def _first(session: RaceSession, side: str) -> RaceRecord | None:
+    """The record of a side's first complete race; None when it has none yet, or it is not there any more."""
+    from esbench.store import RaceStore
+
+    store = RaceStore(esbench_home())
+    ids = session.complete(side)
+    return store.load(ids[0]) if ids and store.has(ids[0]) else None
 
 
 def _options(words: Sequence[str], sides: Mapping[str, Sequence[str]]) -> dict[str, RaceOptions]:

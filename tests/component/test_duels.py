@@ -87,6 +87,12 @@ def test_a_duel_that_is_interrupted_is_resumed(races: Races, null_server: NullSe
     assert _resumed(races).code == 0
     assert last(races).plan[: len(done)] == tuple(done)
     assert last(races).left == ()
+    with (races.track / "track.yml").open("a") as track:
+        track.write("# changed\n")
+    more = _resumed(races, "--rounds=3")
+    assert more.code == 2
+    assert "the track has changed since race" in more.error
+    assert last(races).rounds == 2
 
 
 def _resumed(races: Races, *arguments: str) -> Outcome:
