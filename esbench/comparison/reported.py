@@ -44,10 +44,13 @@ class ReportedSides:
                 yield Notice(f"{text} and not shown")
 
     def _named(self, text: str) -> Iterator[Side]:
+        if not text.strip(", "):
+            raise UsageError("no race is named", hint=HINT)
         session = self._session(text)
         if session is None:
             side = self._side(text)
-            yield replace(side, name=side.records[0].race_id if len(side.records) == 1 else text)
+            named = side.session if ":" in text else None  # a race does not stand for its session
+            yield replace(side, name=side.records[0].race_id if len(side.records) == 1 else text, session=named)
             return
         complete = {race.side for race in session.plan if race.status == COMPLETE}
         if not complete:
@@ -67,8 +70,6 @@ class ReportedSides:
         return self._sessions.load(text)
 
     def _side(self, text: str) -> Side:
-        if not text.strip(", "):
-            raise UsageError("no race is named", hint=HINT)
         try:
             return self._sides.baseline(text)
         except UsageError as error:

@@ -167,6 +167,7 @@ def reported(home: Path) -> ReportedSides:
         (["thrice"], {"thrice": ["thrice-1", "thrice-2", "thrice-3"]}),
         (["due"], {"ours": ["duel-2"], "theirs": ["duel-1", "duel-3"]}),
         (["duel:theirs"], {"duel:theirs": ["duel-1", "duel-3"]}),
+        (["duel-1", "duel:ours"], {"duel-1": ["duel-1"], "duel-2": ["duel-2"]}),
         (["alone,thrice-3"], {"alone,thrice-3": ["thrice-3", "alone"]}),
     ],
 )
@@ -192,6 +193,7 @@ def test_sides_of_the_same_name_are_told_apart_by_their_sessions(home: Path) -> 
         (["alone", "last"], "race alone is named twice"),
         (["nothing"], 'there is no race "nothing"'),
         ([","], "no race is named"),
+        ([""], "no race is named"),
         (["duel:their"], "duel:their: session duel has no side"),
         (["tag:a"], '"tag:a" is not tag:NAME:VALUE'),
     ],
@@ -211,9 +213,12 @@ def test_a_report_of_a_session_says_what_is_still_to_come(home: Path, tmp_path: 
     assert "ours" in said and "theirs (2 races)" in said and "race 4" in said
 
 
-def test_a_report_of_one_race_is_its_page_whatever_it_was_named_by(home: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("names", [("alone", "last"), ("duel-1", "duel-1,")], ids=["alone", "of a session"])
+def test_a_report_of_one_race_is_its_page_whatever_it_was_named_by(
+    home: Path, tmp_path: Path, names: tuple[str, str]
+) -> None:
     pages = [tmp_path / "a.html", tmp_path / "b.html"]
-    for file, text in zip(pages, ("alone", "last"), strict=True):
+    for file, text in zip(pages, names, strict=True):
         assert run(["report", text, "--html", str(file)]) == 0
     assert text_of(pages[0].read_text()) == text_of(pages[1].read_text())
     assert "Side by side" not in pages[0].read_text()

@@ -67,7 +67,8 @@ def races_page(
         *(_folded_race(race, kept.get(race.number)) for race in raced),
     ]
     tracks = {f"{race.record.track.name} / {race.record.challenge}": None for race in raced}
-    return render_page(f"{', '.join(tracks)}: {len(raced)} races", "\n".join(parts), charts)
+    many = f"{len(raced)} races" if len(raced) > 1 else "1 race"
+    return render_page(f"{', '.join(tracks)}: {many}", "\n".join(parts), charts)
 
 
 def _numbered(sides: Sequence[Side]) -> list[_Raced]:
