@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
@@ -32,7 +33,11 @@ def _forms(command: Any) -> Any:
     return command
 
 
-@click.command(cls=EsbenchCommand)
+class _ExportCommand(EsbenchCommand):
+    hints: ClassVar[Mapping[str, str]] = {"--format": f"say {', '.join(f'--{name}' for name in FORMS)}"}
+
+
+@click.command(cls=_ExportCommand)
 @click.argument("race")
 @_forms
 @click.option(BUCKETS, default="", metavar="LIST", help="With --prometheus: upper bounds in ms, 1,10,50.")

@@ -40,7 +40,11 @@ class SessionCommand:
     """A session as the command line wants it. `progress` has not begun yet."""
 
     def __init__(self, flags: Mapping[str, Any], progress: Following | Quiet) -> None:
+        from esbench.progress.base import Progress
+
         check_store(flags)
+        with others_who_follow(flags, Progress()):  # nobody does yet: whether they could
+            pass
         self._flags = flags
         self._progress = progress
         self._all_stored = True

@@ -82,6 +82,8 @@ def _hint(name: str, given: str, value: str) -> str:
         return f"--{name} is one for all sides, and stands beside them"
     if ":" in given and not value:
         return f'parameters of the track are said so: "track-params={given}"'
+    if given.endswith("}"):
+        return "JSON stands in quotes of its own: track-params='{...}'"
     if hint := nearest(name, _PARAMS):
         return hint
     parameter = f'; a parameter of the track is said so: "track-params={given}:{value}"' if value else ""

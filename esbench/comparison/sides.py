@@ -33,7 +33,7 @@ class Sides:
         """A side for each of `texts`; without any, the other sides of the baseline's session."""
         if not texts:
             if baseline.session is None:
-                raise UsageError("--contender is missing", hint=HINT)
+                raise UsageError("--contender is missing", hint=f"name what to compare with it: {HINT}")
             session = self._sessions.load(baseline.session)
             if _ids(baseline) != session.complete(_side_of(baseline.records[0])):
                 raise UsageError("--contender is missing", hint=f"esbench compare {session.id} compares its session")
@@ -173,14 +173,14 @@ def _with_own_names(sides: Sequence[Side], texts: Sequence[str]) -> tuple[Side, 
     """One contender is called that; of several each has the name of its side, or what was typed for it."""
     if len(sides) == 1:
         return tuple(sides)
+    names = [
+        (_side_of(side.records[0]) if side.session else "") or text for side, text in zip(sides, texts, strict=True)
+    ]
     found: list[Side] = []
-    for side, text in zip(sides, texts, strict=True):
+    for side, name, text in zip(sides, names, texts, strict=True):
         if _ids(side) in map(_ids, found):
             raise UsageError(f"{text} is named twice", where="--contender")
-        name = (_side_of(side.records[0]) if side.session else "") or text
-        if name in {other.name for other in found}:
-            name = text
-        found.append(Side(name, side.records, side.session))
+        found.append(Side(text if names.count(name) > 1 else name, side.records, side.session))
     return tuple(found)
 
 

@@ -64,6 +64,8 @@ DUEL = ("duel", "--track=orders", "--baseline=", "--contender=heap=1g")
         (("--report-file=x.md", "--format=junit"), "--format: is junit where --report-file is not"),
         (("--baseline=heap=2g",), "--baseline: is given twice (a duel has one; several contenders are allowed)"),
         (("nodes=2",), "(a side is one word for the shell, in quotes: --baseline '... nodes=2')"),
+        (("--metrics-port=x",), "--metrics-port"),
+        (("--metrics-buckets=1",), "--metrics-buckets describes metrics that nobody serves"),
         (("--keep-node",), "(leave it out: the nodes of a session end with it)"),
         (("--contender=a=1",), '"a" is no option of a race (esbench duel --help lists them; a parameter of the track '),
         (("--contender=rounds=3",), '"rounds" is no option of a race (--rounds is one for all sides'),

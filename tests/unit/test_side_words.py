@@ -38,6 +38,7 @@ def test_paths_and_other_spellings_mean_the_same_anywhere() -> None:
         ("keep-node", "end with it"),
         ("format=json", "no option of a race"),
         ("heap='1g", "no closing quotation"),
+        ('track-params={"a": 1}', "JSON stands in quotes of its own"),
     ],
 )
 def test_what_is_wrong_with_a_side_is_said_in_one_line(text: str, message: str) -> None:

@@ -228,6 +228,16 @@ def test_a_session_in_place_of_a_race_is_told(
     assert 'there is no race "s" (it is a session: esbench compare s, or ' in capsys.readouterr().err
 
 
+def test_several_contenders_have_the_names_that_tell_them_apart(home: Path) -> None:
+    baseline = sides(home).baseline("x1")
+    for texts, names in (
+        (("s:baseline", "s:contender"), ["baseline", "contender"]),
+        (("s:contender", "contender-1"), ["s:contender", "contender-1"]),
+        (("x2", "s"), ["x2", "contender"]),
+    ):
+        assert [side.name for side in sides(home).contenders(texts, baseline)] == names
+
+
 def test_a_contender_is_named_once(home: Path) -> None:
     with pytest.raises(UsageError, match="--contender: s:contender is named twice"):
         sides(home).contenders(("s", "s:contender"), sides(home).baseline("x1"))
