@@ -85,7 +85,7 @@ def _facts_of(side: Side, tasks: Collection[str]) -> dict[str, _Fact]:
 
 
 def _shown(values: list[Any]) -> Any:
-    return values[0] if len(values) == 1 else [str(value) for value in values]
+    return values[0] if len(values) == 1 else ["none" if value is None else str(value) for value in values]
 
 
 def _others(tasks: Collection[str], common: Collection[str]) -> str:

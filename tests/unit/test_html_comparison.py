@@ -169,8 +169,11 @@ def test_a_fact_that_differs_between_the_races_of_a_side_is_told() -> None:
         )
         for side in sides({BULK: 1.0}, rounds=2)
     ]
-    page = comparison_page(compare(found[0], [found[1]]))
+    first = found[0].records[0]
+    records = (replace(first, track_params={**first.track_params, "size": 5}), *found[0].records[1:])
+    page = comparison_page(compare(replace(found[0], records=records), [found[1]]))
     assert "<tr><td>esbench</td><td>1.0, 1.1</td><td>1.0, 1.1</td></tr>" in page
+    assert "<tr><td>param size</td><td>5, none</td><td>-</td></tr>" in page
 
 
 def test_names_too_long_for_a_phone_lose_their_middle() -> None:
