@@ -172,6 +172,14 @@ def test_a_race_among_others_is_drawn_when_it_is_unfolded(browser: Browser, page
         assert found.problems == []
 
 
+def test_a_browser_that_cannot_unpack_charts_says_so(browser: Browser, pages: dict[str, Path]) -> None:
+    with opened(browser, pages["races"]) as found:
+        found.page.evaluate("delete window.DecompressionStream")
+        found.page.locator("#race-2 > summary").click()
+        found.page.get_by_text("cannot unpack the charts").wait_for()
+        assert found.problems == []
+
+
 @pytest.mark.parametrize(("name", "preferred"), [("race", "light"), ("comparison", "dark")])
 def test_the_theme_is_the_systems_until_it_is_changed(
     browser: Browser, pages: dict[str, Path], name: str, preferred: str

@@ -41,6 +41,7 @@ function paintWhenDrawn() {
 async function draw(details) {
   const packed = details.querySelector(":scope > script.packed");
   if (!packed) return;
+  if (!("DecompressionStream" in window)) return packed.replaceWith("This browser, from before 2023, cannot unpack the charts.");
   packed.remove();
   const bytes = Uint8Array.from(atob(packed.textContent), letter => letter.charCodeAt(0));
   const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
