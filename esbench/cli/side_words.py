@@ -31,6 +31,7 @@ NOT_OF_A_SIDE = {
     "race-id": "the races of a session are named as they begin",
     "keep-node": "the nodes of a session end with it",
 }
+_JSON_HINT = "JSON stands in quotes of its own: track-params='{...}'"
 
 
 @click.command(cls=EsbenchCommand, name="race")
@@ -57,7 +58,19 @@ def split_side(text: str, where: str) -> tuple[str, ...]:
     for name in names:
         if names.count(name) > 1:
             raise UsageError(f'"{name}" is given twice', where=where)
+    for word in given:
+        value = word.partition("=")[2]
+        if value.startswith("{") and not _is_json(value):
+            raise UsageError(f"{value} is no JSON", where=where, hint=_JSON_HINT)
     return tuple(given)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _canonical(word: str, where: str) -> str:
@@ -83,7 +96,7 @@ def _hint(name: str, given: str, value: str) -> str:
     if ":" in given and not value:
         return f'parameters of the track are said so: "track-params={given}"'
     if given.endswith("}"):
-        return "JSON stands in quotes of its own: track-params='{...}'"
+        return _JSON_HINT
     if hint := nearest(name, _PARAMS):
         return hint
     parameter = f'; a parameter of the track is said so: "track-params={given}:{value}"' if value else ""
