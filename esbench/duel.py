@@ -1,7 +1,8 @@
 """The story of a session: race its sides in their order, on nodes of their own or on one that all share.
 
 Where it stands is on disk before and after every race, so that it can be interrupted at any moment and go on later. It
-knows neither tracks nor figures: a race is something that is called, and its record says how it ended.
+knows neither tracks nor figures: a race is something that is called, and its record says how it ended. Its caller holds
+the session's lock.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from esbench.engine.embedded import EmbeddedEngine
 from esbench.errors import EsbenchError, RaceError, UsageError
 from esbench.interrupts import Interrupts
 from esbench.keeper import now
-from esbench.locks import is_running
 from esbench.model import Challenge
 from esbench.progress.base import Progress
 from esbench.race_options import RaceOptions
@@ -163,13 +163,11 @@ class Duel:
         return session
 
     def _as_it_stands(self, session: RaceSession) -> RaceSession:
-        """A race that was running when esbench was killed may have been complete, or is running still."""
+        """A race that was running when esbench was killed may have been complete."""
         home = self.store.folder.parent
         for race in session.races:
             if race.status != RUNNING or race.race_id is None:
                 continue
-            if is_running(home, race.race_id):
-                raise UsageError(f"session {session.id} is running: race {race.race_id}")
             if (home / "races" / race.race_id / "race.json").is_file():
                 status = RaceStore(home).load(race.race_id).status
                 session = session.with_race(replace(race, status=COMPLETE if status == COMPLETE else PLANNED))

@@ -140,7 +140,9 @@ class SessionStore:
         except OSError as error:
             raise RecordError(f"cannot be read: {error.strerror}", where=str(file)) from error
         except ValueError as error:  # msgspec's errors are ValueErrors
-            raise RecordError(str(error), where=str(file)) from error
+            raise RecordError(
+                str(error), where=str(file), hint="its races are kept, and have ids of their own"
+            ) from error
 
     def newest(self, limit: int) -> tuple[list[RaceSession], list[RecordError]]:
         """At most so many sessions, the newest first; and why others of the newest cannot be read."""

@@ -185,7 +185,7 @@ def compare_stored(
     )
     compared = compare_sides(ours, theirs, options)
     first, *others = compared.pairs
-    notices = (*sides.unfinished((ours, *theirs)), *first.notices)
+    notices = (*sides.unfinished((ours, *theirs)), *sides.without_seconds((ours, *theirs)), *first.notices)
     return replace(compared, pairs=(replace(first, notices=notices), *others))
 
 

@@ -58,6 +58,13 @@ class Sides:
                 text = f"{len(session.left)} of the {len(session.races)} races of session {name} are not complete"
                 yield Notice(f"{text}, and not compared")
 
+    def without_seconds(self, sides: Sequence[Side]) -> Iterator[Notice]:
+        """Which of the sides' races have lost their seconds, without which percentiles are not judged."""
+        for name in dict.fromkeys(record.race_id for side in sides for record in side.records if record.tasks):
+            file = self._races.folder(name).seconds_file
+            if not file.exists():
+                yield Notice(f"race {name}: {file} is missing, without which its percentiles are not judged")
+
     def history(self, baseline: Side, compared: Sequence[Side], allow: Sequence[str] = ()) -> tuple[RaceRecord, ...]:
         """Earlier races of the same workload, engine facts and host as the baseline's first, the latest of them.
 

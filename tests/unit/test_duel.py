@@ -24,7 +24,6 @@ from esbench.duel import (
 from esbench.engine.base import Endpoint
 from esbench.engine.embedded import EmbeddedEngine
 from esbench.errors import RaceError, UsageError
-from esbench.locks import RaceLock
 from esbench.progress.base import Progress
 from esbench.race_options import RaceOptions
 from esbench.record import RaceRecord
@@ -131,13 +130,6 @@ def test_after_a_kill_the_record_says_whether_a_race_was_complete(
     raced = Raced(tmp_path)
     raced.run(begun.with_race(replace(begun.plan[0], race_id="killed", status="running")))
     assert len(raced.options) == raced_again
-
-
-def test_a_session_that_runs_is_left_alone(tmp_path: Path) -> None:
-    begun = session()
-    running = begun.with_race(replace(begun.plan[0], race_id="busy", status="running"))
-    with RaceLock(tmp_path, "busy"), pytest.raises(UsageError, match=f"session {begun.id} is running: race busy"):
-        Raced(tmp_path).run(running)
 
 
 def test_a_command_is_run_before_each_race_and_knows_it(tmp_path: Path) -> None:

@@ -228,6 +228,13 @@ def test_a_session_in_place_of_a_race_is_told(
     assert 'there is no race "s" (it is a session: esbench compare s, or ' in capsys.readouterr().err
 
 
+def test_seconds_that_are_missing_are_told_with_their_file(home: Path) -> None:
+    found = sides(home)
+    (home / "races" / "x1" / "seconds.jsonl").touch()
+    (notice,) = found.without_seconds([found.baseline("x1,x2")])
+    assert notice.text.startswith(f"race x2: {home / 'races' / 'x2' / 'seconds.jsonl'} is missing, ")
+
+
 def test_several_contenders_have_the_names_that_tell_them_apart(home: Path) -> None:
     baseline = sides(home).baseline("x1")
     for texts, names in (
