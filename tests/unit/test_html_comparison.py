@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from duels import seconds, sides
@@ -13,7 +14,7 @@ from races import golden_race, keep
 from esbench.cli.main import run
 from esbench.compare import compare
 from esbench.comparison.model import CompareOptions, Comparison, Side
-from esbench.report.html.charts import BLUE, curves_chart, shortened
+from esbench.report.html.charts import BLUE, HEIGHT, curves_chart, shortened
 from esbench.report.html.comparison_charts import intervals, rounds
 from esbench.report.html.comparison_page import comparison_page
 from esbench.report.html.comparison_sides import Raced, Sides
@@ -179,15 +180,16 @@ def test_a_fact_that_differs_between_the_races_of_a_side_is_told() -> None:
 def test_names_too_long_for_a_phone_lose_their_middle() -> None:
     assert shortened("get-by-id", 9) == "get-by-id"
     assert shortened("nested-date-histogram", 9) == "nest…gram"
-    long = replace(sides({BULK: 1.0})[0], name="x" * 60)
-    legend = rounds([Raced(0, long.name, long.records, (1.0,) * 6, None)], "p99 latency", "ms").legend[0]
-    assert len(legend.items[0].label.value) < 40
 
 
-def test_names_of_sides_are_text_not_markup() -> None:
-    baseline, contender = sides({BULK: 1.0})
-    page = comparison_page(compare(baseline, [replace(contender, name="<script>alert(1)</script>")]))
-    assert "<script>alert(1)" not in page
+@pytest.mark.parametrize(("names", "lines"), [("ab", 1), (["replicas-0", "replicas-1"], 1), (["x" * 60, "y"], 2)])
+def test_a_legend_has_as_many_lines_as_a_phone_needs(names: list[str], lines: int) -> None:
+    records = sides({BULK: 1.0})[0].records
+    drawn = rounds([Raced(n, name, records, (1.0,) * 6, None) for n, name in enumerate(names)], "p99 latency", "ms")
+    legend: Any = drawn.legend[0]
+    assert (legend.ncols == 1) == (lines == 2)
+    assert drawn.height is not None and drawn.height - HEIGHT == 26 * (lines - 1)
+    assert all(len(item.label.value) < 38 for item in legend.items)
 
 
 @pytest.mark.parametrize("min_effect", [None, 0.2])

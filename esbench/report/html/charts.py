@@ -11,7 +11,15 @@ from math import ceil, floor, log10, nan
 from typing import Any
 
 from bokeh.core.properties import value
-from bokeh.models import ColumnDataSource, CrosshairTool, CustomJSTickFormatter, FixedTicker, HoverTool, NoOverlap
+from bokeh.models import (
+    ColumnDataSource,
+    CrosshairTool,
+    CustomJSHover,
+    CustomJSTickFormatter,
+    FixedTicker,
+    HoverTool,
+    NoOverlap,
+)
 from bokeh.models.annotations import Span
 from bokeh.plotting import figure
 
@@ -22,12 +30,13 @@ YELLOW, CYAN, PURPLE, GREY = "#ccbb44", "#66ccee", "#aa3377", "#888888"
 COLOURS = (BLUE, RED, GREEN, PURPLE, YELLOW, CYAN, GREY)
 HEIGHT = 250
 _LOWEST_MS = 0.001
-_LETTERS_AT_MOST = 38  # of a legend in one line on a phone
+_LETTERS_AT_MOST, _MARK = 38, 5  # letters of a legend in one line on a phone, and what the mark of a name takes of them
 _LEGEND_LINE = 26  # pixels
 _PLAIN = """
 const short = (value, suffix) => +value.toPrecision(4) + suffix;
 return tick >= 1e6 ? short(tick / 1e6, "M") : tick >= 1e4 ? short(tick / 1e3, "k") : short(tick, "");
 """
+_RANK = 'return "p" + +(100 - 100 / value).toPrecision(6);'  # of a place on the scale of percentiles
 _RANKS = (50.0, 90.0, 99.0, 99.9, 99.99, 99.999)
 
 
@@ -77,8 +86,8 @@ def legend_above(drawn: figure) -> None:
     legend.spacing = 12
     items: list[Any] = list(legend.items)
     for item in items:
-        item.label = value(shortened(item.label.value, _LETTERS_AT_MOST))
-    letters = [len(item.label.value) for item in items]
+        item.label = value(shortened(item.label.value, _LETTERS_AT_MOST - _MARK))
+    letters = [len(item.label.value) + _MARK for item in items]
     if sum(letters) > _LETTERS_AT_MOST:
         legend.spacing = 4
         legend.ncols = 2 if 2 * max(letters) <= _LETTERS_AT_MOST else 1
@@ -144,10 +153,10 @@ def curves_chart(curves: Sequence[tuple[str, str, Sequence[tuple[float, float]]]
         data = source(
             x=[x for x, _ in points],
             y=[ms if ms >= _LOWEST_MS else None for _, ms in points],
-            rank=[f"p{100 - 100 / x:.6g}" for x, _ in points],
         )
         line = drawn.line("x", "y", source=data, color=colour, line_width=2, legend_label=name)
-        hover(drawn, line, [(name, "@y{0,0.00} ms"), ("percentile", "@rank")])
+        tooltips = [(name, "@y{0,0.00} ms"), ("percentile", "@x{custom}")]
+        hover(drawn, line, tooltips, formatters={"@x": CustomJSHover(code=_RANK)})
     all_ms = [ms for _, _, points in curves for _, ms in points if ms >= _LOWEST_MS]
     if all_ms:
         drawn.yaxis.ticker = drawn.ygrid.ticker = FixedTicker(ticks=_ticks_ms(min(all_ms), max(all_ms)))

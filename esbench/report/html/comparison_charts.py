@@ -40,7 +40,7 @@ SIDES = (
     ("hex", "#228877", "dotted"),
 )
 _TASK_HEIGHT, _ROW_HEIGHT, _AROUND_ROWS = 26, 44, 60  # pixels
-_LETTERS_OF_TASK = 46  # in one line on a phone
+_LETTERS_OF_TASK = 40  # in one line on a phone
 _MARKS = {FASTER: ("triangle", GREEN), SLOWER: ("inverted_triangle", RED), SAME: ("square", BLUE)}
 _UNDECIDED = ("circle", GREY)
 _MOST_TICKS, _MOST_RACES_TOLD = 7, 12
