@@ -44,8 +44,8 @@ class RunLock:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             while not self._take():
                 if time.monotonic() > deadline:
-                    what = f"{self._what} is running already"
-                    raise UsageError(what, where=str(self.path), hint=f"its process is {_pid(self.path)}")
+                    what, pid = f"{self._what} is running already", _pid(self.path)
+                    raise UsageError(what, where=str(self.path), hint=f"its process is {pid}" if pid else "")
                 time.sleep(_POLL_S)
             os.truncate(self._descriptor, 0)
             os.write(self._descriptor, f"{os.getpid()}\n".encode())

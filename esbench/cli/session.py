@@ -91,9 +91,10 @@ class SessionCommand:
         self._check_result(len(session.sides))
         if rounds is not None:
             session = with_rounds(session, rounds)
-        if session.left:
-            self._warn_of_another_esbench(session)
         where = f"--resume={session.id}"
+        if session.left:
+            _check_races(session, where)
+            self._warn_of_another_esbench(session)
         again = list(sides) + [()] * (len(session.sides) - len(sides))
         if len(again) > len(session.sides):
             raise UsageError(f"the session has {len(session.sides)} sides", where=where)
@@ -222,13 +223,25 @@ class SessionCommand:
         return 0
 
 
-def _first(session: RaceSession, side: str) -> RaceRecord | None:
-    """The record of a side's first complete race; None when it has none yet, or it is not there any more."""
+def _check_races(session: RaceSession, where: str) -> None:
+    """A UsageError where complete races of a session are not there any more: it would not be compared at its end."""
     from esbench.store import RaceStore
 
     store = RaceStore(esbench_home())
+    races = [race_id for side in session.sides for race_id in session.complete(side.name)]
+    if gone := [race_id for race_id in races if not store.has(race_id)]:
+        what = f"{', '.join(gone)} is not there any more"
+        raise UsageError(
+            what, where=where, hint="begin a new session; esbench compare a,b,c takes the races that are left"
+        )
+
+
+def _first(session: RaceSession, side: str) -> RaceRecord | None:
+    """The record of a side's first complete race; None when it has none yet."""
+    from esbench.store import RaceStore
+
     ids = session.complete(side)
-    return store.load(ids[0]) if ids and store.has(ids[0]) else None
+    return RaceStore(esbench_home()).load(ids[0]) if ids else None
 
 
 def _options(words: Sequence[str], sides: Mapping[str, Sequence[str]]) -> dict[str, RaceOptions]:

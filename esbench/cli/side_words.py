@@ -58,10 +58,9 @@ def split_side(text: str, where: str) -> tuple[str, ...]:
     for name in names:
         if names.count(name) > 1:
             raise UsageError(f'"{name}" is given twice', where=where)
-    for word in given:
-        value = word.partition("=")[2]
+    for name, _, value in (word.partition("=") for word in given):
         if value.startswith("{") and not _is_json(value):
-            raise UsageError(f"{value} is no JSON", where=where, hint=_JSON_HINT)
+            raise UsageError(f'the value of "{name}" is no JSON', where=where, hint=_JSON_HINT)
     return tuple(given)
 
 

@@ -47,6 +47,12 @@ def test_a_session_that_goes_on_with_another_esbench_is_warned_of(
     assert "warning: the session began with esbench 0.0.9, and this is 0." in capsys.readouterr().err
 
 
+def test_a_session_whose_races_are_gone_does_not_go_on(esbench_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    session = duel_of_two()
+    SessionStore(esbench_home).save(session.with_race(SessionRace("contender", 1, 1, "x", "complete", 1.0)))
+    assert f"--resume={session.id}: x is not there any more" in failing(capsys, "duel", "--resume=last")
+
+
 DUEL = ("duel", "--track=orders", "--baseline=", "--contender=heap=1g")
 
 

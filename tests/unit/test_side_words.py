@@ -39,7 +39,7 @@ def test_paths_and_other_spellings_mean_the_same_anywhere() -> None:
         ("format=json", "no option of a race"),
         ("heap='1g", "no closing quotation"),
         ('track-params={"a": 1}', "JSON stands in quotes of its own"),
-        ('track-params={"a":1}', "{a:1} is no JSON .JSON stands in quotes of its own"),
+        ('track-params={"a":1}', 'the value of "track-params" is no JSON .JSON stands in quotes of its own'),
     ],
 )
 def test_what_is_wrong_with_a_side_is_said_in_one_line(text: str, message: str) -> None:
