@@ -16,6 +16,8 @@ from esbench.record import Check, RaceRecord, Session, Throughput, Window
 from esbench.series_files import SecondLine
 
 CLOSED, OPEN = "get-by-id", "get-by-id-open"
+_WHOLE = golden_race()
+GOLDEN = replace(_WHOLE, tasks=tuple(task for task in _WHOLE.tasks if task.name in (CLOSED, OPEN)))
 LONG = Counts()
 LONG.add(3_600 * 10**9)
 MIRRORED = {FASTER: SLOWER, SLOWER: FASTER}
@@ -76,9 +78,8 @@ def race(draws: random.Random, race_id: str, of: Setup, **more: Any) -> RaceReco
         "unsent": 0,
     }
     kept = draws.choice(["few", "none"]) if is_odd() else "all"
-    record = golden_race(race_id=race_id, user_tags={"seconds": kept}, **more)
-    record = with_task(with_task(record, CLOSED, **common), OPEN, **common | latency)
-    return replace(record, tasks=tuple(task for task in record.tasks if task.name in (CLOSED, OPEN)))
+    record = replace(GOLDEN, race_id=race_id, user_tags={"seconds": kept}, **more)
+    return with_task(with_task(record, CLOSED, **common), OPEN, **common | latency)
 
 
 def seconds(record: RaceRecord) -> list[SecondLine]:
@@ -134,7 +135,7 @@ def assert_mirrored(one: Estimate | None, other: Estimate | None) -> None:
     assert (other.p, other.residual_sd) == pytest.approx((one.p, one.residual_sd), rel=1e-6, abs=1e-12)
 
 
-@pytest.mark.parametrize("begin", range(0, 200, 50))
+@pytest.mark.parametrize("begin", range(0, 100, 50))
 def test_swapping_the_sides_mirrors_verdicts_intervals_and_the_speed_ratio(begin: int) -> None:
     kinds, methods = set(), set()
     for seed in range(begin, begin + 50):
