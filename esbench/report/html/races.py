@@ -27,7 +27,7 @@ from esbench.summary import Notice, reported_tasks, task_label
 
 SeriesOf = Callable[[RaceRecord], tuple[Iterable[SecondLine], Sequence[Series]]]
 
-MOST_BYTES = 1_400_000  # of the charts of races: with Bokeh and the tables a page stays below 3 MB
+MOST_BYTES = 1_300_000  # of the charts of races: with Bokeh and the tables a page stays below 3 MB
 _MAIN = ("Mean throughput", "p50 latency", "p99 latency", "p50 service time", "p99 service time", "error rate")
 _Key = tuple[str, str, str]  # task, metric, unit
 _NUMBER = Column("", "number", numeric=True)
