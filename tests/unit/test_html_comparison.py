@@ -192,6 +192,16 @@ def test_a_legend_has_as_many_lines_as_a_phone_needs(names: list[str], lines: in
     assert all(len(item.label.value) < 38 for item in legend.items)
 
 
+def test_a_race_that_is_on_both_sides_has_one_place() -> None:
+    baseline, contender = sides({BULK: 1.0}, rounds=2)
+    shared = (baseline.records[0], *contender.records)
+    raced = [Raced(0, "a", baseline.records, (1.0, 1.1), None), Raced(1, "b", shared, (1.0, 1.2, 1.3), None)]
+    drawn: Any = rounds(raced, "p99 latency", "ms")
+    places = {tuple(each.data_source.data["place"]) for each in drawn.renderers}
+    assert places == {(1, 4), (1, 2, 3)}
+    assert drawn.xaxis[0].ticker.ticks == [1, 2, 3, 4]
+
+
 @pytest.mark.parametrize("min_effect", [None, 0.2])
 def test_the_band_of_no_change_is_that_of_the_option(min_effect: float | None) -> None:
     page = comparison_page(duel({BULK: 1.0}, **({} if min_effect is None else {"min_effect_ratio": min_effect})))

@@ -150,14 +150,14 @@ def _label(text: str, y: int, **options: Any) -> Label:
 
 def rounds(sides: Sequence[Raced], metric: str, unit: str) -> figure:
     """One point for each race of all sides, in the order in which they were raced; dashed: the side's figure."""
-    started = sorted(record.started_at for side in sides for record in side.records)
+    started = sorted({(record.started_at, record.race_id) for side in sides for record in side.records})
     drawn = chart(unit, x_range=(0.5, len(started) + 0.5))
     plain_numbers(drawn)
     drawn.xaxis.axis_label = "race, in the order of their start"
     for side in sides:
         marker, colour, _ = _look(side.number)
         points = source(
-            place=[started.index(record.started_at) + 1 for record in side.records],
+            place=[started.index((record.started_at, record.race_id)) + 1 for record in side.records],
             value=side.values,
             shown=["-" if value is None else format_number(value) for value in side.values],
             side=[side.name] * len(side.values),
