@@ -75,13 +75,15 @@ class _Fact:
 def _facts_of(side: Side, tasks: Collection[str]) -> dict[str, _Fact]:
     """name -> what the side's races have; None where a race does not have it."""
     races = [_facts(record, tasks) for record in side.records]
-    found = {name: replace(fact, values=[]) for race in races for name, fact in race.items()}
-    for name, fact in found.items():
+    facts = {name: fact for race in races for name, fact in race.items()}
+    for name, fact in facts.items():
+        values: list[Any] = []
         for race in races:
             value = race[name].values[0] if name in race else None
-            if value not in fact.values:
-                fact.values.append(value)
-    return found
+            if value not in values:
+                values.append(value)
+        facts[name] = replace(fact, values=values)
+    return facts
 
 
 def _shown(values: list[Any]) -> Any:

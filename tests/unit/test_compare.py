@@ -269,6 +269,23 @@ def test_a_node_on_another_kind_of_host_is_not_compared(changes: dict[str, Any])
     assert [fact.key for fact in found.differences if fact.forbids] == ["node host"]
 
 
+def test_a_node_of_one_of_several_clusters_on_another_host_is_not_compared() -> None:
+    facts = golden_race().clusters["default"]
+    other = replace(facts, nodes=(replace(facts.nodes[0], memory_bytes=1 << 40),))
+    found = compared(golden_race(clusters={"a": facts, "b": facts}), contender(clusters={"a": facts, "b": other}))
+    assert [(fact.name, fact.key) for fact in found.differences] == [("b: node host", "node host")]
+
+
+def test_what_differs_between_the_rounds_of_a_side_is_a_difference() -> None:
+    rounds = (golden_race(race_id="r1"), golden_race(race_id="r2", host_class="4 cores", track_params={}))
+    other = (contender(), golden_race(race_id="r3", host_class="4 cores", track_params={}))
+    pair = compare(Side("baseline", rounds), [Side("contender", other)]).pairs[0]
+    found = {fact.name: (fact.baseline, fact.contender) for fact in pair.differences}
+    assert found["host"] == (["2 cores, 24 GiB", "4 cores"],) * 2
+    assert found["param number_of_shards"] == (["24", "none"],) * 2
+    assert not pair.is_same and not any(row.comparable for row in pair.rows)
+
+
 def test_test_mode_is_told_before_what_many_rounds_have_to_say() -> None:
     checks = tuple(Check(f"check {number}", "unusable", f"wrong {number}") for number in range(9))
     rounds = tuple(
