@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -184,6 +186,11 @@ def test_a_condition_decides_the_exit_code(
     assert (f"--fail-on={condition}: " in capsys.readouterr().err) == (code in (3, 4))
 
 
+def test_a_condition_that_holds_outdoes_one_that_cannot_be_told(home: Path) -> None:
+    for conditions in (("slower", "throughput>10%"), ("throughput>10%", "slower")):
+        assert run(["compare", "s", *(f"--fail-on={condition}" for condition in conditions)]) == 3
+
+
 def test_a_report_file_that_ends_in_xml_is_junit(
     home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -193,6 +200,14 @@ def test_a_report_file_that_ends_in_xml_is_junit(
     assert "Benjamini-Hochberg" in capsys.readouterr().out
     assert run(["compare", "s", "--format=junit"]) == 0
     assert capsys.readouterr().out == file.read_text()
+
+
+def test_files_are_written_though_nobody_reads_what_is_printed(home: Path, tmp_path: Path) -> None:
+    files = [f"--html={tmp_path / 'page.html'}", f"--report-file={tmp_path / 'table.md'}"]
+    command = [sys.executable, "-m", "esbench", "compare", "s", *files]
+    with Path("/dev/full").open("w") as full:
+        assert subprocess.run(command, stdout=full, stderr=subprocess.DEVNULL, check=False).returncode == 1
+    assert [(tmp_path / name).exists() for name in ("page.html", "table.md")] == [True, True]
 
 
 def test_a_key_that_is_none_of_a_workload_is_wrong_usage(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
