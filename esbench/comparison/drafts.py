@@ -94,12 +94,11 @@ def _keys_of_rows(design: Design) -> list[Key]:
     """The figures that both sides have, and those of common tasks that should be judged and that one of them lacks."""
     keys = _keys(design)
     ours, theirs = ({label for race in races for label in race.tasks} for races in (design.baseline, design.contender))
-    for race in design.races:
-        for label, task in race.tasks.items():
-            for key in primary_keys(task, label) if label in ours & theirs else ():
-                if key[:2] not in {(metric, name) for metric, name, _ in keys}:
-                    last = max((place for place, other in enumerate(keys) if other[1] == label), default=len(keys))
-                    keys.insert(last + 1, key)
+    common = [each for race in design.races for each in race.tasks.items() if each[0] in ours & theirs]
+    for metric, label, unit in dict.fromkeys(key for name, task in common for key in primary_keys(task, name)):
+        if (metric, label) not in {key[:2] for key in keys}:
+            after = [place for place, key in enumerate(keys, 1) if key[1] == label]
+            keys.insert(max(after, default=len(keys)), (metric, label, unit))
     return keys
 
 
