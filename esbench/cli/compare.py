@@ -108,6 +108,10 @@ def compare(
         min_effect=min_effect,
         max_error_rise=max_error_rise,
     )
+    if html is not None:  # files before the print, whose reader may go away
+        from esbench.report.html.comparison_page import comparison_page
+
+        write_page(html, comparison_page(compared))
     if report_file is None:
         form = report_format or form
     elif _is_junit(report_file, report_format):
@@ -118,10 +122,6 @@ def compare(
         print_text(_junit(compared, conditions))
     else:
         print_document(document, form, report_file, report_format if report_file is not None else None)
-    if html is not None:
-        from esbench.report.html.comparison_page import comparison_page
-
-        write_page(html, comparison_page(compared))
     outcomes = [outcome(condition, compared) for condition in conditions]
     for each in outcomes:
         if each.hits:

@@ -74,17 +74,17 @@ def _race(flags: dict[str, Any], progress: Following | Quiet) -> int:
     check_store(flags)
     with progress, others_who_follow(flags, progress) as others:
         record = run(options, builtin_operations(), progress, [progress, *others])
-    if record.tasks:
-        from esbench.report.tables import summary
-
-        print_document(summary(record), flags["form"], report_file, report_format)
-        if flags["html"]:
-            write_report(flags["html"], options.home, [record.race_id])
     if options.keep_node:
         facts = record.clusters["default"]
         for url, pid in zip(facts.hosts, facts.settings.get("pids", ()), strict=False):
             progress.insist(f"the node at {url} is kept (end it with: kill {pid})")
     stored = keep_finished_race(flags, options.home, record.race_id, progress)
+    if record.tasks:
+        from esbench.report.tables import summary
+
+        if flags["html"]:
+            write_report(flags["html"], options.home, [record.race_id])
+        print_document(summary(record), flags["form"], report_file, report_format)  # last: its reader may go away
     if record.status == "failed":
         raise RaceError(f"the race failed: {record.failure}")
     if record.status == "cancelled":

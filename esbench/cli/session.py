@@ -215,9 +215,9 @@ class SessionCommand:
         store = RaceStore(esbench_home())
         records = [store.load(str(race.race_id)) for race in session.plan]
         document = rounds(session.id, records)
-        print_document(document, self._flags["form"], self._flags["report_file"], self._flags["report_format"])
         if self._flags["html"]:
             write_report(self._flags["html"], esbench_home(), [session.id])
+        print_document(document, self._flags["form"], self._flags["report_file"], self._flags["report_format"])
         if self._flags.get("strict") and (failed := [text for record in records if (text := failed_checks(record))]):
             raise RaceError(f"checks failed in {len(failed)} rounds: {failed[0]}", where="--strict")
         return 0
