@@ -146,6 +146,8 @@ def test_history_is_earlier_races_of_the_same_setup(home: Path) -> None:
     assert [record.race_id for record in sides(home).history(baseline, [baseline])] == ["x1", "x2"]
     allowed = sides(home).history(baseline, [baseline], ("host",))
     assert [record.race_id for record in allowed] == ["x1", "x2", "y0"]
+    compared = (baseline, sides(home).baseline("x2"))
+    assert [record.race_id for record in sides(home).history(baseline, compared)] == ["x1"]
     session = sides(home).baseline("s")
     assert [record.race_id for record in sides(home).history(session, [session])] == ["x1", "x2", "x3"]
 
