@@ -18,6 +18,7 @@ from esbench.report.html.charts import BLUE, HEIGHT, curves_chart, shortened
 from esbench.report.html.comparison_charts import intervals, rounds
 from esbench.report.html.comparison_page import comparison_page
 from esbench.report.html.comparison_sides import Raced, Sides
+from esbench.summary import Notice
 
 BULK = "bulk"
 
@@ -49,12 +50,13 @@ def page() -> str:
 
 
 def test_what_is_under_test_and_the_outcome_stand_first_in_words_worst_first(page: str) -> None:
-    tested, slower, faster, same = words(page)
+    tested, slower, faster, same, speed = words(page)
     assert tested == "Under test: param number_of_replicas 0 → 1"
     changes = r"Mean throughput -1\d\.\d% and p99 service time \+\d\d\.\d%"
     assert re.fullmatch(rf"▼ slower, 2 of 6 rows: get-by-id, {changes}", slower)
     assert faster.startswith("▲ faster, 2 of 6 rows: bulk, Mean throughput +1")
     assert same.startswith("= same, 2 of 6 rows: get-by-id-open, p50 latency ")
+    assert re.match(r"Speed ratio over all tasks: 0\.9\d\d \[0\.9", speed)
 
 
 def test_each_judged_row_has_its_races_and_each_task_its_curves(page: str) -> None:
@@ -128,10 +130,8 @@ def test_several_contenders_have_their_charts_each_and_one_table() -> None:
         "p99 service time, race by race",
         "Percentiles of service time",
     ]
-    assert [line.split(",")[0] for line in words(page)] == [
-        "Under test: param number_of_replicas 0 → 1",
-        "▲ faster",
-    ] * 2
+    told = [re.split("[,:]", line)[0] for line in words(page)]
+    assert told == ["Under test", "▲ faster", "Speed ratio over all tasks"] * 2
     assert "Side</th>" in page
     assert "Mean throughput, again: " in section(page, BULK)
 
@@ -175,6 +175,16 @@ def test_a_fact_that_differs_between_the_races_of_a_side_is_told() -> None:
     page = comparison_page(compare(replace(found[0], records=records), [found[1]]))
     assert "<tr><td>esbench</td><td>1.0, 1.1</td><td>1.0, 1.1</td></tr>" in page
     assert "<tr><td>param size</td><td>5, none</td><td>-</td></tr>" in page
+
+
+def test_of_many_notices_the_first_are_shown_and_none_is_lost() -> None:
+    compared = duel({BULK: 1.0})
+    notices = (*(Notice(f"warned of {n}") for n in range(9)), Notice("forbidden", unusable=True))
+    page = comparison_page(replace(compared, pairs=(replace(compared.pairs[0], notices=notices),)))
+    shown, _, folded = page[page.index("What to know") : page.index("Everything else")].partition("<details>")
+    assert re.findall('<li class="bad">(.*?)<', shown) == ["forbidden"]
+    assert (shown.count("<li"), folded.count("<li")) == (4, 6)
+    assert "<summary>6 more</summary>" in folded
 
 
 def test_names_too_long_for_a_phone_lose_their_middle() -> None:

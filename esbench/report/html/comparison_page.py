@@ -19,6 +19,7 @@ from esbench.report.html.tables import folded, render_notices, render_table
 from esbench.report.text import cell_text
 
 _MOST_NAMED = 2  # contenders in the title
+_MOST_NOTICES = 4
 _CHANGE = Column("", "change", signed=True, percent=True)
 
 
@@ -34,7 +35,7 @@ def comparison_page(compared: Comparison) -> str:
         f'<p class="muted">{escape(line)}</p>',
         _changes(compared, charts),
         f'<h2 id="{DIFFERENCES}">What differs</h2>{render_table(judged.header)}' if judged.header else "",
-        f"<h2>What to know</h2>{render_notices(judged.notices)}" if judged.notices else "",
+        _to_know(compared),
         _tasks(sides, charts),
         "<h2>Everything else</h2>",
         folded("All figures", render_table(everything.table)),
@@ -78,6 +79,16 @@ def _changes(compared: Comparison, charts: Charts) -> str:
             title = f"{pair.contender.name} against {pair.baseline.name}"
             parts.append(charts.place(intervals(estimated, margins), title, wide=True))
     return f'<h2>Change</h2><p>{caption}</p><div class="charts">{"".join(parts)}</div>' if parts else ""
+
+
+def _to_know(compared: Comparison) -> str:
+    """What forbids the use of figures, then the rest: of a session of many races most of it is folded away."""
+    notices = dict.fromkeys(notice for pair in compared.pairs for notice in pair.notices)
+    found = sorted(notices, key=lambda notice: (not notice.unusable, notice.note))
+    shown = max(_MOST_NOTICES, sum(notice.unusable for notice in found))
+    left = found[shown:] if len(found) > shown + 1 else []
+    more = folded(f"{len(left)} more", render_notices(left))
+    return f"<h2>What to know</h2>{render_notices(found[: len(found) - len(left)])}{more}" if found else ""
 
 
 def _tasks(sides: Sides, charts: Charts) -> str:

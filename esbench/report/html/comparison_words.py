@@ -54,12 +54,12 @@ def _look(kind: str) -> tuple[str, str, str]:
 
 
 def in_words(pair: Pair) -> str:
-    """The rows of each verdict as a sentence, worst first."""
+    """The rows of each verdict as a sentence, worst first; then all tasks in one number."""
     by_kind: dict[str, list[Row]] = {}
     for row in pair.primary:
         if row.verdict is not None:
             by_kind.setdefault(row.verdict.kind if row.verdict.kind in LOOKS else "", []).append(row)
-    return verdict(_sentences(by_kind, len(pair.primary)))
+    return verdict([*_sentences(by_kind, len(pair.primary)), *_speed(pair)])
 
 
 def _sentences(by_kind: dict[str, list[Row]], judged: int) -> Iterator[str]:
@@ -68,6 +68,14 @@ def _sentences(by_kind: dict[str, list[Row]], judged: int) -> Iterator[str]:
             yield verdict_line(level, f"{sign} {word}, {_of(len(rows), judged)}:", _told(rows, judged))
     if rows := by_kind.get(""):
         yield verdict_line("warning", f"No verdict, {_of(len(rows), judged)}:", _told(rows, judged))
+
+
+def _speed(pair: Pair) -> Iterator[str]:
+    if (speed := pair.speed_ratio) is not None:
+        interval = f"{speed.ratio:.3f} [{speed.low:.3f}, {speed.high:.3f}]"
+        yield verdict_line(
+            "", "Speed ratio over all tasks:", f"{interval}, above 1 the contender is better (no verdict)"
+        )
 
 
 def _of(count: int, judged: int) -> str:
