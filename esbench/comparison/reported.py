@@ -38,10 +38,7 @@ class ReportedSides:
 
     def unfinished(self, sides: Sequence[Side]) -> Iterator[Notice]:
         """What is still to come of the sides' sessions."""
-        for session in map(self._sessions.load, dict.fromkeys(side.session for side in sides if side.session)):
-            if session.left:
-                text = f"{len(session.left)} of the {len(session.races)} races of session {session.id} are not complete"
-                yield Notice(f"{text} and not shown")
+        return self._sides.unfinished(sides, "not shown")
 
     def _named(self, text: str) -> Iterator[Side]:
         if not text.strip(", "):

@@ -209,7 +209,7 @@ def test_a_report_of_a_session_says_what_is_still_to_come(home: Path, tmp_path: 
     file = tmp_path / "out.html"
     assert run(["report", "duel", "alone", "--html", str(file)]) == 0
     said = text_of(file.read_text())
-    assert "1 of the 4 races of session duel are not complete and not shown" in said
+    assert "1 of the 4 races of session duel are not complete, and not shown" in said
     assert "ours" in said and "theirs (2 races)" in said and "race 4" in said
 
 

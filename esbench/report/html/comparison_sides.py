@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from esbench.comparison.model import Comparison, Row, Side
-from esbench.over_time import percentile_curve
+from esbench.comparison.model import Comparison, Row
+from esbench.over_time import curve_of_races
 from esbench.record import RaceRecord
 from esbench.report.document import Column, Table
 from esbench.report.tables import to_the_second
-from esbench.summary import Figure, task_label
+from esbench.summary import Figure
 
 _RACES = (
     Column("Side", "side"),
@@ -83,9 +83,8 @@ class Sides:
     def curves(self, task: str, measure: str) -> list[Curve]:
         """Of the baseline, and of each contender that has one; nothing when it would stand alone."""
         found = [
-            Curve(number, self.names[number], percentile_curve(*histograms))
+            Curve(number, self.names[number], curve_of_races(side.records, task, measure))
             for number, side in enumerate(self._all)
-            if (histograms := _histograms(side, task, measure))
         ]
         found = [curve for curve in found if len(curve.points) > 1]
         return found if len(found) > 1 and found[0].number == 0 else []
@@ -116,13 +115,3 @@ class Sides:
                 for started_at, name, record in sorted(raced, key=lambda race: race[0])
             ),
         )
-
-
-def _histograms(side: Side, task: str, measure: str) -> list[str]:
-    """What the races of a side measured of a task (by its label), encoded."""
-    return [
-        result.histograms[measure]
-        for record in side.records
-        for result in record.tasks
-        if task_label(record, result) == task and measure in result.histograms
-    ]
