@@ -81,10 +81,10 @@ def shares_a_node(sides: Collection[RaceOptions], *, restart_node: bool) -> bool
     return len(nodes) == 1
 
 
-def has_fresh_nodes(sides: Collection[RaceOptions], *, restart_node: bool) -> bool:
-    """Whether races get nodes of their own, started for each: then the first race of a side is not like the others."""
-    own = any(not options.hosts for options in sides)
-    return own and not shares_a_node(sides, restart_node=restart_node)
+def begins_cold(sides: Collection[RaceOptions]) -> bool:
+    """Whether nodes are started for the session: then its first races meet cold files, and Java that has compiled
+    nothing yet, and are not like the others."""
+    return any(not options.hosts for options in sides)
 
 
 def makes_indices_anew(challenge: Challenge) -> bool:
@@ -147,6 +147,9 @@ class Duel:
         and the rest is raced when it is run again.
         """
         session = self._as_it_stands(session)
+        shared = shares_a_node(self.sides.values(), restart_node=session.restart_node)
+        if shared and not all(race.status == COMPLETE for race in session.plan):  # on a node that is cold again
+            session = replace(session, discarded=tuple(SessionRace(race.side) for race in session.discarded))
         self.store.save(session)
         with Interrupts(), ExitStack() as stack:
             node: EmbeddedEngine | None = None
@@ -154,7 +157,7 @@ class Duel:
                 place = place_text(session, race)
                 try:
                     self._announce(session, place)
-                    if node is None and shares_a_node(self.sides.values(), restart_node=session.restart_node):
+                    if node is None and shared:
                         node = self._start_node(session, stack)
                     session = self._run(session, race, node)
                 except EsbenchError as error:

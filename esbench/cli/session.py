@@ -51,7 +51,7 @@ class SessionCommand:
 
     def begin(self, kind: str, words: Sequence[str], sides: Mapping[str, Sequence[str]], rounds: int) -> int:
         """Race a new session; the exit code."""
-        from esbench.duel import has_fresh_nodes, planned
+        from esbench.duel import begins_cold, planned
         from esbench.locks import SessionLock
         from esbench.sessions import Side
 
@@ -66,7 +66,7 @@ class SessionCommand:
             words=hidden(words),
             restart_node=restart,
             before_round=self._flags["before_round"],
-            discard_first=has_fresh_nodes(options.values(), restart_node=restart),
+            discard_first=begins_cold(options.values()),
         )
         with SessionLock(esbench_home(), session.id):
             raced = self._run(session, options)

@@ -11,16 +11,7 @@ import pytest
 from races import golden_race, keep
 
 from esbench.client_options import Host
-from esbench.duel import (
-    Duel,
-    has_fresh_nodes,
-    left_s,
-    left_text,
-    place_text,
-    planned,
-    shares_a_node,
-    with_rounds,
-)
+from esbench.duel import Duel, begins_cold, left_s, left_text, place_text, planned, shares_a_node, with_rounds
 from esbench.engine.base import Endpoint
 from esbench.engine.embedded import EmbeddedEngine
 from esbench.errors import RaceError, UsageError
@@ -187,30 +178,30 @@ Change = Callable[[RaceOptions], RaceOptions]
 
 
 @pytest.mark.parametrize(
-    ("change", "restart", "shared", "fresh"),
+    ("change", "restart", "shared"),
     [
-        (lambda options: options, False, True, False),
-        (lambda options: options, True, False, True),
-        (lambda options: replace(options, track_params={"number_of_replicas": 1}), False, True, False),
-        (lambda options: replace(options, heap_bytes=1 << 30), False, False, True),
-        (lambda options: replace(options, distribution="7.6.2"), False, False, True),
-        (lambda options: replace(options, nodes=2), False, False, True),
-        (lambda options: replace(options, hosts=(Host("a"),)), False, False, True),
+        (lambda options: options, False, True),
+        (lambda options: options, True, False),
+        (lambda options: replace(options, track_params={"number_of_replicas": 1}), False, True),
+        (lambda options: replace(options, heap_bytes=1 << 30), False, False),
+        (lambda options: replace(options, distribution="7.6.2"), False, False),
+        (lambda options: replace(options, nodes=2), False, False),
+        (lambda options: replace(options, hosts=(Host("a"),)), False, False),
     ],
 )
 def test_sides_share_a_node_unless_they_need_their_own(
-    tmp_path: Path, change: Change, restart: bool, shared: bool, fresh: bool
+    tmp_path: Path, change: Change, restart: bool, shared: bool
 ) -> None:
     options = RaceOptions(tmp_path, "", Path("track"))
     sides = [options, change(options)]
     assert shares_a_node(sides, restart_node=restart) is shared
-    assert has_fresh_nodes(sides, restart_node=restart) is fresh
+    assert begins_cold(sides)
 
 
 def test_clusters_that_are_there_have_no_nodes_to_start(tmp_path: Path) -> None:
     there = RaceOptions(tmp_path, "", Path("track"), hosts=(Host("a"),))
     assert not shares_a_node([there, there], restart_node=False)
-    assert not has_fresh_nodes([there, there], restart_node=False)
+    assert not begins_cold([there, there])
 
 
 class CountedNode(EmbeddedEngine):
@@ -250,3 +241,23 @@ def test_a_shared_node_is_started_once_and_ends_with_the_session(
         Duel(store, sides, race, Told(), node_of).run(begun)
     assert [(node.starts, node.stops, node.options.race_id) for node in made] == [(1, 1, begun.id)] * nodes
     assert set(raced_on) == ({None} if restart else {made[0]})
+
+
+def test_a_shared_node_that_is_started_again_is_warmed_again(tmp_path: Path) -> None:
+    places: list[int] = []
+
+    def race(options: RaceOptions, node: EmbeddedEngine | None) -> RaceRecord:
+        assert options.session is not None
+        places.append(options.session.position)
+        return golden_race(race_id=options.race_id, status="failed" if len(places) == 4 else "complete")
+
+    sides = {side.name: RaceOptions(tmp_path, "", Path("track")) for side in SIDES}
+    duel = Duel(SessionStore(tmp_path), sides, race, Told(), CountedNode)
+    begun = session(2, discarded=tuple(SessionRace(side.name) for side in SIDES))
+    with pytest.raises(RaceError):
+        duel.run(begun)
+    ended = duel.run(duel.store.load(begun.id))
+    assert places == [0, 0, 1, 2, 0, 0, 2, 3, 4]
+    assert {race.status for race in ended.races} == {"complete"}
+    assert duel.run(ended) == ended
+    assert len(places) == 9
