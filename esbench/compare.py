@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from operator import itemgetter
 
 from esbench.comparison import drafts, gate, verdicts
 from esbench.comparison.estimates import Design, last_of_sessions, places_in_session
 from esbench.comparison.model import CompareOptions, Comparison, Difference, Pair, Side
 from esbench.comparison.values import Race
+from esbench.notices_of_rounds import place, repeated
 from esbench.record import RaceRecord
-from esbench.summary import TEST_MODE, Notice, notices, reported_tasks, task_label
+from esbench.summary import Notice, reported_tasks, task_label
 
-_MOST_NOTICES = 5  # of the rounds of a side
+_MOST_NOTICES = 8  # of several rounds
 
 
 def compare(baseline: Side, contenders: Sequence[Side], options: CompareOptions | None = None) -> Comparison:
@@ -62,13 +64,25 @@ def _notices(baseline: Side, contender: Side, differences: Sequence[Difference])
     ours, theirs = (dict.fromkeys(_labels(side.records)) for side in (baseline, contender))
     yield from (Notice(f"{name}: only the baseline has this task") for name in ours if name not in theirs)
     yield from (Notice(f"{name}: only the contender has this task") for name in theirs if name not in ours)
-    on_baseline, on_contender = (_notices_of(side) for side in (baseline, contender))
-    for notice in on_baseline:
-        side = "both" if notice in on_contender else "baseline"
-        yield replace(notice, text=f"{side}: {notice.text}")
-    for notice in on_contender:
-        if notice not in on_baseline:
-            yield replace(notice, text=f"contender: {notice.text}")
+    yield from _of_races(baseline.records, contender.records)
+
+
+def _of_races(ours: Sequence[RaceRecord], theirs: Sequence[RaceRecord]) -> Iterator[Notice]:
+    """What is to be known of the races of both sides; of several rounds the first notices."""
+    on_baseline, on_contender = repeated(ours), repeated(theirs)
+    told = []
+    for about in dict.fromkeys((*on_baseline, *on_contender)):
+        found = [side[about] for side in (on_baseline, on_contender) if about in side]
+        side = "both" if len(found) == 2 else "baseline" if about in on_baseline else "contender"
+        worst = max(found, key=lambda each: (each.notice.unusable, each.notice.worse))
+        in_all = replace(worst, times=sum(each.times for each in found), races=sum(each.races for each in found))
+        notice = in_all.counted("race")
+        told.append((place(worst.notice), replace(notice, text=f"{side}: {notice.text}")))
+    told.sort(key=itemgetter(0))
+    most = _MOST_NOTICES if len(ours) + len(theirs) > 2 else len(told)
+    yield from (notice for _, notice in told[:most])
+    if told[most:]:
+        yield Notice(f"and {len(told) - most} more: esbench show RACE", note=True)
 
 
 def _discarded(record: RaceRecord) -> bool:
@@ -77,12 +91,3 @@ def _discarded(record: RaceRecord) -> bool:
 
 def _labels(records: Sequence[RaceRecord]) -> Iterator[str]:
     return (task_label(record, task) for record in records for task in reported_tasks(record))
-
-
-def _notices_of(side: Side) -> list[Notice]:
-    """The notices of a side's races, each once; of several rounds the first ones, unusable figures before all else."""
-    found = list(dict.fromkeys(notice for record in side.records for notice in notices(record)))
-    if len(side.records) == 1 or len(found) <= _MOST_NOTICES:
-        return found
-    found.sort(key=lambda notice: not (notice.unusable or notice == TEST_MODE))
-    return [*found[:_MOST_NOTICES], Notice(f"and {len(found) - _MOST_NOTICES} more: esbench show RACE", note=True)]

@@ -7,7 +7,7 @@ does not hold.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import isinf
 from typing import Any
 
@@ -39,11 +39,16 @@ class Figure:
 @dataclass(frozen=True)
 class Notice:
     """A sentence about a race or a task; `unusable`: the figures that it names must not be used; `note`: nothing is
-    wrong with them."""
+    wrong with them.
+
+    Notices of several races that are `about` the same differ in figures only; the `worse` one has the higher number.
+    """
 
     text: str
     unusable: bool = False
     note: bool = False
+    about: str = field(default="", compare=False)
+    worse: float = field(default=0.0, compare=False)
 
 
 TEST_MODE = Notice("test mode: the race was too small and too short for its figures to mean anything")
@@ -207,7 +212,7 @@ def _task_notices(task: TaskResult, label: str) -> Iterator[Notice]:
         yield Notice(f"{label}: nothing was completed in its measurement window, so it has no throughput")
     for check in task.checks:
         if check.level != "ok" and check.name not in _OF_THE_DRIVER:
-            yield Notice(f"{label}: {_sentence(check)}", check.level == "unusable")
+            yield Notice(f"{label}: {_sentence(check)}", check.level == "unusable", about=f"{check.name} of {label}")
     if len(task.error_kinds) == 1 and any(check.name == "errors" for check in task.checks):
         return  # the check has told it
     for kind, errors in task.error_kinds.items():
@@ -228,7 +233,8 @@ def _shared_notices(record: RaceRecord) -> Iterator[Notice]:
             worst, _ = max(found, key=lambda pair: pair[0].value or 0.0)
             labels = _enumerated([label for _, label in found])
             worst_of = " at worst" if len(found) > 1 else ""
-            yield Notice(f"{labels}: {worst.message}{worst_of} ({worst.hint})")
+            text = f"{labels}: {worst.message}{worst_of} ({worst.hint})"
+            yield Notice(text, about=name, worse=worst.value or 0.0)
 
 
 def _enumerated(labels: Sequence[str]) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from statistics import fmean, stdev
 
+from esbench.notices_of_rounds import repeated
 from esbench.record import RaceRecord
 from esbench.report.document import UNUSABLE, Cell, Column, Document, Table
-from esbench.summary import Figure, Notice, figures, notices
+from esbench.summary import Figure, Notice, figures
 
 _MOST_NOTICES = 12
 COLUMNS = (
@@ -34,8 +34,7 @@ def rounds(session_id: str, records: Sequence[RaceRecord]) -> Document:
         for figure in figures(record):
             if figure.task:
                 found.setdefault((figure.metric, figure.task), []).append(figure)
-    told = Counter(notice for record in records for notice in notices(record))
-    said = sorted((_counted(notice, count, len(records)) for notice, count in told.items()), key=_worst_first)
+    said = [found.counted("round") for found in repeated(records).values()]
     more = (Notice(f"and {len(said) - _MOST_NOTICES} more: esbench show has those of each race"),)
     header: tuple[tuple[Cell, ...], ...] = (
         ("Session", session_id),
@@ -49,10 +48,6 @@ def rounds(session_id: str, records: Sequence[RaceRecord]) -> Document:
     )
 
 
-def _worst_first(notice: Notice) -> bool:
-    return not notice.unusable
-
-
 def _row(found: Sequence[Figure]) -> tuple[Cell, ...]:
     values, first = [figure.value for figure in found], found[0]
     mean = None if any(figure.exceeded for figure in found) else fmean(values)
@@ -60,11 +55,3 @@ def _row(found: Sequence[Figure]) -> tuple[Cell, ...]:
     longest = None if mean is None else max(values)
     usable = all(figure.usable for figure in found)
     return (first.metric, first.task, mean, spread, min(values), longest, first.unit, len(values), not usable)
-
-
-def _counted(notice: Notice, count: int, rounds: int) -> Notice:
-    """A notice, with how many of the rounds it is about where that is not all of them."""
-    if count == rounds:
-        return notice
-    text = f"{notice.text} (in {count} of {rounds} rounds)"
-    return Notice(text, unusable=notice.unusable, note=notice.note)

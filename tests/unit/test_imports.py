@@ -67,6 +67,7 @@ LAYERS: list[set[str]] = [
         "metrics_store",
         "progress",
         "summary",
+        "notices_of_rounds",
         "telemetry",
     },
     {

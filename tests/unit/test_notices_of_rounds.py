@@ -1,0 +1,47 @@
+"""What is to be known of several races, each thing once."""
+
+from __future__ import annotations
+
+from races import golden_race, with_task
+
+from esbench.compare import compare
+from esbench.comparison.model import Side
+from esbench.notices_of_rounds import repeated
+from esbench.record import Check, RaceRecord
+
+
+def waited(race_id: str, percent: int, level: str = "warning", name: str = "run-delay") -> RaceRecord:
+    check = Check(name, level, f"waited {percent}%", "mend it", percent)
+    return with_task(golden_race(race_id=race_id, warnings=()), "bulk", checks=(check,))
+
+
+def texts(*records: RaceRecord) -> list[str]:
+    return [found.counted("race").text for found in repeated(records).values() if "waited" in found.notice.text]
+
+
+def test_a_check_that_failed_in_several_races_is_told_once_by_the_worst() -> None:
+    assert texts(waited("a", 7), waited("b", 47), waited("c", 16)) == ["bulk: waited 47% (mend it)"]
+    assert texts(waited("a", 7)) == ["bulk: waited 7% (mend it)"]
+
+
+def test_it_says_in_how_many_races() -> None:
+    assert texts(waited("a", 7), golden_race(race_id="b")) == ["bulk: waited 7% (mend it) (in 1 of 2 races)"]
+
+
+def test_a_race_whose_figures_are_unusable_stands_for_those_that_only_warn() -> None:
+    (found,) = [
+        found.notice
+        for about, found in repeated(
+            [waited("a", 9, name="target-rate"), waited("b", 5, "unusable", "target-rate")]
+        ).items()
+        if about.startswith("target-rate")
+    ]
+    assert found.unusable
+    assert "waited 5%" in found.text
+
+
+def test_a_comparison_tells_once_what_both_sides_have() -> None:
+    ours = Side("baseline", (waited("a", 7), waited("b", 9)))
+    theirs = Side("contender", (waited("c", 47), golden_race(race_id="d", warnings=())))
+    told = [notice.text for notice in compare(ours, [theirs]).pairs[0].notices if "waited" in notice.text]
+    assert told == ["both: bulk: waited 47% (mend it) (in 3 of 4 races)"]
