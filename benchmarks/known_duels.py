@@ -1,6 +1,6 @@
 """Duels whose answer is known: identical sides on an embedded node, and a null server that is 10 % slower.
 
-    python benchmarks/known_duels.py identical     10 duels of different tasks, nothing should be called; about 45 min
+    python benchmarks/known_duels.py identical     10 duels of different tasks, nothing should be called; about 20 min
     python benchmarks/known_duels.py slower        10 duels, each should call the contender slower; about 15 min
 
 Six rounds a side. Each comparison is printed, then what benchmarks/duels.py counts, whose exit status it has. Races and
@@ -26,7 +26,7 @@ from esbench.engine.null import NullServer
 from esbench.sessions import SessionStore
 
 SETUP = "type:delete-index,type:create-index,check-cluster-health"
-SHORT = "warmup_time_period:2,time_period:6"
+SHORT = "warmup_time_period:1,time_period:5"
 PERCOLATIONS = "percolator_with_content_president_bush,percolator_with_content_google,percolator_with_highlighting"
 SLOWER_BY = 1.10
 SECONDS = 6
