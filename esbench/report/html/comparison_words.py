@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from html import escape
 
@@ -33,7 +34,7 @@ LOOKS = {
 }
 DIRECTIONS = {HIGHER: "more is better", LOWER: "less is better"}
 DIFFERENCES = "differs"  # the id of the table of all that differs
-_MOST_TESTED, _LONGEST_FACT = 4, 80  # in words; all of it stands in the table
+_MOST_TESTED, _LONGEST_FACT, _MOST_WITHOUT = 4, 80, 3  # in words; all of it stands in the table
 _FACT = Column("", "fact")
 _WITHOUT_NOTE = (SAME, UNDECIDED)  # there it is how many rounds would settle it: the table has it
 
@@ -67,7 +68,14 @@ def _sentences(by_kind: dict[str, list[Row]], judged: int) -> Iterator[str]:
         if rows := by_kind.get(kind):
             yield verdict_line(level, f"{sign} {word}, {_of(len(rows), judged)}:", _told(rows, judged))
     if rows := by_kind.get(""):
-        yield verdict_line("warning", f"No verdict, {_of(len(rows), judged)}:", _told(rows, judged))
+        told = _told(rows, judged) if len(rows) <= _MOST_WITHOUT else _counted(rows)
+        yield verdict_line("warning", f"No verdict, {_of(len(rows), judged)}:", told)
+
+
+def _counted(rows: Sequence[Row]) -> str:
+    """few events (14): the table says why"""
+    kinds = Counter(row.verdict.kind for row in rows if row.verdict is not None)
+    return f"{', '.join(f'{kind} ({count})' for kind, count in kinds.items())}: the table says why"
 
 
 def _speed(pair: Pair) -> Iterator[str]:
