@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from esbench.comparison.model import Difference, Side
@@ -42,7 +43,9 @@ def differences(baseline: Side, contender: Side, allow: Collection[str] = ()) ->
         if len(one) == len(other) == 1 and one == other:
             continue
         if fact.key == TASKS:
-            one, other = ([_others(tasks or (), common) for tasks in values] for values in (one, other))
+            reordered = all(set(tasks or ()) == set(common) for tasks in (*one, *other))
+            shown = tuple if reordered else partial(_others, common=common)
+            one, other = ([", ".join(shown(tasks or ())) for tasks in values] for values in (one, other))
         found.append(
             Difference(name, _shown(one), _shown(other), fact.is_label, fact.key, fact.task, allowed=fact.key in allow)
         )
@@ -90,9 +93,9 @@ def _shown(values: list[Any]) -> Any:
     return values[0] if len(values) == 1 else ["none" if value is None else str(value) for value in values]
 
 
-def _others(tasks: Collection[str], common: Collection[str]) -> str:
+def _others(tasks: Collection[str], common: Collection[str]) -> tuple[str, ...]:
     """Of a race's tasks those that not all races have."""
-    return ", ".join(name for name in tasks if name not in common) or "the same, or in another order"
+    return tuple(name for name in tasks if name not in common) or ("none of its own",)
 
 
 def _corpus(corpus: CorpusFacts) -> str:

@@ -174,8 +174,15 @@ def test_a_task_on_one_side_only_is_warned_about_and_has_no_rows() -> None:
     comparison = compared(golden_race(), short)
     assert "bulk: only the baseline has this task" in [notice.text for notice in comparison.notices]
     assert not [row for row in comparison.rows if row.task == "bulk"]
+    assert differences(golden_race(), short)["tasks"] == ("bulk", "none of its own")
     mirrored = [notice.text for notice in compared(short, golden_race()).notices]
     assert "bulk: only the contender has this task" in mirrored
+
+
+def test_tasks_in_another_order_are_all_named() -> None:
+    names = [task.name for task in golden_race().tasks]
+    told = differences(golden_race(), contender(tasks=golden_race().tasks[::-1]))["tasks"]
+    assert told == (", ".join(names), ", ".join(reversed(names)))
 
 
 def test_more_throughput_is_a_gain_and_less_a_loss() -> None:
