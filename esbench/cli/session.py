@@ -152,16 +152,16 @@ class SessionCommand:
 
     def _look(self, session: RaceSession, sides: Mapping[str, RaceOptions]) -> None:
         """Everything that can be known to be wrong is said before the first race."""
-        from esbench.duel import makes_indices_anew
+        from esbench.duel import makes_indices_anew, shares_a_node
         from esbench.operations import builtin_operations
         from esbench.race import look
 
-        fresh_nodes = bool(session.discarded)
+        shared = shares_a_node(sides.values(), restart_node=session.restart_node)
         for name, options in sides.items():
             with about(f"--{name}" if len(sides) > 1 else ""):
                 track, challenge = look(options, builtin_operations(), self._progress)
                 self._check_track(session, name, track.digest)
-                raced_before = len(session.plan) > 1 and (options.hosts or not fresh_nodes)
+                raced_before = len(session.races) > 1 and (options.hosts or shared)
                 if raced_before and not session.before_round and not makes_indices_anew(challenge):
                     self._progress.warn(
                         f'challenge "{challenge.name}" has no create-index: a race begins with what others left'

@@ -112,3 +112,12 @@ def test_a_file_that_is_there_is_only_looked_at(tmp_path: Path) -> None:
 )
 def test_what_a_race_has_not_and_a_duel_has_is_told(option: str, hint: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert hint in failing(capsys, "race", option)
+
+
+@pytest.mark.parametrize("command", [("race",), ("duel", "--baseline=", "--contender=user-tags=a:b")])
+def test_a_shared_node_has_the_indices_of_the_races_before(
+    command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ("--track=orders", "--exclude-tasks=type:delete-index", "--rounds=1", "--offline")
+    assert run([*command, *options]) == 2
+    assert "has create-index without delete-index: the second race would find" in capsys.readouterr().err
