@@ -11,7 +11,7 @@ import click
 
 from esbench.cli.command import EsbenchCommand, esbench_home
 from esbench.cli.output import FORMATS, check_file, check_report_file, print_document, print_text, write_text
-from esbench.cli.pages import check_html_file, html_option, write_page
+from esbench.cli.pages import check_html_file, html_option
 from esbench.errors import FailOnError, UndecidedError, UsageError
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def compare(
     if html is not None:  # files before the print, whose reader may go away
         from esbench.report.html.comparison_page import comparison_page
 
-        write_page(html, comparison_page(compared))
+        write_text(html, comparison_page(compared), "--html")
     if report_file is None:
         form = report_format or form
     elif _is_junit(report_file, report_format):

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from esbench.cli.output import check_file
-from esbench.errors import UsageError
+from esbench.cli.output import check_file, write_text
 
 if TYPE_CHECKING:
     from esbench.record import RaceRecord
@@ -24,14 +23,6 @@ def check_html_file(file: Path | None) -> None:
     """Say before a race whether its page could be written after it: UsageError when not."""
     if file is not None:
         check_file(file, "--html")
-
-
-def write_page(file: Path, page: str) -> None:
-    """Write a page, in place of what the file held."""
-    try:
-        file.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot be written: {error.strerror}", where=f"--html={file}") from error
 
 
 def write_report(file: Path, home: Path, texts: Sequence[str]) -> None:
@@ -60,6 +51,6 @@ def write_report(file: Path, home: Path, texts: Sequence[str]) -> None:
     notices = tuple(reported.unfinished(sides))
     races = [record for side in sides for record in side.records]
     if len(races) == 1 and not notices:
-        write_page(file, race_page(races[0], *series_of(races[0])))
+        write_text(file, race_page(races[0], *series_of(races[0])), "--html")
     else:
-        write_page(file, races_page(sides, series_of, notices))
+        write_text(file, races_page(sides, series_of, notices), "--html")
