@@ -1,10 +1,11 @@
 """What a request costs the driver, beside wrk and bare Python in the same run: closed loop, a null server.
 
-    python benchmarks/driver.py [--seconds 5] [--rounds 3] [--clients 64] [--rows get,term,insert,tls,gzip,many]
+    python benchmarks/driver.py [--seconds 5] [--rounds 3] [--clients 64] [--rows get,term,insert,tls,gzip,workers,many]
 
 Needs wrk, nginx, openssl and two cores: nginx answers on CPU 1 with canned replies, the programs take turns on CPU 0.
 Prints requests per second, CPU per request of the program and all its children, and ratios (medians of the rounds);
-"many" says how fairly 2,000 clients on one worker are served.
+"workers" is the GET on two workers, and says how they share it; "many" says how fairly 2,000 clients on one worker are
+served. With ESBENCH_PURE=1 in the environment esbench's rows are those of its Python classes.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import argparse
 import statistics
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,9 @@ import yaml
 from null_nginx import NullNginx, null_nginx
 from programs import Cost, bare_client_command, measure, median, need, race_command, wrk_command
 from tabulate import tabulate
+
+from esbench.record import DriverFacts, RaceRecord
+from esbench.store import RaceStore
 
 MANY = 2000
 ORDERS = Path(__file__).parents[1] / "tracks" / "orders" / "orders-corpus.yml"
@@ -37,10 +41,11 @@ ROWS = {
     "tls": GET,
     "gzip": GET,
     "gzip-term": TERM,
+    "workers": GET,
     "many": GET,
 }
 # the most CPU per request, as a multiple of the GET's
-BARS = {"term": 1.15, "insert": 1.4, "insert-body": 1.4, "tls": 1.6}
+BARS = {"term": 1.15, "insert": 1.25, "insert-body": 1.25, "tls": 1.6, "workers": 1.1}
 
 
 def write_track(folder: Path, operation: Mapping[str, Any], clients: int, seconds: int) -> Path:
@@ -79,6 +84,8 @@ class Programs:
             host, options = f"https://127.0.0.1:{server.tls_port}", [f"--client-options=ca_certs:{server.certificate}"]
         elif row.startswith("gzip"):
             options = ["--client-options=http_compress:true"]
+        elif row == "workers":
+            options = ["--workers=2"]
         elif row == "many":
             host = f"http://127.0.0.1:{server.logged_port}"
         track = write_track(server.folder, ROWS[row], clients, self._seconds)
@@ -99,9 +106,25 @@ def table(costs: Mapping[str, list[Cost]]) -> str:
 
 def beside_wrk(costs: Mapping[str, list[Cost]]) -> str:
     rates = zip(costs["get"], costs["wrk"], costs["bare python"], strict=True)
-    ratios = [(get.requests_per_s / wrk.requests_per_s, get.cpu_us / bare.cpu_us) for get, wrk, bare in rates]
-    of_rate, of_cpu = (statistics.median(ratio) for ratio in zip(*ratios, strict=True))
-    return f"get: {of_rate:.2f} of wrk's rate (bar: at least 0.55), {of_cpu:.2f} times the CPU of bare Python"
+    ratios = [
+        (get.requests_per_s / wrk.requests_per_s, get.cpu_us / wrk.cpu_us, get.cpu_us / bare.cpu_us)
+        for get, wrk, bare in rates
+    ]
+    of_rate, of_wrks, of_bare = (statistics.median(ratio) for ratio in zip(*ratios, strict=True))
+    return (
+        f"get: {of_rate:.2f} of wrk's rate (bar: at least 0.55), {of_wrks:.2f} times wrk's CPU (bar: at most 1.6), "
+        f"{of_bare:.2f} times that of bare Python"
+    )
+
+
+def latest(home: Path) -> RaceRecord:
+    return RaceStore(home).load("last")
+
+
+def shares(drivers: Sequence[DriverFacts]) -> str:
+    """How two workers shared a closed loop, by the CPU time that each used."""
+    whole = sum(driver.cpu_s for driver in drivers)
+    return "workers: " + ", ".join(f"{driver.cpu_s / whole:.0%}" for driver in drivers) + " of their CPU time"
 
 
 def fairness(requests: list[int]) -> str:
@@ -131,6 +154,14 @@ def main() -> None:
                 costs.setdefault("bare python", []).append(programs.bare_python())
                 for row in rows:
                     costs.setdefault(row, []).append(programs.esbench(row))
+                    record = latest(server.folder / "home")
+                    if row == "workers":
+                        print(shares(record.drivers))
+                    elif row == "get":
+                        (task,) = record.tasks
+                        assert task.service_time_ms
+                        lane = "compiled" if record.drivers[0].compiled else "Python"
+                        print(f"get ({lane}): p50 service time {task.service_time_ms['p50'] * 1000:.0f} us")
         print(table(costs))
         print(beside_wrk(costs))
         if "many" in rows:

@@ -3,8 +3,9 @@
     python benchmarks/open_loop.py [--seconds 10] [--rounds 3] [--rally=FOLDER]
 
 nginx answers on CPU 1, esbench sends from CPU 0. Prints of each rate, medians of the rounds: what was achieved, driver
-lag, latency and service time in us, CPU per request of the load worker, and the bars. With --rally its
-target-throughput of 1,000/s over 8 clients, too. Needs nginx and openssl.
+lag, latency and service time in us, CPU per request of the load worker, and the bars; and that CPU beside a closed
+loop's, at the same rate (its clients think in between) and as fast as it can. With --rally its target-throughput of
+1,000/s over 8 clients, too. Needs nginx and openssl.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from tabulate import tabulate
 from esbench.store import RaceStore
 
 RATES = {1_000: 8, 10_000: 64}  # requests per second: clients
-ACHIEVED = "achieved/s"
+ACHIEVED, CPU = "achieved/s", "CPU us/request"
 LAG_P50, LAG_P99, LATENCY_P50 = "driver lag p50 us", "driver lag p99 us", "latency p50 us"
 BARS: Mapping[tuple[int, str], tuple[float, float]] = {  # from, to
     (1_000, LAG_P50): (0, 80),
@@ -40,11 +41,11 @@ BARS: Mapping[tuple[int, str], tuple[float, float]] = {  # from, to
 Figures = Mapping[str, float]
 
 
-def write_tracks(folder: Path, rate: int, clients: int, seconds: int) -> tuple[Path, Path]:
-    """GETs at a rate: for esbench and for Rally."""
-    place = folder / str(rate)
+def write_tracks(folder: Path, name: str, clients: int, seconds: int, **keys: float) -> tuple[Path, Path]:
+    """GETs at a rate, or of a closed loop: for esbench and for Rally."""
+    place = folder / name
     place.mkdir()
-    task = {"clients": clients, "target-throughput": rate, "warmup-time-period": 2, "time-period": seconds}
+    task = {"clients": clients, "warmup-time-period": 2, "time-period": seconds, **keys}
     return write_get_tracks(place, [str(number) for number in range(100_000)], task)
 
 
@@ -55,8 +56,11 @@ def esbench(server: NullNginx, track: Path) -> Figures:
     subprocess.run(["taskset", "-c", "0", *command], check=True, stdout=subprocess.DEVNULL, env=env)
     record = RaceStore(home).load("last")
     (task,) = record.tasks
-    assert task.driver_lag_ms and task.latency_ms and task.service_time_ms
+    assert task.service_time_ms
     requests = task.requests + task.warmup.requests
+    cost = {CPU: sum(driver.cpu_s for driver in record.drivers) / requests * 1e6}
+    if task.driver_lag_ms is None or task.latency_ms is None:
+        return {ACHIEVED: task.throughput.mean or 0.0, **cost}
     return {
         ACHIEVED: task.throughput.mean or 0.0,
         LAG_P50: task.driver_lag_ms["p50"] * 1000,
@@ -64,7 +68,7 @@ def esbench(server: NullNginx, track: Path) -> Figures:
         LATENCY_P50: task.latency_ms["p50"] * 1000,
         "latency p99 us": task.latency_ms["p99"] * 1000,
         "service p50 us": task.service_time_ms["p50"] * 1000,
-        "CPU us/request": sum(driver.cpu_s for driver in record.drivers) / requests * 1e6,
+        **cost,
     }
 
 
@@ -105,9 +109,27 @@ def main() -> None:
     lines = []
     with tempfile.TemporaryDirectory() as name, null_nginx(Path(name)) as server:
         for rate, clients in RATES.items():
-            ours, rallys = write_tracks(server.folder, rate, clients, arguments.seconds)
-            rounds = [esbench(server, ours) for _ in range(arguments.rounds)]
+            ours, rallys = write_tracks(
+                server.folder, str(rate), clients, arguments.seconds, **{"target-throughput": rate}
+            )
+            closed = {
+                "closed, same rate": {"think-time": clients / rate},
+                "closed, saturated": {},
+            }
+            tracks = {
+                name: write_tracks(server.folder, f"{name}-{rate}", clients, arguments.seconds, **keys)[0]
+                for name, keys in closed.items()
+            }
+            rounds, beside = [], {name: list[Figures]() for name in closed}
+            for _ in range(arguments.rounds):
+                rounds.append(esbench(server, ours))
+                for name, track in tracks.items():
+                    beside[name].append(esbench(server, track))
             lines += rows("esbench", rate, medians(rounds))
+            for name, figures in beside.items():
+                ratio = statistics.median(one[CPU] / other[CPU] for one, other in zip(rounds, figures, strict=True))
+                text = f"CPU / that of a loop that is {name}, {medians(figures)[ACHIEVED]:,.0f}/s"
+                lines.append([f"{rate:,}/s", "esbench", text, f"{ratio:.2f}", "", ""])
             if arguments.rally and rate == min(RATES):
                 rally = Rally(arguments.rally, server.folder)
                 lines += rows("Rally", rate, rally_at(server, rallys, rally))

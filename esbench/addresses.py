@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from esbench.client_options import Host
 from esbench.errors import ClusterError
+from esbench.reasons import reason_of
 
 _CONNECT_TIMEOUT_S = 2.0
 Lookup = Callable[[str, int], Sequence[tuple[int, str]]]  # name, port -> (family, address) in order of preference
@@ -78,5 +79,5 @@ def _why_unreachable(host: Host) -> str:
     except TimeoutError:
         return f"no connection within {_CONNECT_TIMEOUT_S:g} s"
     except OSError as error:
-        return (error.strerror or str(error)).lower()
+        return reason_of(error)
     return ""

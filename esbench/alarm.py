@@ -8,6 +8,8 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from struct import Struct
 
 NS = 1_000_000_000
 _CLOCK_MONOTONIC = 1
@@ -15,19 +17,24 @@ _TFD_TIMER_ABSTIME = 1
 
 
 class Alarm:
-    """One alarm at a time at an absolute time of the monotonic clock; it calls back at once for a time gone by."""
+    """One alarm at a time at an absolute time of the monotonic clock; it calls back at once for a time gone by.
+
+    A call back may come early, where the alarm was set to a later time in the moment in which it was due.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
         self._loop = loop
         self._callback = callback
         self._timer = _TimerFd() if sys.platform == "linux" else None
         self._handle: asyncio.TimerHandle | None = None
+        self._is_set = False
         if self._timer is not None:
             loop.add_reader(self._timer.fd, self._fired)
 
     def set(self, at_ns: int) -> None:
         """Call back at `at_ns` (CLOCK_MONOTONIC), instead of at a time that was set before."""
         if self._timer is not None:
+            self._is_set = True
             self._timer.set(at_ns)
             return
         if self._handle is not None:
@@ -43,16 +50,13 @@ class Alarm:
             self._timer = None
 
     def _fired(self) -> None:
-        if self._timer is not None and self._timer.drain():
-            self._callback()
+        self._is_set = False
+        self._callback()
+        if self._timer is not None and not self._is_set:  # to set it anew clears it, too
+            self._timer.drain()
 
 
-class _TimeSpec(ctypes.Structure):
-    _fields_ = (("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long))
-
-
-class _TimerSpec(ctypes.Structure):
-    _fields_ = (("interval", _TimeSpec), ("value", _TimeSpec))
+_TIMER_SPEC = Struct("@4l")  # seconds and nanoseconds of the interval, and of the time
 
 
 class _TimerFd:
@@ -63,22 +67,18 @@ class _TimerFd:
         self.fd: int = self._libc.timerfd_create(_CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC)
         if self.fd < 0:
             raise OSError(ctypes.get_errno(), "timerfd_create")
-        self._spec = _TimerSpec()
-        self._pointer = ctypes.byref(self._spec)
+        self._spec = ctypes.create_string_buffer(_TIMER_SPEC.size)
+        self._settime = self._libc.timerfd_settime
 
     def set(self, at_ns: int) -> None:
-        seconds, nanoseconds = divmod(max(1, at_ns), NS)
-        self._spec.value.seconds = seconds
-        self._spec.value.nanoseconds = nanoseconds
-        if self._libc.timerfd_settime(self.fd, _TFD_TIMER_ABSTIME, self._pointer, None) != 0:
+        _TIMER_SPEC.pack_into(self._spec, 0, 0, 0, *divmod(at_ns if at_ns > 0 else 1, NS))
+        if self._settime(self.fd, _TFD_TIMER_ABSTIME, self._spec, None):
             raise OSError(ctypes.get_errno(), "timerfd_settime")
 
-    def drain(self) -> bool:
-        """Whether the timer has expired since it was last drained."""
-        try:
-            return len(os.read(self.fd, 8)) == 8
-        except BlockingIOError:
-            return False
+    def drain(self) -> None:
+        """Forget that it has expired."""
+        with suppress(BlockingIOError):
+            os.read(self.fd, 8)
 
     def close(self) -> None:
         os.close(self.fd)

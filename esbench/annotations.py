@@ -20,7 +20,9 @@ from esbench.client_options import ClientOptions
 from esbench.connection_failure import explain_connection_failure
 from esbench.errors import ClusterError, UsageError
 from esbench.listeners import Listener
+from esbench.progress.texts import milliseconds
 from esbench.redaction import Redactor
+from esbench.summary import known
 from esbench.units import format_number
 
 if TYPE_CHECKING:
@@ -155,7 +157,7 @@ def _sentence(result: TaskResult) -> str:
         parts.append(f"{format_number(result.throughput.mean)} {result.throughput.unit}/s")
     for name, figures in (("latency", result.latency_ms), ("service time", result.service_time_ms)):
         if figures is not None and "p99" in figures:
-            parts.append(f"p99 {name} {format_number(figures['p99'])} ms")
+            parts.append(f"p99 {name} {milliseconds(figures['p99'], known(figures, 'p99'))}")
             break
     if result.errors:
         parts.append(f"{result.errors:,} of them failed")

@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from esbench.errors import UsageError, did_you_mean
+from esbench.reasons import reason_of
 from esbench.units import parse_duration
 
 DEFAULT_PORT = 9200
@@ -169,7 +170,7 @@ class ClientOptions:
                 context.load_cert_chain(self.client_cert, self.client_key, password="")
             except (OSError, ssl.SSLError) as error:
                 raise UsageError(
-                    f"{self.client_cert} and its key cannot be used: {error}",
+                    f"{self.client_cert} and its key cannot be used: {reason_of(error)}",
                     where=f"{WHERE} client_cert",
                     hint="PEM files; the key without a password",
                 ) from error
@@ -228,8 +229,8 @@ def _parse_host(text: str, options: ClientOptions, where: str) -> tuple[Host, Cl
     try:
         url = urlsplit(f"//{rest}")
         name, port = url.hostname, url.port
-    except ValueError as error:
-        raise UsageError(f'"{shown}" is not a host: {error}', where=where, hint=hint) from None
+    except ValueError:
+        raise UsageError(f'"{shown}" is not a host', where=where, hint=hint) from None
     if not name or port == 0 or (re.search(r"[\s:]", name) and "[" not in rest):
         raise UsageError(f'"{shown}" is not a host', where=where, hint=hint)
     if url.path.strip("/") or url.query or url.fragment:

@@ -26,6 +26,7 @@ from esbench.connection_failure import (
     speaks_tls,
 )
 from esbench.errors import ClusterError
+from esbench.reasons import form_fault
 from esbench.record import NodeFacts
 
 if TYPE_CHECKING:
@@ -285,7 +286,7 @@ def _known_form(path: str) -> Iterator[None]:
     try:
         yield
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ClusterError(f"the reply has an unknown form ({type(error).__name__}: {error})", where=path) from error
+        raise ClusterError(f"the reply has an unknown form ({form_fault(error)})", where=path) from error
 
 
 def index_path(names: Iterable[str]) -> str:

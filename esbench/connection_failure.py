@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from esbench.client_options import ClientOptions
 from esbench.errors import ClusterError
+from esbench.reasons import TLS_CLOSED, reason_of
 from esbench.redaction import Redactor
 from esbench.units import format_duration
 
@@ -43,7 +44,8 @@ def explain_connection_failure(error: BaseException, url: str, limit_s: float) -
         for kind, what, hint in _UNREACHABLE:
             if isinstance(cause, kind):
                 return ClusterError(what, where=where, hint=hint)
-    return ClusterError(f"cannot be reached: {error}", where=where)
+    numbered = (cause for cause in _causes(error) if isinstance(cause, OSError) and cause.errno)
+    return ClusterError(f"cannot be reached: {reason_of(next(numbered, error))}", where=where)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -95,9 +97,9 @@ def _tls_failure(cause: ssl.SSLError, url: str, where: str) -> ClusterError:
         return _host_speaks_plain_http(where)
     if "CERTIFICATE_REQUIRED" in reason or "HANDSHAKE_FAILURE" in reason:
         return _wants_client_certificate(where)
-    if isinstance(cause, ssl.SSLEOFError):
+    if isinstance(cause, TLS_CLOSED):
         return _closed_connection(url, where)
-    return ClusterError(f"TLS failed: {reason or cause}", where=where)
+    return ClusterError(reason_of(cause), where=where)
 
 
 def _host_speaks_plain_http(where: str) -> ClusterError:

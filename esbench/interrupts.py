@@ -13,6 +13,7 @@ class Interrupts:
     def __init__(self) -> None:
         self._instead: Callable[[], None] | None = None
         self._before: dict[int, Any] = {}
+        self._called = False
 
     def __enter__(self) -> Interrupts:
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -28,10 +29,13 @@ class Interrupts:
         self._instead = action
 
     def raise_again(self) -> None:
-        """From now on an interrupt raises KeyboardInterrupt."""
+        """From now on an interrupt raises KeyboardInterrupt; one that came too late for its action does so now."""
         self._instead = None
+        if self._called:
+            raise KeyboardInterrupt
 
     def _handle(self, number: int, frame: object) -> None:
         if self._instead is None:
             raise KeyboardInterrupt
+        self._called = True
         self._instead()

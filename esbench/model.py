@@ -172,6 +172,11 @@ class Step:
     clients: int | None = None  # fewer than the tasks' sum: the tasks share them
     completed_by: tuple[str, ...] = ()  # tasks whose ends, all of them, end the others; or ANY_TASK alone
 
+    @property
+    def width(self) -> int:
+        """The number of its clients."""
+        return self.clients or sum(task.clients for task in self.tasks)
+
 
 @dataclass(frozen=True)
 class Challenge:
@@ -205,6 +210,7 @@ class Track:
     templates: Templates = field(default_factory=Templates)
     dependencies: tuple[str, ...] = ()  # Python packages that its track.py needs, as pip names them
     meta: Mapping[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()  # faults that are tolerated, as Rally tolerates them
 
     @property
     def targets(self) -> tuple[str, ...]:

@@ -41,7 +41,8 @@ class Grid:
 class TaskOverTime:
     """One value for each second of a task, at its middle on the race's clock; None where there was nothing.
 
-    `measure`: latency in an open loop, service_time in a closed one. `failures` name the kinds of a second's errors.
+    `measure`: latency in an open loop, service_time in a closed one; of requests that timed out, the least that it was.
+    `failures` name the kinds of a second's errors.
     """
 
     measure: str
@@ -56,7 +57,7 @@ class TaskOverTime:
 
     @property
     def has_times(self) -> bool:
-        """Whether a request of it was answered well, so that there are times to show."""
+        """Whether a request of it was answered well, or timed out, so that there are times to show."""
         return bool(self.grid.counts)
 
 
@@ -110,14 +111,20 @@ def percentile_curve(*histograms: str) -> tuple[tuple[float, float], ...]:
     return tuple(curve)
 
 
+def histograms_at_least(task: TaskResult, measure: str) -> tuple[str, ...]:
+    """The encoded histograms of a measure, that of what was given up too: each at the least that it took."""
+    return tuple(task.histograms[name] for name in (measure, f"{measure}_beyond") if name in task.histograms)
+
+
 def curve_of_races(records: Iterable[RaceRecord], label: str, measure: str) -> tuple[tuple[float, float], ...]:
     """The percentile curve of what races measured of a task (by its label), all of them in one histogram."""
     return percentile_curve(
         *(
-            task.histograms[measure]
+            histogram
             for record in records
             for task in record.tasks
-            if measure in task.histograms and task_label(record, task) == label
+            if task_label(record, task) == label
+            for histogram in histograms_at_least(task, measure)
         )
     )
 
@@ -125,10 +132,10 @@ def curve_of_races(records: Iterable[RaceRecord], label: str, measure: str) -> t
 def _merged(lines: Sequence[SecondLine], measure: str) -> Counts:
     """The histograms of a second: it has two lines when the warmup ended in it."""
     if len(lines) == 1:
-        return lines[0].counts(measure)
+        return lines[0].at_least(measure)
     merged = Counts()
     for line in lines:
-        merged.merge(line.counts(measure))
+        merged.merge(line.at_least(measure))
     return merged
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from esbench.listeners import Listener
-from esbench.load.histogram import percentiles_ns
+from esbench.load.histogram import Counts, percentiles_ns
 from esbench.load.recorder import Second
 from esbench.model import Task
 from esbench.record import TaskResult
@@ -21,7 +21,9 @@ class Pulses(Listener):
 
     def second(self, task: str, second: Second) -> None:
         tally = second.tally
-        times = tally.latency if task in self._open else tally.service_time
+        times = Counts()
+        for each in ("latency", "latency_beyond") if task in self._open else ("service_time", "service_time_beyond"):
+            times.merge(getattr(tally, each))
         p99_ns = percentiles_ns(times, (99.0,)).get(99.0)
         p99_ms = None if p99_ns is None else p99_ns / 1e6
         self._tell(Pulse(task, second.second, tally.requests, tally.errors.total, p99_ms, second.warmup))

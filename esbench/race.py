@@ -22,11 +22,12 @@ from esbench.interrupts import Interrupts
 from esbench.keeper import RecordKeeper, now
 from esbench.listeners import Listener, Listeners
 from esbench.load.coordinator import Cancelled, Coordinator, CutShort, StepFailed
-from esbench.load.dealing import highest_rate_per_s, per_request
+from esbench.load.dealing import fullest_worker, highest_rate_per_s, per_request
+from esbench.load.hot import clock_ns
 from esbench.load.messages import Stock, Target
-from esbench.load.transport import clock_ns
 from esbench.locks import RaceLock, end_other_races, other_races
 from esbench.model import Challenge, Step, Track
+from esbench.open_files import hard_limit, require_for
 from esbench.operations.base import OperationType
 from esbench.operations.python import operation_type
 from esbench.progress.base import Progress
@@ -48,7 +49,6 @@ from esbench.store import RaceFolder, RaceStore
 from esbench.telemetry.watch import Telemetry
 from esbench.track.dependencies import libraries_folder
 from esbench.track.prepared import PreparedDocuments
-from esbench.track.selection import idle_tasks
 
 
 def run(
@@ -88,7 +88,8 @@ def run(
         raced = RacedTrack(options, cluster.info, operations, progress)
         track, challenge = raced.track, raced.challenge
         cluster.require(track, challenge)
-        warnings = (*options.client_options.warnings, *idle_tasks(track, challenge, operations))
+        _require_open_files(options, challenge, operations)
+        warnings = (*options.client_options.warnings, *raced.warnings)
         record = _first_record(options, started_at, track, challenge, cluster.facts(), warnings)
         keeper = stack.enter_context(RecordKeeper(folder, record))
         audience = Listeners((keeper, *listeners))
@@ -142,6 +143,7 @@ def look(options: RaceOptions, operations: Registry[OperationType], progress: Pr
         cluster = RacedCluster(options, progress, folder, stack)
         raced = RacedTrack(options, cluster.info, operations, progress)
         cluster.require(raced.track, raced.challenge)
+        _require_open_files(options, raced.challenge, operations)
         return raced.track, raced.challenge
 
 
@@ -244,6 +246,14 @@ def _see_to_other_races(options: RaceOptions, progress: Progress) -> None:
             f"race {race.race_id} (pid {race.pid}) runs on this host: both will disturb each other "
             "(--kill-running-processes ends it)"
         )
+
+
+def _require_open_files(options: RaceOptions, challenge: Challenge, operations: Registry[OperationType]) -> None:
+    """Refuse a race whose clients need more connections than a load worker may open."""
+    for step in challenge.steps:
+        shares = fullest_worker(step, options.workers, operations)
+        tasks = ", ".join(f'task "{share.task.name}"' for share in shares)
+        require_for(sum(len(share.slots) for share in shares), hard_limit(), tasks)
 
 
 def _too_fast(

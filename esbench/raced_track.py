@@ -6,6 +6,7 @@ import time
 
 from esbench.cluster import ClusterInfo
 from esbench.documents import DocumentFiles, OwnCode
+from esbench.load.dealing import refuse_endless
 from esbench.model import Challenge, Track
 from esbench.operations.assertions import without_assertions
 from esbench.operations.base import OperationType
@@ -18,7 +19,7 @@ from esbench.track.loader import load_track, plugins_of, track_file
 from esbench.track.plugins import Plugins
 from esbench.track.prepared import PreparedDocuments
 from esbench.track.rendering import RenderContext
-from esbench.track.selection import check_indices, choose_challenge, select_tasks
+from esbench.track.selection import check_indices, choose_challenge, select_tasks, warnings_of, with_shared_clients
 
 
 class RacedTrack:
@@ -29,6 +30,7 @@ class RacedTrack:
 
     track: Track
     challenge: Challenge
+    warnings: tuple[str, ...]
 
     def __init__(
         self, options: RaceOptions, info: ClusterInfo, operations: Registry[OperationType], progress: Progress
@@ -61,7 +63,10 @@ class RacedTrack:
         check_indices(track, challenge, self._operations)
         if not options.enable_assertions:
             challenge = without_assertions(challenge)
-        self.track, self.challenge = track, challenge
+        self.warnings = (*track.warnings, *warnings_of(track, challenge, self._operations))
+        self.track, self.challenge = track, with_shared_clients(challenge)
+        for step in self.challenge.steps:
+            refuse_endless(step, self._operations)
 
     def prepare_documents(self) -> tuple[PreparedDocuments, ...]:
         """Every document file that the challenge needs, before any clock starts."""

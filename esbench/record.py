@@ -1,8 +1,8 @@
-"""The race record: what a race measured, as frozen dataclasses and as race.json (schema 2).
+"""The race record: what a race measured, as frozen dataclasses and as race.json (schema 3).
 
 Times of day are ISO 8601 UTC, durations end in `_s`, measured times are milliseconds. What a race did not
 measure is None, never zero. A percentile that falls among unsent and timed-out requests is `math.inf`
-("inf" in race.json): longer than everything that was measured, whose maximum is `max`.
+("inf" in race.json), as `max` is where there are any; `p99_at_least` and `max_at_least` are what is known of them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-SCHEMA = 2
+SCHEMA = 3
 PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99)
 HIDDEN = "<hidden>"
 _SECRET = re.compile(r"^secret_|password|api_?key")
@@ -149,6 +149,27 @@ class NamedRequest:
 
 
 @dataclass(frozen=True)
+class WorkerHealth:
+    """How a task's load workers fared in its measurement window; of each figure the worker's or CPU's that fared worst.
+
+    `busy_ratio`: running or runnable. `run_delay_ratio`: runnable, and not running. `steal_ratio`: a CPU that workers
+    may run on was taken away by the hypervisor. `loop_lag_ratio`: the event loop was late, counted once a second with
+    that second's worst; `loop_lag_ms` is the worst of all. Ratios are of the window; `..._above_ratio` is the share of
+    its seconds in which the figure was above the limit of its check.
+    """
+
+    busy_ratio: float = 0.0
+    run_delay_ratio: float = 0.0
+    steal_ratio: float = 0.0
+    loop_lag_ratio: float = 0.0
+    loop_lag_ms: float = 0.0
+    busy_above_ratio: float = 0.0
+    run_delay_above_ratio: float = 0.0
+    steal_above_ratio: float = 0.0
+    loop_lag_above_ratio: float = 0.0
+
+
+@dataclass(frozen=True)
 class TaskResult:
     """What one task measured. Distributions map mean, min, max, p50 ... p99.99 to milliseconds.
 
@@ -203,6 +224,7 @@ class TaskResult:
     meta: Mapping[str, Any] = field(default_factory=dict)
     path: str = "compiled"  # or "python": the track's own code ran, drew or paced its requests
     returned: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # numbers of its runner: mean, min, max
+    worker_health: WorkerHealth | None = None  # None of a window under a second
 
 
 @dataclass(frozen=True)
@@ -291,13 +313,14 @@ class ClusterFacts:
 
 @dataclass(frozen=True)
 class DriverFacts:
-    """A load worker: where it ran, the CPU seconds it used."""
+    """A load worker: where it ran, the CPU seconds it used; `compiled`: it ran esbench's compiled hot path."""
 
     host: str
     worker: int
     cpu_s: float
     clock_uncertainty_ms: float = 0.0
     loop: str = ""  # uvloop, asyncio
+    compiled: bool = False
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from elasticsearch._async.client.ilm import IlmClient
 
 from esbench import __version__
 from esbench.client_options import ClientOptions, Host
-from esbench.load.transport import clock_ns
+from esbench.load.hot import clock_ns
 from esbench.operations.base import Evidence, RequestFailed, Verdict
 from esbench.operations.replies import http_failure
 

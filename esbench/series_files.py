@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from esbench.errors import RecordError
-from esbench.load.histogram import Counts, decode, percentiles_ns, supported
+from esbench.load.histogram import Counts, decode, encode, percentiles_ns, supported
 from esbench.record import PERCENTILES
 
 MEASURES = ("latency", "service_time", "driver_lag")
@@ -25,7 +25,8 @@ _NS_PER_MS = 1e6
 class SecondLine:
     """What completed in a second of a task, counted from its start. `phase`: warmup, measurement.
 
-    `latency`, `service_time` and `driver_lag` are encoded histograms (ns), None where nothing was counted.
+    `latency`, `service_time` and `driver_lag` are encoded histograms (ns), None where nothing was counted; those of
+    `_beyond` are of requests that timed out, or were never sent, at the time after which they were given up.
     """
 
     task: str
@@ -40,6 +41,8 @@ class SecondLine:
     latency: str | None = None
     service_time: str | None = None
     driver_lag: str | None = None
+    latency_beyond: str | None = None
+    service_time_beyond: str | None = None
 
     @property
     def failed(self) -> int:
@@ -47,8 +50,8 @@ class SecondLine:
         return sum(self.errors.values())
 
     def encoded(self, measure: str) -> str | None:
-        """The histogram of one of `MEASURES` as it was written."""
-        text: str | None = getattr(self, measure)
+        """The histogram of one of `MEASURES` as it was written, None where there is none."""
+        text: str | None = getattr(self, measure, None)
         return text
 
     def counts(self, measure: str) -> Counts:
@@ -59,6 +62,18 @@ class SecondLine:
         except ValueError as error:
             raise RecordError(f"{measure} {error}", where=f"second {self.second} of {self.task}") from error
 
+    def at_least(self, measure: str) -> Counts:
+        """The histogram of one of `MEASURES` with what was given up, each at the least that it took."""
+        counts = self.counts(measure)
+        counts.merge(self.counts(f"{measure}_beyond"))
+        return counts
+
+    def encoded_at_least(self, measure: str) -> str | None:
+        """`at_least` as text; None where nothing was counted."""
+        if self.encoded(f"{measure}_beyond") is None:
+            return self.encoded(measure)
+        return encode(self.at_least(measure))
+
 
 def percentiles_ms(counts: Counts, ranks: tuple[float, ...] = PERCENTILES) -> dict[float, float]:
     """rank -> ms, of those percentiles that the number of samples carries."""
@@ -67,10 +82,11 @@ def percentiles_ms(counts: Counts, ranks: tuple[float, ...] = PERCENTILES) -> di
 
 
 def merged_p99_ms(lines: Iterable[SecondLine], measure: str) -> float | None:
-    """The p99 of several seconds together, by nearest rank of however few samples; None where there are none."""
+    """The least that the p99 of several seconds together can be, by nearest rank of however few samples; None where
+    there are none."""
     merged = Counts()
     for line in lines:
-        merged.merge(line.counts(measure))
+        merged.merge(line.at_least(measure))
     ns = percentiles_ns(merged, (99.0,)).get(99.0)
     return None if ns is None else ns / _NS_PER_MS
 

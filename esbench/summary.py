@@ -81,6 +81,18 @@ def is_usable(task: TaskResult) -> bool:
     return all(check.level != "unusable" for check in task.checks)
 
 
+def measured_phase(task: TaskResult) -> str:
+    """The phase whose seconds a task's figures are of."""
+    return "warmup" if any(check.name == "inside-warmup" for check in task.checks) else "measurement"
+
+
+def known(times: Mapping[str, float], name: str) -> float:
+    """What is known of a figure of a distribution: of one that is inf, what it is above at least."""
+    if not isinf(times[name]):
+        return times[name]
+    return times.get(f"{name}_at_least", times.get("max", 0.0))  # of older records: the longest that was measured
+
+
 def task_label(record: RaceRecord, task: TaskResult) -> str:
     """A task's name, with its cluster where a race has several."""
     return f"{task.name} [{task.cluster}]" if len(record.clusters) > 1 else task.name
@@ -199,12 +211,9 @@ def _returned(task: TaskResult, label: str) -> Iterator[Figure]:
 def _distribution(measure: str, label: str, values: Mapping[str, float] | None) -> Iterator[Figure]:
     if not values:
         return
-    longest = values.get("max", 0.0)
     for name in (*_SUMMARY_PERCENTILES, "max"):
-        if name not in values:
-            continue
-        exceeded = isinf(values[name])
-        yield Figure(f"{name} {measure}", label, longest if exceeded else values[name], "ms", LOWER, exceeded)
+        if name in values:
+            yield Figure(f"{name} {measure}", label, known(values, name), "ms", LOWER, isinf(values[name]))
 
 
 def _task_notices(task: TaskResult, label: str) -> Iterator[Notice]:

@@ -14,7 +14,7 @@ from esbench.record import PERCENTILES, RaceRecord, Session, TaskResult
 from esbench.series_files import SecondLine
 from esbench.store import decode_record
 
-GOLDEN = Path(__file__).parent / "golden" / "race-schema-2.json"
+GOLDEN = Path(__file__).parent / "golden" / "race-schema-3.json"
 SECONDS = 10
 _SAMPLES = 110  # a second
 _NS_PER_MS = 1e6

@@ -51,8 +51,8 @@ def split_side(text: str, where: str) -> tuple[str, ...]:
     """The words of a side as a user writes it; a UsageError for one that is no option of a race."""
     try:
         words = shlex.split(text)
-    except ValueError as error:
-        raise UsageError(f"{str(error).lower()}: {text}", where=where, hint="quotes come in pairs") from error
+    except ValueError:
+        raise UsageError(f"a quote is not closed: {text}", where=where, hint="quotes come in pairs") from None
     given = [_canonical(word.removeprefix("--"), where) for word in words]
     names = [word.partition("=")[0] for word in given]
     for name in names:

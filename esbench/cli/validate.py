@@ -12,13 +12,15 @@ from esbench.cli.track_options import context_of, find, track_options
 
 @click.command("validate-track", cls=EsbenchCommand)
 @track_options
+@click.option("--strict", is_flag=True, help="Refuse what Rally tolerates, too.")
 def validate_track(**flags: Any) -> int:
     """Say everything that is wrong with a track, each with its file and line; nothing is started."""
     from esbench.operations import builtin_operations
     from esbench.track.validation import check_track
 
     track = find(flags)
-    findings = check_track(track, context_of(flags, track), builtin_operations(), esbench_home())
+    strict = flags.pop("strict")
+    findings = check_track(track, context_of(flags, track), builtin_operations(), esbench_home(), strict=strict)
     for problem in findings.problems:
         click.echo(str(problem))
     for warning in findings.warnings:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from esbench.errors import UsageError
+from esbench.json_faults import json_fault
 
 _INT = re.compile(r"[+-]?[0-9]+")
 _FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -107,19 +108,20 @@ def _json(text: str, where: str, folders: Sequence[Path], *, opening: str) -> An
             raise UsageError(f"there is no file {text}", where=where, hint=f"looked in {looked}")
         source = f"{where}={text}"
         try:
-            text = file.read_text()
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"cannot be read: {error}", where=source) from error
+            text = file.read_text(encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"cannot be read: {error.strerror}", where=source) from error
+        except UnicodeDecodeError as error:
+            raise UsageError(f"is not UTF-8 text (byte {error.start})", where=source, hint="save it as UTF-8") from None
     elif not text.startswith(tuple(opening)) or _IPV6.match(text):
         return None
     try:
         return json.loads(text)
-    except json.JSONDecodeError as error:
-        from esbench.track.document import json_fault
-
-        what, line, column, hint = json_fault(text, error)
-        where = f"{source}:{line}" if file else source
-        raise UsageError(f"not valid JSON at column {column + 1}: {what}", where=where, hint=hint) from error
+    except ValueError:
+        fault = json_fault(text)
+        where = f"{source}:{fault.line}" if file else source
+        what = f"not valid JSON at column {fault.column + 1}: {fault.what}"
+        raise UsageError(what, where=where, hint=fault.hint) from None
 
 
 def _find(name: str, folders: Sequence[Path]) -> Path | None:

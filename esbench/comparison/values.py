@@ -11,7 +11,7 @@ from esbench.load.histogram import Counts, percentiles_ns
 from esbench.record import RaceRecord, TaskResult
 from esbench.series_files import SecondLine
 from esbench.stats import SECTIONS
-from esbench.summary import Figure, figures, reported_tasks, task_label
+from esbench.summary import Figure, figures, measured_phase, reported_tasks, task_label
 
 THROUGHPUT = "Mean throughput"
 FEWEST_BEYOND = 10
@@ -105,18 +105,10 @@ def typical(races: Sequence[Race], key: Key) -> Figure | None:
         return None
     if len(found) == 1:
         return found[0]
-    known = [figure for figure in found if not figure.exceeded] or found
-    values = [figure.value for figure in known]
+    values = [figure.value for figure in found]
     value = geometric_mean(values) if 0 < min(values) < max(values) else median(values)
-    exceeded = any(figure.exceeded for figure in found)
-    if exceeded:
-        value = max(figure.value for figure in found)
+    exceeded = any(figure.exceeded for figure in found)  # then so is their mean
     return replace(found[0], value=value, exceeded=exceeded, usable=all(figure.usable for figure in found))
-
-
-def measured_phase(task: TaskResult) -> str:
-    """The phase whose seconds a task's figures are of."""
-    return "warmup" if any(check.name == "inside-warmup" for check in task.checks) else "measurement"
 
 
 def is_long(task: TaskResult) -> bool:
@@ -126,7 +118,8 @@ def is_long(task: TaskResult) -> bool:
 
 def samples_beyond(task: TaskResult, percentile: Percentile) -> int:
     """How many measured requests rank beyond a percentile of a task."""
-    samples = task.requests - task.errors
+    timeouts = task.error_kinds.get("timeout")
+    samples = task.requests - task.errors + (timeouts.count if timeouts else 0)
     if percentile.measure == "latency":
         samples += task.unsent or 0
     return _beyond(samples, percentile)
@@ -156,7 +149,7 @@ def seconds_beyond(race: Race, keys: Iterable[Key], lines: Iterable[SecondLine])
             break
         percentiles = waiting.get(line.task, {})
         measures = {measure for measure, _ in percentiles.values()} if line.phase == phases.get(line.task) else set()
-        longest_ns = {each: line.counts(each).max_ns for each in measures if line.encoded(each) is not None}
+        longest_ns = {each: line.at_least(each).max_ns for each in measures}
         for key, (measure, ns) in list(percentiles.items()):
             seconds = found[key] = found[key] or set()
             if longest_ns.get(measure, 0) > ns:
@@ -185,7 +178,7 @@ def sections(task: TaskResult, metric: str, lines: Iterable[SecondLine]) -> tupl
         section = (line.second - first) * SECTIONS // length
         units[section] += line.units
         if percentile is not None and line.phase == phase:
-            counts[section].merge(line.counts(percentile.measure))
+            counts[section].merge(line.at_least(percentile.measure))
     if percentile is None:
         lengths = [0] * SECTIONS
         for second in range(length):

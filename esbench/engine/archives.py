@@ -23,7 +23,7 @@ def unpack(archive: Path, into: Path) -> Path:
                 tar.extraction_filter = getattr(tarfile, "data_filter", lambda member, _: member)
                 tar.extractall(into)
     except (zipfile.BadZipFile, tarfile.TarError, EOFError, ValueError) as error:
-        raise EngineError(f"not a readable archive: {error}", where=str(archive), hint="download it again") from error
+        raise EngineError("not a readable archive", where=str(archive), hint="download it again") from error
     tops = [entry for entry in into.iterdir() if entry.is_dir()]
     if len(tops) != 1:
         raise EngineError("the archive does not hold one folder with a server", where=str(archive))

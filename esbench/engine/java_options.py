@@ -9,6 +9,7 @@ from pathlib import Path
 
 from esbench.engine.java import Java
 from esbench.errors import EngineError
+from esbench.reasons import reason_of
 
 _TRIAL_LIMIT_S = 60.0  # a flight recording takes 1 s to begin and to end
 _MODULES = {"-XX:StartFlightRecording": "jdk.jfr"}  # options, by how they begin, that a reduced Java has not
@@ -44,8 +45,11 @@ def check_options(java: Java, options: Sequence[str]) -> None:
                 check=False,
                 cwd=folder,
             )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise EngineError(f"Java could not be tried: {error}", where=str(java.home)) from error
+        except OSError as error:
+            raise EngineError(f"Java could not be tried: {reason_of(error)}", where=str(java.home)) from error
+        except subprocess.TimeoutExpired:
+            what = f"Java could not be tried: it did not end within {_TRIAL_LIMIT_S:g} s"
+            raise EngineError(what, where=str(java.home)) from None
     if tried.returncode != 0:
         raise EngineError(
             f"Java {java.version} of {java.source} refuses what telemetry asks of it: "

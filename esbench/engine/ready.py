@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from esbench.errors import EngineError
+from esbench.reasons import reason_of
 
 POLL_S = 0.05
 REFUSALS_S = 15.0  # how long a cluster may go on refusing to create an index
@@ -71,7 +72,7 @@ def ask(port: int, method: str, path: str, body: object = None, timeout_s: float
         reply = connection.getresponse()
         content = reply.read()
     except (OSError, http.client.HTTPException) as error:
-        return 0, str(error)
+        return 0, reason_of(error)
     finally:
         connection.close()
     try:

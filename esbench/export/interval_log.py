@@ -19,7 +19,10 @@ _LEGEND = '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compresse
 
 
 def interval_log(record: RaceRecord, seconds: Iterable[SecondLine]) -> str:
-    """The log of all tasks, in the order of time. Tags: `TASK/MEASURE`, of the warmup `TASK/MEASURE/warmup`."""
+    """The log of all tasks, in the order of time. Tags: `TASK/MEASURE`, of the warmup `TASK/MEASURE/warmup`.
+
+    Requests that timed out are in it with the least that they took.
+    """
     started = datetime.fromisoformat(record.started_at).astimezone(UTC)
     began_s = {task.name: task.begun_s or 0.0 for task in record.tasks}
     timed = ((began_s.get(second.task, 0.0) + second.second, second) for second in seconds)
@@ -37,9 +40,9 @@ def interval_log(record: RaceRecord, seconds: Iterable[SecondLine]) -> str:
 
 def _intervals(at_s: float, second: SecondLine) -> Iterator[str]:
     for measure in MEASURES:
-        encoded = second.encoded(measure)
+        encoded = second.encoded_at_least(measure)
         if encoded is None:
             continue
         tag = _DELIMITERS.sub("_", f"{second.task}/{measure}") + ("/warmup" if second.phase == "warmup" else "")
-        longest_ms = second.counts(measure).max_ns / _NS_PER_MS
+        longest_ms = second.at_least(measure).max_ns / _NS_PER_MS
         yield f"Tag={tag},{at_s:.3f},1.000,{longest_ms:.3f},{encoded}"

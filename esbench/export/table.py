@@ -36,9 +36,12 @@ def table(record: RaceRecord, seconds: Iterable[SecondLine]) -> str:
 
 
 def _times_ms(line: SecondLine) -> Iterator[str]:
-    """Empty where nothing was counted, and where there are too few samples for a percentile."""
+    """Empty where nothing was counted, and where there are too few samples for a percentile.
+
+    Of requests that timed out, or were never sent, it is the least that they took.
+    """
     for measure in MEASURES:
-        counts = line.counts(measure)
+        counts = line.at_least(measure)
         found = percentiles_ms(counts, _RANKS)
         yield from (f"{found[rank]:.4f}" if rank in found else "" for rank in _RANKS)
         yield f"{counts.max_ns / _NS_PER_MS:.4f}" if counts.buckets else ""

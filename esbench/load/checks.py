@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf, isfinite
 
-from esbench.load.health import WorkerHealth
-from esbench.load.recorder import MEASURES, Tally
+from esbench.load.dealing import FEWEST_CLIENTS_PER_WORKER
+from esbench.load.health import BUSY_LIMIT, LOOP_LAG_LIMIT, RUN_DELAY_LIMIT, STEAL_LIMIT
+from esbench.load.recorder import MEASURES, TIMEOUT, Errors, Tally
 from esbench.load.schedule import measured_period_s
 from esbench.model import Task
-from esbench.record import Check
+from esbench.record import Check, WorkerHealth
 
 NS = 1_000_000_000
 WARNING = "warning"
@@ -21,6 +23,16 @@ NEVER_BEGUN = Check(
     'give the "parallel" more clients, or leave out its "completed-by"',
 )
 _ENOUGH = 0.99  # of the target rate
+_OFTEN = 0.1  # of the seconds
+
+
+@dataclass(frozen=True)
+class Amount:
+    """How much of its work a task has sent, and how much it should have, in a unit ("docs", "requests")."""
+
+    sent: float
+    wanted: float
+    unit: str
 
 
 @dataclass(frozen=True)
@@ -30,7 +42,7 @@ class TaskFigures:
     `in_window` requests completed in the window; `target_requests_per_s` is None where the rate is not constant over
     it. `reported_ms` is latency in an open loop, service time in a closed one. `backlog_rise` is by how many arrivals
     the line grew, `drift_ratio` how far throughput (closed loop) or median latency (open) moved over the measurement;
-    None when that is chance, or cannot be told.
+    None when that is chance, or cannot be told. `amount` is None where time, other tasks or the user ended the task.
     """
 
     task: Task
@@ -46,11 +58,31 @@ class TaskFigures:
     driver_share_ratio: float | None
     inside_warmup: bool
     feed_waits: int
+    amount: Amount | None = None
+    can_use_more_workers: bool = False
+
+    @property
+    def more_workers(self) -> str:
+        """What would let more workers share the task, as a hint; empty where nothing would."""
+        task = self.task
+        if self.can_use_more_workers:
+            return "add workers"
+        ends_by_numbers = not task.schedule.is_open and not task.operation.python and task.time_period_s is None
+        if ends_by_numbers and task.clients >= 2 * FEWEST_CLIENTS_PER_WORKER:
+            return "give the task a time-period, so that several workers share it"
+        return ""
 
 
-def task_checks(figures: TaskFigures, workers: WorkerHealth) -> tuple[Check, ...]:
+def task_checks(figures: TaskFigures, workers: WorkerHealth | None) -> tuple[Check, ...]:
     """Every statement that holds against the figures; none when they can be trusted."""
-    return (*_rate(figures), *_driver(figures), *_drift(figures), *_replies(figures), *_health(figures, workers))
+    checks = (_amount, _rate, _driver, _drift, _replies)
+    return (*(check for found in checks for check in found(figures)), *_health(figures, workers))
+
+
+def _any_of(*remedies: str) -> str:
+    """a, b, or c; of those that there are."""
+    *others, last = (remedy for remedy in remedies if remedy)
+    return f"{', '.join(others)}, or {last}" if others else last
 
 
 def incomplete(reason: str) -> Check:
@@ -67,6 +99,18 @@ def lost_hosts(hosts: Sequence[str], count: int) -> Check:
         "their clients used the other hosts, if any: see events in the record",
         len(hosts),
     )
+
+
+def _amount(figures: TaskFigures) -> Iterator[Check]:
+    amount = figures.amount
+    if amount is not None and amount.sent < amount.wanted:
+        yield Check(
+            "short",
+            UNUSABLE,
+            f"the task ended after {amount.sent:,.0f} of {amount.wanted:,.0f} {amount.unit}",
+            "figures are those of a part of its work: race again, and report it when that is short, too",
+            amount.sent / amount.wanted,
+        )
 
 
 def _rate(figures: TaskFigures) -> Iterator[Check]:
@@ -101,7 +145,9 @@ def _rate(figures: TaskFigures) -> Iterator[Check]:
             "client-limited",
             WARNING,
             f"{tally.waited / tally.due:.1%} of the arrivals found no free client",
-            "more clients, or the cluster is slower than the rate",
+            "clients waited for their documents: see feed-waits first"
+            if figures.feed_waits
+            else "more clients, or the cluster is slower than the rate",
             tally.waited / tally.due,
         )
 
@@ -122,8 +168,8 @@ def _achieved_ratio(figures: TaskFigures) -> float | None:
         return figures.in_window / tally.due if missed else 1.0
     if figures.target_requests_per_s is None or tally.due < 2 or not tally.requests:
         return None
-    # n arrivals span n - 1 gaps, and the service time of the last one does not count against the rate
-    due_s = (tally.due - 1) / figures.target_requests_per_s
+    # each arrival has its gap, and the service time of the last one does not count against the rate
+    due_s = tally.due / figures.target_requests_per_s
     taken_s = figures.window_s - in_service_s / tally.requests
     # gaps that were drawn may be long: the rate was kept all the same when nothing was sent late
     kept = due_s / (due_s + tally.schedule_lag.max_ns / NS)
@@ -131,31 +177,13 @@ def _achieved_ratio(figures: TaskFigures) -> float | None:
 
 
 def _driver(figures: TaskFigures) -> Iterator[Check]:
-    lag, reported = figures.driver_lag_ms, figures.reported_ms
-    if lag is not None and reported is not None and "p99" in lag and "p99" in reported:
-        lag_ms, reported_ms = lag["p99"], reported["p99"]
-        if lag_ms > reported_ms / 2:
-            yield Check(
-                "driver-lag",
-                UNUSABLE,
-                f"driver lag p99 is {lag_ms:.2f} ms of {reported_ms:.2f} ms: the driver was the limit",
-                "give the driver cores of its own, lower the rate (see esbench calibrate), or add workers",
-                lag_ms / reported_ms,
-            )
-        elif lag_ms > max(0.5, reported_ms / 10):
-            yield Check(
-                "driver-lag",
-                WARNING,
-                f"driver lag p99 is {lag_ms:.2f} ms of {reported_ms:.2f} ms",
-                "give the driver cores of its own, or add workers",
-                lag_ms / reported_ms,
-            )
+    yield from _driver_lag(figures)
     if figures.driver_share_ratio is not None and figures.driver_share_ratio > 0.1:
         yield Check(
             "driver-share",
             WARNING,
             f"clients spent {figures.driver_share_ratio:.0%} of their time in the driver: this is its throughput",
-            "add workers, or fewer clients",
+            _any_of(figures.more_workers, "fewer clients"),
             figures.driver_share_ratio,
         )
     if figures.feed_waits:
@@ -168,6 +196,44 @@ def _driver(figures: TaskFigures) -> Iterator[Check]:
         )
 
 
+def _driver_lag(figures: TaskFigures) -> Iterator[Check]:
+    """The percentile of which the driver's lateness is the largest part, where it is too much of it."""
+    lag, reported = figures.driver_lag_ms or {}, figures.reported_ms or {}
+    known = [name for name in lag if isfinite(reported.get(name, inf)) and name.startswith("p")]
+    if not any(name != "p50" for name in known) and isfinite(reported.get("max", inf)):
+        known.append("max")  # too few samples for any other
+    parts = {name: lag[name] / reported[name] for name in known if lag.get(name, 0.0) > 0 and reported[name] > 0}
+    too_much = [name for name, part in parts.items() if part > 0.5]
+    noticed = [name for name, part in parts.items() if part > 0.1 and lag[name] > 0.5]
+    if too_much:
+        name = max(too_much, key=parts.__getitem__)
+        yield Check(
+            "driver-lag",
+            UNUSABLE,
+            f"driver lag {name} is {lag[name]:.2f} ms of {reported[name]:.2f} ms: the driver was the limit",
+            _any_of(figures.more_workers, "give the driver cores of its own", "lower the rate (see esbench calibrate)"),
+            parts[name],
+        )
+    elif noticed:
+        name = max(noticed, key=parts.__getitem__)
+        yield Check(
+            "driver-lag",
+            WARNING,
+            f"driver lag {name} is {lag[name]:.2f} ms of {reported[name]:.2f} ms",
+            _any_of(figures.more_workers, "give the driver cores of its own"),
+            parts[name],
+        )
+
+
+def _where_failures_are(errors: Errors) -> str:
+    timeouts = errors.counts.get(TIMEOUT, 0)
+    if timeouts == errors.total:
+        return "they rank as longer than all replies: see error_kinds in the record"
+    if timeouts:
+        return f"{timeouts:,} timeouts rank as longer than all replies, the others not: see error_kinds in the record"
+    return "they are in no percentile: see error_kinds in the record"
+
+
 def _replies(figures: TaskFigures) -> Iterator[Check]:
     tally = figures.tally
     if tally.errors.total and tally.requests:
@@ -177,7 +243,7 @@ def _replies(figures: TaskFigures) -> Iterator[Check]:
             WARNING,
             f"{tally.errors.total:,} of {tally.requests:,} requests failed, most with {kind}: "
             f"{' '.join(tally.errors.examples[kind].split())[:200]}",
-            "they are in no percentile: see error_kinds in the record",
+            _where_failures_are(tally.errors),
             tally.errors.total / tally.requests,
         )
     if figures.inside_warmup:
@@ -208,40 +274,49 @@ def _drift(figures: TaskFigures) -> Iterator[Check]:
     )
 
 
-def _health(figures: TaskFigures, workers: WorkerHealth) -> Iterator[Check]:
-    """How the workers fared while the task's step ran, and what their host did to them."""
-    if workers.busy_ratio > 0.9:
+def _health(figures: TaskFigures, workers: WorkerHealth | None) -> Iterator[Check]:
+    """How the task's workers fared in its measurement, and what their host did to them."""
+    if workers is None:
+        return
+    if workers.busy_ratio > BUSY_LIMIT or workers.busy_above_ratio > _OFTEN:
+        busy = f"for {workers.busy_ratio:.0%} of the measurement"
+        if workers.busy_ratio <= BUSY_LIMIT:
+            busy = f"for over {BUSY_LIMIT:.0%} of the time in {workers.busy_above_ratio:.0%} of the measurement"
         yield Check(
             "driver-busy",
             WARNING,
-            f"a load worker was busy {workers.busy_ratio:.0%} of the time: replies waited for it, and count as slower",
-            "give the driver more cores and workers, or ask for less: fewer clients, a lower rate",
+            f"a load worker was busy {busy}: replies waited for it, and count as slower",
+            _any_of(figures.more_workers, "give the driver faster cores", "ask for less: fewer clients, a lower rate"),
             workers.busy_ratio,
         )
-    if workers.run_delay_ratio > 0.05:
+    if workers.run_delay_ratio > RUN_DELAY_LIMIT:
         yield Check(
             "run-delay",
             WARNING,
-            f"a load worker waited for a CPU {workers.run_delay_ratio:.0%} of the time",
+            f"a load worker waited for a CPU for {workers.run_delay_ratio:.0%} of the measurement",
             "run the driver on a machine, or at least on cores, of its own",
             workers.run_delay_ratio,
         )
-    if workers.steal_ratio > 0.05:
+    if workers.steal_ratio > STEAL_LIMIT:
         yield Check(
             "steal",
             WARNING,
-            f"the hypervisor took a CPU of the load workers away {workers.steal_ratio:.0%} of the time",
+            f"the hypervisor took a CPU of the load workers away for {workers.steal_ratio:.0%} of the measurement",
             "race on a host that shares its CPUs with nobody",
             workers.steal_ratio,
         )
     reported_ms = (figures.reported_ms or {}).get("p99", 0.0)
     # late for 1 % of the time: the p99 feels it
-    if workers.loop_lag_ratio > 0.01 and workers.loop_lag_ratio * 1000 > reported_ms / 10:
+    if workers.loop_lag_ratio > LOOP_LAG_LIMIT and workers.loop_lag_ratio * 1000 > reported_ms / 10:
         yield Check(
             "loop-lag",
             WARNING,
             f"the event loop of a load worker was late by {workers.loop_lag_ratio * 1000:.0f} ms in a mean second, "
             f"once by {workers.loop_lag_ms:.0f} ms",
-            "give the driver cores of its own, add workers, or race the tasks of a parallel one by one",
+            _any_of(
+                figures.more_workers,
+                "give the driver cores of its own",
+                "race the tasks of a parallel one by one",
+            ),
             workers.loop_lag_ratio,
         )

@@ -7,24 +7,26 @@ next is a `ScriptClient` (script_client.py). Neither knows when requests are due
 from __future__ import annotations
 
 import asyncio
-import os
 import ssl
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from esbench import open_files
 from esbench.load.failures import Failures
 from esbench.load.hosts import CONNECT_TIMEOUT_S, Hosts
+from esbench.load.hot import NEVER_NS, Inbox, Lane, Meter, clock_ns
 from esbench.load.recorder import TIMEOUT, Recorder
-from esbench.load.transport import Connection, clock_ns, connect
+from esbench.load.transport import Connection, connect
 from esbench.operations.base import ClientProgram, RequestBytes, RequestFailed, Verdict
+from esbench.reasons import reason_of
 
 NS = 1_000_000_000
 _RECONNECT_PAUSE_S = 0.1  # doubled up to 1 s, so that a dead server is not hammered
 
 
 class Loop(Protocol):
-    """What decides when a client sends, and hears what came of it."""
+    """Decides when a client sends, and is called back when its request is over."""
 
     recorder: Recorder
 
@@ -32,6 +34,7 @@ class Loop(Protocol):
         """A request has failed; `freed` follows."""
 
     def freed(self, client: Client) -> None: ...
+    def not_drawn(self, client: Client, reason: Exception) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class Route:
     """How a client reaches its cluster. `headers` are the header lines of each of its requests, to whatever host.
 
     `failures` keeps the examples of all clients of its task; `compress`: bodies that scripts send are sent as gzip.
+    `inbox` is where the connections of all clients of the process put what they read.
     """
 
     hosts: Hosts
@@ -47,6 +51,7 @@ class Route:
     timeout_s: float
     failures: Failures = field(default_factory=Failures)
     compress: bool = False
+    inbox: Inbox = field(default_factory=Inbox)
 
 
 class Client:
@@ -56,42 +61,51 @@ class Client:
         self.slot = slot
         self.free_ns = 0
         self.loop: Loop
+        self.meter: Meter  # of its loop
         self.draw: Callable[[], Any]  # the next request; raises Exhausted when there is none left
         self.drawn: Any = None
         self._route = route
         self._host = route.hosts.home(slot)
-        self._timeout_ns = int(route.timeout_s * NS)
-        self._connection: Connection
+        self.timeout_ns = min(int(route.timeout_s * NS), NEVER_NS)
+        self.link: Connection
         self._task: asyncio.Task[None] | None = None
+
+    @property
+    def received_ns(self) -> int:
+        """When a host last sent it something, as far as its connection knows; 0 when none has."""
+        return self.link.received_ns if hasattr(self, "link") else 0
 
     async def connect(self) -> None:
         """Open a connection to the client's host, or while that is lost to another one; RequestFailed without one."""
         route = self._route
         self._drop_connection()
-        self._host = host = route.hosts.choose(self.slot)
-        try:
-            self._connection = await connect(self, host, route.tls, CONNECT_TIMEOUT_S)
-        except (OSError, TimeoutError) as error:
-            reason = _reason(error)
-            route.hosts.lose(host, reason)
-            raise RequestFailed("connection refused", f"{host.label}: {reason}") from error
+        async with route.hosts.connecting:
+            self._host = host = route.hosts.choose(self.slot)
+            try:
+                self.link = await connect(self, route.inbox, host, route.tls, CONNECT_TIMEOUT_S)
+            except (OSError, TimeoutError) as error:
+                if open_files.are_exhausted(error):
+                    raise open_files.exhausted() from error
+                reason = reason_of(error)
+                route.hosts.lose(host, reason)
+                raise RequestFailed("connection refused", f"{host.label}: {reason}") from error
 
     def return_home(self) -> None:
         """Use the client's own host from its next request on, if that is back and another one is used now."""
         if self._host != self._route.hosts.choose(self.slot):
-            self._connection.retire()
+            self.link.retire()
 
     def sweep(self, now_ns: int) -> None:
         """Fail the request in flight when its time is over."""
-        connection = self._connection
+        connection = self.link
         if connection.in_flight and now_ns >= connection.deadline_ns:
             allowed_s = (connection.deadline_ns - connection.sent_ns) / NS
             connection.fail(TIMEOUT, f"no reply from {self._host.label} within {allowed_s:g} s")
 
     def give_up(self, kind: str, detail: str) -> None:
         """Fail now what is in flight."""
-        if self._connection.in_flight:
-            self._connection.fail(kind, detail)
+        if self.link.in_flight:
+            self.link.fail(kind, detail)
 
     def close(self) -> None:
         if self._task is not None:
@@ -99,8 +113,8 @@ class Client:
         self._drop_connection()
 
     def _drop_connection(self) -> None:
-        if hasattr(self, "_connection"):
-            self._connection.close()
+        if hasattr(self, "link"):
+            self.link.close()
 
     def begin(self, due_ns: int, warmup: bool) -> None:
         """Send what its loop has `drawn`; the loop's `freed` is called when it is over."""
@@ -118,7 +132,7 @@ class Client:
     async def _send_anew(self, render: Callable[[], RequestBytes], timeout_ns: int) -> None:
         """Send on a new connection; RequestFailed when there is none."""
         await self.connect()
-        if not (self._connection.usable and self._connection.send(render(), timeout_ns)):
+        if not (self.link.usable and self.link.send(render(), timeout_ns)):
             reason = "closed the connection as soon as it was open"
             self._route.hosts.lose(self._host, reason)
             raise RequestFailed("connection lost", f"{self._host.label} {reason}")
@@ -129,70 +143,65 @@ class Client:
         self._task.add_done_callback(_raise_unexpected)
 
 
-def _reason(error: Exception) -> str:
-    """Why there is no connection, in the same words from every event loop."""
-    if isinstance(error, ConnectionError) and error.errno:
-        return os.strerror(error.errno).lower()
-    if isinstance(error, TimeoutError):
-        return "no connection in time"
-    return str(error) or type(error).__name__
-
-
 def _raise_unexpected(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
         task.get_loop().call_exception_handler({"message": "a client failed", "exception": error})
 
 
-class TemplateClient(Client):
+class TemplateClient(Lane, Client):
     """Runs the exchanges of a compiled operation, one after the other, on its connection."""
 
+    link: Connection
+    loop: Loop
+
     def __init__(self, slot: int, route: Route, program: ClientProgram) -> None:
-        super().__init__(slot, route)
+        Client.__init__(self, slot, route)
         self._exchanges = program.exchanges
         self._exchange = program.exchanges[0]
-        self._is_sequence = len(program.exchanges) > 1 or program.exchanges[0].name != ""
+        self.is_plain = len(program.exchanges) == 1 and not program.exchanges[0].name
+        self.render, self.judge = self._exchange.render, self._exchange.judge
         self.draw = program.draw
         self._position = 0
-        self._due_ns = 0
-        self._sent_ns = 0
-        self._warmup = False
+        self._part_sent_ns = 0
         self._pausing = False
         self._pause_s = _RECONNECT_PAUSE_S
 
-    def begin(self, due_ns: int, warmup: bool) -> None:
-        self._due_ns = due_ns
-        self._warmup = warmup
-        if self._position:
-            self._position, self._exchange = 0, self._exchanges[0]
-        connection = self._connection
-        if connection.usable and connection.send(self._exchange.render(self.drawn), self._timeout_ns):
-            self._sent_ns = connection.sent_ns
+    def begin_slowly(self) -> None:
+        self._turn_to(0)
+        if self.link.usable and self.link.send(self.render(self.drawn), self.timeout_ns):
+            self.sent_ns = self.link.sent_ns
         else:
-            self._sent_ns = clock_ns()  # to connect first is the host's doing: service time, not driver lag
+            self.sent_ns = clock_ns()  # to connect first is the host's doing: service time, not driver lag
             self._spawn(self._reconnect_and_send())
-        self.loop.recorder.sent(self._sent_ns, warmup)
+        self._part_sent_ns = self.sent_ns
+        self.meter.sent(self.sent_ns, self.warmup)
+
+    def _turn_to(self, position: int) -> None:
+        """Go to an exchange of a sequence."""
+        if position != self._position:
+            self._position, self._exchange = position, self._exchanges[position]
+            self.render, self.judge = self._exchange.render, self._exchange.judge
 
     def give_up(self, kind: str, detail: str) -> None:
-        super().give_up(kind, detail)
+        Client.give_up(self, kind, detail)
         if self._task is not None and not self._task.done():  # connecting, or pausing after it failed
             self._task.cancel()
             if not self._pausing:
-                self._record_failure(clock_ns(), Verdict(0, kind, detail))
+                self._count_failure(clock_ns(), Verdict(0, kind, detail))
             self._free()
 
-    def on_reply(self, status: int, body: bytes, received_ns: int) -> None:
-        verdict = self._exchange.judge(status, body, self.drawn)
+    def on_verdict(self, status: int, body: bytes, received_ns: int, verdict: Verdict) -> None:
         if verdict.error is not None:
-            self._connection.drop_if_unsent()
+            self.link.drop_if_unsent()
             if verdict.again_after_s is None:
                 self._fail(received_ns, verdict, status, body)
             else:
-                self.loop.recorder.tried(received_ns, self._warmup, verdict)
+                self.loop.recorder.tried(received_ns, self.warmup, verdict)
                 self._spawn(self._try_again(verdict.again_after_s))
             return
-        if self._is_sequence and self._goes_on(received_ns):
+        if not self.is_plain and self._goes_on(received_ns):
             return
-        self.loop.recorder.completed(self._due_ns, self.free_ns, self._sent_ns, received_ns, self._warmup, verdict)
+        self.loop.recorder.completed(self.due_ns, self.free_ns, self.sent_ns, received_ns, self.warmup, verdict)
         self.free_ns = received_ns
         self.loop.freed(self)
 
@@ -200,36 +209,37 @@ class TemplateClient(Client):
         self._fail(clock_ns(), Verdict(0, kind, detail))
 
     def _fail(self, at_ns: int, verdict: Verdict, status: int | None = None, body: bytes = b"") -> None:
-        """The request has failed, and with it the rest of a sequence."""
-        if self._is_sequence:
-            self._record_part(at_ns, verdict.error)
-        self._record_failure(at_ns, verdict, status, body)
+        self._count_failure(at_ns, verdict, status, body)
         self.free_ns = at_ns
         self.loop.freed(self)
 
     def _goes_on(self, received_ns: int) -> bool:
         """Count one exchange of a sequence under its name, and send the next one if there is one."""
         self._record_part(received_ns)
-        self._position += 1
-        if self._position == len(self._exchanges):
+        if self._position + 1 == len(self._exchanges):
             return False
-        self._exchange = self._exchanges[self._position]
-        connection = self._connection
-        if not (connection.usable and connection.send(self._exchange.render(self.drawn), self._timeout_ns)):
+        self._turn_to(self._position + 1)
+        if self.link.usable and self.link.send(self.render(self.drawn), self.timeout_ns):
+            self._part_sent_ns = self.link.sent_ns
+        else:
+            self._part_sent_ns = clock_ns()
             self._spawn(self._reconnect_and_send())
         return True
 
     def _record_part(self, at_ns: int, error: str | None = None) -> None:
-        self.loop.recorder.part(self._exchange.name, self._connection.sent_ns, at_ns, self._warmup, error)
+        self.loop.recorder.part(self._exchange.name, self._part_sent_ns, at_ns, self.warmup, error)
 
-    def _record_failure(self, at_ns: int, verdict: Verdict, status: int | None = None, body: bytes = b"") -> None:
+    def _count_failure(self, at_ns: int, verdict: Verdict, status: int | None = None, body: bytes = b"") -> None:
+        """The request has failed, and with it the rest of a sequence."""
+        if not self.is_plain:
+            self._record_part(at_ns, verdict.error)
         verdict = self._route.failures.explain(verdict, self._request, status, body)
-        self.loop.recorder.completed(self._due_ns, self.free_ns, self._sent_ns, at_ns, self._warmup, verdict)
+        self.loop.recorder.completed(self.due_ns, self.free_ns, self.sent_ns, at_ns, self.warmup, verdict)
         self.loop.failed(verdict)
 
     def _request(self) -> bytes:
         """The head of the request, made once more: values that tell the time may be a moment later in it."""
-        return bytes(self._exchange.render(self.drawn)[0])
+        return bytes(self.render(self.drawn)[0])
 
     def _free(self) -> None:
         self._pausing = False
@@ -239,15 +249,15 @@ class TemplateClient(Client):
     async def _try_again(self, after_s: float) -> None:
         """Send what is left of the request; its service time goes on."""
         await asyncio.sleep(after_s)
-        connection = self._connection
-        if not (connection.usable and connection.send(self._exchange.render(self.drawn), self._timeout_ns)):
+        connection = self.link
+        if not (connection.usable and connection.send(self.render(self.drawn), self.timeout_ns)):
             await self._reconnect_and_send()
 
     async def _reconnect_and_send(self) -> None:
         try:
-            await self._send_anew(lambda: self._exchange.render(self.drawn), self._timeout_ns)
+            await self._send_anew(lambda: self.render(self.drawn), self.timeout_ns)
         except RequestFailed as failure:
-            self._record_failure(clock_ns(), Verdict(0, failure.kind, failure.detail))
+            self._count_failure(clock_ns(), Verdict(0, failure.kind, failure.detail))
             if self._route.hosts.none_left:
                 self._pausing = True
                 await asyncio.sleep(self._pause_s)

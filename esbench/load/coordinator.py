@@ -22,13 +22,13 @@ from esbench.environment import stolen_s
 from esbench.errors import EsbenchError, RaceError
 from esbench.listeners import Listener
 from esbench.load.checks import lost_hosts
-from esbench.load.dealing import deal
+from esbench.load.dealing import deal, most_workers
 from esbench.load.health import Usage, Watch
+from esbench.load.hot import clock_ns
 from esbench.load.losses import Losses
 from esbench.load.measurements import TaskMeasurements
 from esbench.load.messages import ABORT_DRAIN_S, Hello, Message, Prepare, RunStep, Stock, Stop, Target, Tick
 from esbench.load.running import RunningStep
-from esbench.load.transport import clock_ns
 from esbench.model import Step
 from esbench.operations.base import Ledger, OperationType
 from esbench.operations.python import operation_type
@@ -38,6 +38,7 @@ from esbench.registry import Registry
 NS = 1_000_000_000
 _START_DELAY_NS = 5_000_000  # until RunStep has reached every worker
 _READY_TIMEOUT_S = 60.0
+_CONNECT_S = 0.02  # that a client may take: a handshake of TLS costs both sides milliseconds
 _PYTHON_READY_TIMEOUT_S = 1800.0  # parameter sources of a track's own may read or make a lot first
 _SILENT_S = 6.0  # a worker ticks once a second
 _DRAIN_S = 5.0  # for requests in flight after a cancel
@@ -50,12 +51,15 @@ class _Worker:
     process: subprocess.Popen[bytes]
     pipe: Pipe
     loop: str = ""
+    compiled: bool = False
     usage: Usage = field(default_factory=Usage)
     last_heard_s: float = field(default_factory=time.monotonic)
+    has_hung_up: bool = False  # its pipe has ended: nothing is unread in it
 
     @property
-    def silent_s(self) -> float:
-        return time.monotonic() - self.last_heard_s
+    def is_silent(self) -> bool:
+        """Whether it has sent nothing for too long: what is unread in its pipe was sent."""
+        return time.monotonic() - self.last_heard_s > _SILENT_S and (self.has_hung_up or not self.pipe.poll())
 
 
 class CutShort(Exception):  # noqa: N818 - its cause may be no error
@@ -154,7 +158,13 @@ class Coordinator:
     def drivers(self) -> tuple[DriverFacts, ...]:
         """Where the workers ran, and the CPU time that each has used."""
         return tuple(
-            DriverFacts(host=socket.gethostname(), worker=w.number, cpu_s=w.usage.cpu_ns / NS, loop=w.loop)
+            DriverFacts(
+                host=socket.gethostname(),
+                worker=w.number,
+                cpu_s=w.usage.cpu_ns / NS,
+                loop=w.loop,
+                compiled=w.compiled,
+            )
             for w in self._workers
         )
 
@@ -190,15 +200,20 @@ class Coordinator:
         """
         listener = listener or Listener()
         dealt = deal(step, len(self._workers), self._operations, stock)
+        units_in_all = _units_in_all(step, self._operations, stock)
         measurements = {
             task.name: TaskMeasurements(
                 task,
                 number,
                 unit=(kind := operation_type(task.operation, self._operations)).unit_of(task.operation.params),
                 admin=kind.admin,
-                per_request=next(a.per_request for shares in dealt.values() for a in shares if a.task is task),
+                per_request=(
+                    amounts := next(a.per_request for shares in dealt.values() for a in shares if a.task is task)
+                ),
+                most_workers=most_workers(task, amounts, stock),
                 workers=frozenset(n for n, shares in dealt.items() if any(a.task is task for a in shares)),
                 epoch_ns=self._epoch_ns,
+                units_in_all=units_in_all.get(task.name),
             )
             for task in step.tasks
         }
@@ -230,11 +245,11 @@ class Coordinator:
         first = RunStep(number, start_ns, running.next_tasks())
         for worker in taking_part:
             self._send(worker, first)
-        listener.amounts_known(_units_in_all(step, self._operations, stock))
+        listener.amounts_known(units_in_all)
         listener.step_runs(number, {name: task.unit for name, task in measurements.items()})
         error = self._follow(taking_part, number, running, listener)
         lost = [lost_hosts(list(self._losses.of_step), len(target.hosts))] if self._losses.of_step else []
-        results = running.results(running.watch.health(clock_ns(), stolen_s()), lost)
+        results = running.results(lost)
         if self._cancel_requests:
             raise Cancelled(results)
         if error is not None:
@@ -247,13 +262,14 @@ class Coordinator:
         names = ", ".join(task.name for task in step.tasks)
         has_code = any(task.operation.python for task in step.tasks)
         timeout_s = _PYTHON_READY_TIMEOUT_S if has_code else _READY_TIMEOUT_S
+        timeout_s += _CONNECT_S * sum(task.clients for task in step.tasks)
         deadline = time.monotonic() + timeout_s
         while waiting and not self._cancel_requests:
             if time.monotonic() > deadline:
                 raise RaceError(f"load workers {sorted(waiting)} did not get ready in {timeout_s:.0f} s", where=names)
             for worker, message in self._receive(workers):
                 if isinstance(message, Hello):
-                    worker.loop, worker.usage = message.loop, message.usage
+                    worker.loop, worker.compiled, worker.usage = message.loop, message.compiled, message.usage
                     if message.lost or message.step == number:
                         self._losses.take(worker.number, message.lost)
                     if message.error is not None and message.step in (None, number):
@@ -264,7 +280,7 @@ class Coordinator:
                 if worker.process.poll() is not None and not self._cancel_requests:
                     raise self._death(worker, [task.name for task in step.tasks])
                 # to prepare may take long without a word, but not of a process that does not run
-                if worker.silent_s > _SILENT_S and _is_stopped(worker.process.pid):
+                if worker.is_silent and _is_stopped(worker.process.pid):
                     raise self._silence(worker, [task.name for task in step.tasks])
 
     def _follow(
@@ -277,6 +293,7 @@ class Coordinator:
         error: EsbenchError | None = None
         left = list(workers)
         deadline = math.inf
+        looked_ns = 0
         while not running.ended and time.monotonic() < deadline:
             for worker, message in self._receive(left):
                 heard = self._hear(worker, message, running, listener)
@@ -287,9 +304,13 @@ class Coordinator:
                     left.remove(worker)
                     running.give_up_on(worker.number, lost.what)
                     error = error or lost
+            if (now_ns := clock_ns()) - looked_ns > NS or running.ended:
+                running.watch.stolen(now_ns, stolen_s())
+                looked_ns = now_ns
             if deadline < math.inf:
                 continue
             if error is not None or self._cancel_requests:
+                running.cut_short()
                 drain_s = self._drain_s if self._cancel_requests else ABORT_DRAIN_S
                 self._tell(left, Stop(drain_s=drain_s))
                 deadline = time.monotonic() + drain_s + _END_WITHIN_S
@@ -299,6 +320,7 @@ class Coordinator:
                 self._tell(left, RunStep(number, clock_ns() + _START_DELAY_NS, tasks))
         for worker in left:
             running.give_up_on(worker.number, f"load worker {worker.number} did not end when it was told to")
+        self._tell(left, Stop(step_over=True))
         return error
 
     def _hear(self, worker: _Worker, message: Message, running: RunningStep, listener: Listener) -> EsbenchError | None:
@@ -319,7 +341,7 @@ class Coordinator:
         tasks = running.unfinished_of(worker.number)
         if worker.process.poll() is not None:
             return self._death(worker, tasks)
-        if worker.silent_s > _SILENT_S:
+        if worker.is_silent:
             return self._silence(worker, tasks)
         return None
 
@@ -364,6 +386,7 @@ class Coordinator:
             try:
                 message: Message = worker.pipe.recv()
             except (EOFError, OSError):
+                worker.has_hung_up = True
                 with suppress(subprocess.TimeoutExpired):
                     worker.process.wait(1)
                 continue

@@ -1,72 +1,151 @@
-"""How the load workers fared while a step ran, from what they report and what the host says. Pure."""
+"""How the load workers fared while a task was measured, from what they report and what the host says. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from array import array
+from bisect import bisect_right
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from esbench.record import WorkerHealth
 
 NS = 1_000_000_000
+_MS, _US = 1_000_000, 1_000
+_MOST = (1 << 32) - 1  # what an array's item holds
+# Parts of the time from which on a check speaks (docs/method.md).
+BUSY_LIMIT = 0.9
+RUN_DELAY_LIMIT = 0.05
+STEAL_LIMIT = 0.05
+LOOP_LAG_LIMIT = 0.01
 
 
 @dataclass(frozen=True)
 class Usage:
-    """What a process has had of its CPUs since it began: time in which it ran, and in which it could have."""
+    """CPU time of a process since it began: in which it ran, and in which it was runnable and did not."""
 
     cpu_ns: int = 0
     run_delay_ns: int = 0
 
-    def since(self, before: Usage) -> Usage:
-        """What came on top of an earlier usage."""
-        return Usage(self.cpu_ns - before.cpu_ns, self.run_delay_ns - before.run_delay_ns)
-
 
 @dataclass(frozen=True)
-class WorkerHealth:
-    """The driver's own state while a task ran; ratios are of the time, each of the worker or CPU that fared worst.
+class Part:
+    """How much of a window something took, and how much of it had stretches above a limit."""
 
-    `busy_ratio`: running or runnable. `run_delay_ratio`: runnable, and not running. `steal_ratio`: a CPU that workers
-    may run on was taken away by the hypervisor. `loop_lag_ratio`: the event loop was late, counted once a second with
-    that second's worst; `loop_lag_ms` is the worst of all.
+    ratio: float = 0.0
+    above_ratio: float = 0.0
+
+
+class Stretches:
+    """How much of each stretch of a step something took: 8 bytes a stretch, and most last a second.
+
+    What was taken of a stretch shorter than `least_ms` counts as taken of one of that length.
     """
 
-    busy_ratio: float = 0.0
-    run_delay_ratio: float = 0.0
-    steal_ratio: float = 0.0
-    loop_lag_ratio: float = 0.0
-    loop_lag_ms: float = 0.0
+    def __init__(self, least_ms: int = 1) -> None:
+        self._least_ms = least_ms
+        self._ends_ms = array("I")
+        self._took_us = array("I")
+
+    def add(self, end_ms: int, took_us: int) -> None:
+        """Add the stretch from the end of the one before to `end_ms` after the step's start."""
+        took_us = min(max(0, took_us), _MOST)
+        if not took_us and self._took_us and not self._took_us[-1]:
+            self._ends_ms[-1] = end_ms  # nothing for longer: one stretch
+            return
+        self._ends_ms.append(end_ms)
+        self._took_us.append(took_us)
+
+    def part(self, begin_ms: float, end_ms: float, limit: float) -> Part:
+        """Of a window, stretches that lie partly in it in part."""
+        took_ms = above_ms = 0.0
+        for first_ms, last_ms, took_us in self._overlapping(begin_ms, end_ms):
+            inside_ms = min(last_ms, end_ms) - max(first_ms, begin_ms)
+            ratio = took_us / 1000 / max(last_ms - first_ms, self._least_ms)
+            took_ms += ratio * inside_ms
+            above_ms += inside_ms if ratio > limit else 0.0
+        return Part(took_ms / (end_ms - begin_ms), above_ms / (end_ms - begin_ms))
+
+    def worst_ms(self, begin_ms: float, end_ms: float) -> float:
+        """The most that a stretch took of those that lie mostly in a window."""
+        stretches = self._overlapping(begin_ms, end_ms)
+        inside = (took_us for first, last, took_us in stretches if begin_ms <= (first + last) / 2 <= end_ms)
+        return max(inside, default=0) / 1000
+
+    def _overlapping(self, begin_ms: float, end_ms: float) -> Iterator[tuple[int, int, int]]:
+        for place in range(bisect_right(self._ends_ms, begin_ms), len(self._ends_ms)):
+            first_ms = self._ends_ms[place - 1] if place else 0
+            if first_ms >= end_ms:
+                return
+            yield first_ms, self._ends_ms[place], self._took_us[place]
 
 
-@dataclass
+class _Worker:
+    """What is known of a worker: when it was busy, waited for a CPU, and was late."""
+
+    def __init__(self, usage: Usage) -> None:
+        self.usage = usage
+        self.busy = Stretches()
+        self.run_delay = Stretches()
+        self.loop_lag = Stretches(least_ms=1000)
+
+    def tick(self, at_ms: int, usage: Usage, loop_lag_ns: int) -> None:
+        delay_us = (usage.run_delay_ns - self.usage.run_delay_ns) // _US
+        self.run_delay.add(at_ms, delay_us)
+        self.busy.add(at_ms, (usage.cpu_ns - self.usage.cpu_ns) // _US + delay_us)
+        self.loop_lag.add(at_ms, loop_lag_ns // _US)
+        self.usage = usage
+
+
 class Watch:
-    """Follows the workers of one step from `start_ns` on.
+    """Follows the workers of one step, and their host's CPUs, from `start_ns` on.
 
-    `before` (by worker) and `stolen_s` (by CPU) are running totals as they were then.
+    `before` (by worker) and `stolen_s` (by CPU) are running totals at that time.
     """
 
-    start_ns: int
-    before: Mapping[int, Usage]
-    stolen_s: Mapping[int, float]
-    _usage: dict[int, Usage] = field(default_factory=dict)
-    _loop_lags_ns: dict[int, list[int]] = field(default_factory=dict)
+    def __init__(self, start_ns: int, before: Mapping[int, Usage], stolen_s: Mapping[int, float]) -> None:
+        self._start_ns = start_ns
+        self._workers = {number: _Worker(usage) for number, usage in before.items()}
+        self._stolen_s = dict(stolen_s)
+        self._steal = {cpu: Stretches() for cpu in stolen_s}
 
-    def tick(self, worker: int, usage: Usage, loop_lag_ns: int) -> None:
-        """What a worker has used so far, and its worst loop lag since it was last heard."""
-        self._usage[worker] = usage
-        self._loop_lags_ns.setdefault(worker, []).append(loop_lag_ns)
+    def tick(self, worker: int, at_ns: int, usage: Usage, loop_lag_ns: int) -> None:
+        """Take a worker's running totals at `at_ns`, and its worst loop lag since its last tick."""
+        if worker not in self._workers:
+            self._workers[worker] = _Worker(usage)
+        self._workers[worker].tick(self._ms(at_ns), usage, loop_lag_ns)
 
-    def health(self, now_ns: int, stolen_s: Mapping[int, float]) -> WorkerHealth:
-        """What is to be said of the step; nothing of one under a second, whose counters are too coarse."""
-        elapsed_ns = now_ns - self.start_ns
-        if elapsed_ns < NS:
-            return WorkerHealth()
-        used = [usage.since(self.before.get(worker, usage)) for worker, usage in self._usage.items()]
-        lags_ns = self._loop_lags_ns.values()
-        stolen = [total - self.stolen_s[cpu] for cpu, total in stolen_s.items() if cpu in self.stolen_s]
+    def stolen(self, at_ns: int, stolen_s: Mapping[int, float]) -> None:
+        """Take the running totals of CPUs at `at_ns`."""
+        for cpu, total_s in stolen_s.items():
+            if cpu in self._steal:
+                self._steal[cpu].add(self._ms(at_ns), round((total_s - self._stolen_s[cpu]) * 1e6))
+                self._stolen_s[cpu] = total_s
+
+    def health(self, workers: Collection[int], start_ns: int, end_ns: int) -> WorkerHealth | None:
+        """How some workers fared in a window; None of one under a second, for which counters are too coarse."""
+        if end_ns - start_ns < NS:
+            return None
+        begin_ms, end_ms = (start_ns - self._start_ns) / _MS, (end_ns - self._start_ns) / _MS
+
+        def worst(found: Collection[Stretches], limit: float) -> tuple[float, float]:
+            parts = [stretches.part(begin_ms, end_ms, limit) for stretches in found]
+            return max((part.ratio for part in parts), default=0.0), max(
+                (part.above_ratio for part in parts), default=0.0
+            )
+
+        watched = [self._workers[number] for number in workers if number in self._workers]
+        busy = worst([worker.busy for worker in watched], BUSY_LIMIT)
+        run_delay = worst([worker.run_delay for worker in watched], RUN_DELAY_LIMIT)
+        steal = worst(self._steal.values(), STEAL_LIMIT)
+        loop_lag = worst([worker.loop_lag for worker in watched], LOOP_LAG_LIMIT)
         return WorkerHealth(
-            busy_ratio=max((usage.cpu_ns + usage.run_delay_ns for usage in used), default=0) / elapsed_ns,
-            run_delay_ratio=max((usage.run_delay_ns for usage in used), default=0) / elapsed_ns,
-            steal_ratio=max(stolen, default=0.0) * NS / elapsed_ns,
-            # workers tick once a second, and once more at the end of a task
-            loop_lag_ratio=max((sum(lags) / max(elapsed_ns, len(lags) * NS) for lags in lags_ns), default=0.0),
-            loop_lag_ms=max(map(max, lags_ns), default=0) / 1e6,
+            *(busy[0], run_delay[0], steal[0], loop_lag[0]),
+            loop_lag_ms=max((worker.loop_lag.worst_ms(begin_ms, end_ms) for worker in watched), default=0.0),
+            busy_above_ratio=busy[1],
+            run_delay_above_ratio=run_delay[1],
+            steal_above_ratio=steal[1],
+            loop_lag_above_ratio=loop_lag[1],
         )
+
+    def _ms(self, at_ns: int) -> int:
+        return max(0, (at_ns - self._start_ns) // _MS)

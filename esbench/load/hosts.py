@@ -1,7 +1,7 @@
 """Which hosts of a cluster can be reached, as one worker sees it: clients of a lost host use the others meanwhile.
 
-A host is lost when a connection to it cannot be opened, and back when it answers a request for `/`. Nothing here
-knows requests that are measured; no client asks while its connection holds.
+A host is lost when a connection to it cannot be opened, and back when it answers a request for `/`. No client asks
+while its connection holds, which may be answered all the same: a cluster is given up only when nothing is.
 """
 
 from __future__ import annotations
@@ -11,19 +11,22 @@ import ssl
 from collections.abc import Callable, Mapping, Sequence
 
 from esbench.client_options import ClientOptions, Host
+from esbench.load.hot import Inbox, clock_ns
 from esbench.load.messages import Loss
-from esbench.load.transport import clock_ns, connect, header_lines
+from esbench.load.transport import connect, header_lines
 
 NS = 1_000_000_000
 CONNECT_TIMEOUT_S = 5.0
 GRACE_S = 10.0  # without any host
 _PROBE_EVERY_S = 1.0
+_CONNECTING = 64  # at a time, in a worker
 
 
 class Hosts:
     """The hosts of a cluster; client slots are dealt to them in turn.
 
-    `grace_s` is how long a race may be without any host. `lost` and `back` are called when a host is.
+    `grace_s` is how long a race may be without any host. `lost` and `back` are called when a host is. A client that
+    holds `connecting` opens its connection: thousands at once would time out on their handshakes.
     """
 
     def __init__(
@@ -34,6 +37,8 @@ class Hosts:
         self._options = options
         self._tell_lost, self._tell_back = lost, back
         self._lost: dict[Host, Loss] = {}
+        self._heard_ns = 0
+        self.connecting = asyncio.Semaphore(_CONNECTING)
         self._probes: set[asyncio.Task[None]] = set()
 
     @property
@@ -68,10 +73,17 @@ class Hosts:
         """Whether all hosts are lost."""
         return len(self._lost) == len(self.all)
 
+    def hear(self, at_ns: int) -> None:
+        """A host has sent something at `at_ns`, lost or not: connections that are open may still be answered."""
+        self._heard_ns = max(self._heard_ns, at_ns)
+
     @property
     def given_up(self) -> bool:
-        """Whether there has been no host for longer than the grace."""
-        return self.none_left and clock_ns() - max(loss.since_ns for loss in self._lost.values()) > self.grace_s * NS
+        """Whether all hosts are lost, and none has answered anything for longer than the grace."""
+        if not self.none_left:
+            return False
+        since_ns = max(self._heard_ns, *(loss.since_ns for loss in self._lost.values()))
+        return clock_ns() - since_ns > self.grace_s * NS
 
     def close(self) -> None:
         for probe in self._probes:
@@ -92,7 +104,7 @@ async def _answers(host: Host, tls: ssl.SSLContext | None, options: ClientOption
     """Whether a host replies to a GET of `/`, and not (5xx) that it cannot serve it."""
     question = _Question()
     try:
-        connection = await connect(question, host, tls, timeout_s)
+        connection = await connect(question, Inbox(), host, tls, timeout_s)
     except (OSError, TimeoutError):
         return False
     try:

@@ -7,18 +7,23 @@ exhausted, or it is stopped; what is in flight then is awaited.
 from __future__ import annotations
 
 import asyncio
+from array import array
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from esbench.alarm import Alarm
 from esbench.load.client import Client
+from esbench.load.histogram import Counts, index_of, lowest_equivalent_ns
+from esbench.load.hot import NEVER_NS, clock_ns
 from esbench.load.recorder import Recorder
-from esbench.load.transport import clock_ns
 from esbench.operations.base import Exhausted, NotReady, Verdict
 
 NS = 1_000_000_000
-_NEVER = 1 << 62
+_AT_ONCE = 1_000  # arrivals that are dispatched before the event loop goes on with other things
+_LATE_NS = 1_000_000  # an arrival that is seen later than this after it was due is late by the driver's doing
+_FORGET_AT = 1 << 16  # arrivals that were taken out of a line
 
 
 @dataclass(frozen=True)
@@ -53,16 +58,16 @@ class TaskLoop:
         self.clients = clients
         self.end_ns = 0
         self._length = length
-        self._last_ns = _NEVER if length.end_ns is None else length.end_ns
-        self._most = _NEVER if length.requests is None else length.requests
         self._ended = ended
         self.failed = failed
         self._busy = 0
-        self._begun = 0
         self._stopping = False
         self._over = False
+        recorder.end_ns = NEVER_NS if length.end_ns is None else length.end_ns
+        recorder.most = NEVER_NS if length.requests is None else length.requests
+        recorder.warmup_end_ns, recorder.warmup_requests = length.warmup_end_ns, length.warmup_requests
         for client in clients:
-            client.loop = self
+            client.loop, client.meter = self, recorder
 
     @property
     def unsent(self) -> int:
@@ -83,8 +88,12 @@ class TaskLoop:
         """A client's request is over."""
         self._busy -= 1
 
+    def not_drawn(self, client: Client, reason: Exception) -> None:
+        """A client's request is over, and its next one could not be drawn."""
+        raise NotImplementedError
+
     def stop(self) -> None:
-        """Take no further arrival."""
+        """Take no further arrival; what is in flight is awaited."""
         self._stopping = True
         self._end_if_idle()
 
@@ -99,13 +108,13 @@ class TaskLoop:
             client.sweep(now_ns)
 
     def close(self) -> None:
-        """Drop everything without a word to anybody."""
+        """Drop everything; nothing more is reported."""
         self._stopping = self._over = True
         for client in self.clients:
             client.close()
 
     def _is_warmup(self, at_ns: int) -> bool:
-        return at_ns < self._length.warmup_end_ns or self._begun < self._length.warmup_requests
+        return at_ns < self._length.warmup_end_ns or self.recorder.begun < self._length.warmup_requests
 
     def _end_if_idle(self) -> None:
         if self._stopping and not self._busy and not self._over:
@@ -178,6 +187,7 @@ class ClosedLoop(TimedLoop):
 
     def start(self, start_ns: int) -> None:
         super().start(start_ns)
+        self.recorder.repeats = not self._think_time_s
         for client in self.clients:
             if self._stagger_s and client.slot:
                 self._later(client, self._stagger_s * client.slot)
@@ -199,31 +209,100 @@ class ClosedLoop(TimedLoop):
 
         self._waiting[client] = asyncio.get_running_loop().call_later(delay_s, turn)
 
+    def stop(self) -> None:
+        self.recorder.repeats = False
+        super().stop()
+
     def _next(self, client: Client, now_ns: int) -> None:
-        if now_ns >= self._last_ns or self._begun >= self._most:
+        recorder = self.recorder
+        if now_ns >= recorder.end_ns or recorder.begun >= recorder.most:
             self._stopping = True
         if self._stopping:
             self._end_if_idle()
             return
         try:
             client.drawn = client.draw()
-        except Exhausted:
-            self._exhausted += 1
-            if self._exhausted == len(self.clients):
-                self._stopping = True
-            self._end_if_idle()
+        except (Exhausted, NotReady) as reason:
+            self._busy += 1
+            self.not_drawn(client, reason)
             return
-        except NotReady as not_ready:
-            not_ready.call_back(lambda: self._next(client, clock_ns()))  # free since its `free_ns`: the driver's lag
-            return
-        warmup = now_ns < self._length.warmup_end_ns or self._begun < self._length.warmup_requests
-        self._begun += 1
+        warmup = self._is_warmup(now_ns)
+        recorder.begun += 1
         self._busy += 1
         client.begin(0, warmup)
 
+    def not_drawn(self, client: Client, reason: Exception) -> None:
+        self._busy -= 1
+        if isinstance(reason, NotReady):
+            reason.call_back(lambda: self._next(client, clock_ns()))  # free since its `free_ns`: the driver's lag
+            return
+        if not isinstance(reason, Exhausted):
+            raise reason
+        self._exhausted += 1
+        if self._exhausted == len(self.clients):
+            self._stopping = True
+        self._end_if_idle()
+
+
+class Line:
+    """Arrivals that wait for a free client, in order. Each takes 8 bytes, since there may be millions."""
+
+    def __init__(self) -> None:
+        self.length = 0
+        self._due_ns = array("q")
+        self._first = 0  # place of the first one that still waits
+        self._taken = 0
+        self._seen_late: deque[tuple[int, int, int]] = deque()  # numbers of arrivals, from and until, and when seen
+
+    def append(self, due_ns: int, seen_ns: int) -> None:
+        """Add an arrival; `seen_ns` is when the dispatcher saw that it was due."""
+        number = self._taken + self.length
+        self.length += 1
+        self._due_ns.append(due_ns)
+        if seen_ns - due_ns > _LATE_NS:
+            begin = number
+            if self._seen_late and self._seen_late[-1][1:] == (number, seen_ns):
+                begin = self._seen_late.pop()[0]
+            self._seen_late.append((begin, number + 1, seen_ns))
+
+    def take(self) -> tuple[int, int]:
+        """Remove the first arrival: when it was due, and when it was seen if that was late, else when it was due."""
+        due_ns, number = self._due_ns[self._first], self._taken
+        self.length -= 1
+        self._taken += 1
+        self._first += 1
+        if self._first == _FORGET_AT:
+            del self._due_ns[: self._first]
+            self._first = 0
+        while self._seen_late and self._seen_late[0][1] <= number:
+            self._seen_late.popleft()
+        is_late = self._seen_late and self._seen_late[0][0] <= number
+        return due_ns, self._seen_late[0][2] if is_late else due_ns
+
+    def waited(self, now_ns: int, since_ns: int, skip: int) -> Counts:
+        """How long the arrivals have waited by now that were due at `since_ns` or later, without the first `skip`.
+
+        It counts bucket by bucket: there may be millions.
+        """
+        due_ns, waited = self._due_ns, Counts()
+        first = begin = max(self._first + skip, bisect_left(due_ns, since_ns, self._first))
+        while begin < len(due_ns):
+            bucket = index_of(now_ns - due_ns[begin])
+            end = bisect_right(due_ns, now_ns - lowest_equivalent_ns(bucket), begin)
+            waited.buckets[bucket] = end - begin
+            begin = end
+        if waited.buckets:
+            waited.total_ns = now_ns * (len(due_ns) - first) - sum(due_ns[first:])
+            waited.min_ns, waited.max_ns = now_ns - due_ns[-1], now_ns - due_ns[first]
+        return waited
+
 
 class OpenLoop(TaskLoop):
-    """Arrivals at their due times, handed to free clients; late ones wait in line and are never dropped."""
+    """Arrivals at their due times, handed to free clients; late ones wait in line and are never dropped.
+
+    At its end the line is still sent if there is a client for each of its arrivals, so that chance leaves none
+    behind; of a longer line, which is that of an overloaded cluster, nothing is sent any more.
+    """
 
     def __init__(
         self,
@@ -238,8 +317,9 @@ class OpenLoop(TaskLoop):
         super().__init__(clients, recorder, length, ended=ended, failed=failed)
         self._arrivals = arrivals
         self._free: deque[Client] = deque()
-        self._line: deque[tuple[int, bool]] = deque()
+        self._line = Line()
         self._undrawn = 0  # clients whose next request is not made yet
+        self._exhausted = 0  # clients without a next request
         self._arrived_all = False
         self._unsent = 0
         self._left = 0
@@ -253,7 +333,7 @@ class OpenLoop(TaskLoop):
 
     @property
     def backlog(self) -> int:
-        return len(self._line) + self._left
+        return self._line.length + self._left
 
     def start(self, start_ns: int) -> None:
         super().start(start_ns)
@@ -265,26 +345,24 @@ class OpenLoop(TaskLoop):
         self._set_alarm(self._alarm)
 
     def freed(self, client: Client) -> None:
-        super().freed(client)
-        if self._stopping:
-            self._end_if_idle()
-            return
-        self._set_free(client)
-        self._serve_line()
-
-    def _serve_line(self) -> None:
-        if self._line and self._free:
-            due_ns, warmup = self._line.popleft()
-            self._busy += 1
-            self._free.popleft().begin(due_ns, warmup)
-        self._end_if_served()
+        self._busy -= 1
+        if not self._stopping or self._line.length:
+            self._set_free(client)
+            if self._line.length:
+                self._serve_line()
+        if self._arrived_all:
+            self._end_if_served()
 
     def stop(self) -> None:
-        self._unsent += sum(not warmup for _, warmup in self._line)
-        self._left += len(self._line)
-        self._line.clear()
         self._arrived_all = True
+        if self._line.length > len(self.clients):
+            self._leave_line()
         super().stop()
+
+    def give_up(self, kind: str, detail: str) -> None:
+        self._leave_line()
+        super().give_up(kind, detail)
+        self._end_if_idle()
 
     def close(self) -> None:
         if self._alarm is not None:
@@ -292,18 +370,24 @@ class OpenLoop(TaskLoop):
         super().close()
 
     def _dispatch(self) -> None:
-        """Hand every due arrival to a free client, or put it in line; end the loop once the last one was."""
-        while not self._arrived_all and self._next_due_ns <= clock_ns():
+        """Hand due arrivals to free clients, or put them in line; end the loop once the last one was."""
+        seen_ns = clock_ns()
+        for _ in range(_AT_ONCE):
             due_ns = self._next_due_ns
+            if due_ns > seen_ns:
+                seen_ns = clock_ns()
+            if due_ns > seen_ns or self._arrived_all:
+                break
             warmup = self._is_warmup(due_ns)
-            self._begun += 1
-            waits = not self._free
-            self.recorder.arrived(due_ns, warmup, waits)
-            if waits:
-                self._line.append((due_ns, warmup))
-            else:
+            self.recorder.begun += 1
+            if self._free:
+                self.recorder.arrived(due_ns, warmup, waits=False)
                 self._busy += 1
                 self._free.popleft().begin(due_ns, warmup)
+            else:
+                # what the driver saw late, or has no document for, does not wait for the cluster
+                self.recorder.arrived(due_ns, warmup, waits=seen_ns - due_ns <= _LATE_NS and not self._undrawn)
+                self._line.append(due_ns, seen_ns)
             self._advance()
         if self._alarm is not None:
             self._set_alarm(self._alarm)
@@ -322,9 +406,9 @@ class OpenLoop(TaskLoop):
 
     def _advance(self) -> None:
         """Move to the next arrival, if there is one."""
-        offset_ns = next(self._arrivals, _NEVER)
+        offset_ns = next(self._arrivals, NEVER_NS)
         self._next_due_ns = at_ns = self._start_ns + offset_ns
-        if offset_ns == _NEVER or at_ns >= self._last_ns or self._begun >= self._most:
+        if offset_ns == NEVER_NS or at_ns >= self.recorder.end_ns or self.recorder.begun >= self.recorder.most:
             self._arrived_all = True
             self._end_if_served()
 
@@ -332,8 +416,9 @@ class OpenLoop(TaskLoop):
         try:
             client.drawn = client.draw()
         except Exhausted:
-            if not self._busy and not self._free and not self._undrawn:
-                self._line.clear()  # every client's corpus is exhausted: nothing is left that could be missed
+            self._exhausted += 1
+            if self._exhausted == len(self.clients):
+                self._line = Line()  # nothing is left that could be missed
                 self.stop()
         except NotReady as not_ready:
             self._undrawn += 1
@@ -344,12 +429,39 @@ class OpenLoop(TaskLoop):
     def _draw_again(self, client: Client) -> None:
         """For a client that is free since its `free_ns`: that it has nothing to send was the driver's lag."""
         self._undrawn -= 1
-        if not self._stopping:
+        if not self._stopping or self._line.length:
             self._set_free(client)
-            self._serve_line()
+            if self._line.length:
+                self._serve_line()
+        self._end_if_served()
+
+    def _serve_line(self) -> None:
+        if self._free:
+            number = self.recorder.begun - self._line.length
+            due_ns, seen_ns = self._line.take()
+            client = self._free.popleft()
+            client.free_ns -= seen_ns - due_ns  # that it was seen late is the driver's lag, not client wait
+            self._busy += 1
+            client.begin(due_ns, due_ns < self._length.warmup_end_ns or number < self._length.warmup_requests)
+
+    def _leave_line(self) -> None:
+        """Send nothing of the line any more."""
+        line, now_ns = self._line, clock_ns()
+        warmup_left = max(0, self._length.warmup_requests - (self.recorder.begun - line.length))
+        waited = line.waited(now_ns, self._length.warmup_end_ns, min(warmup_left, line.length))
+        self._unsent += waited.count
+        self._left += line.length
+        self._line = Line()
+        if waited.count:
+            self.recorder.never_sent(now_ns, waited)
 
     def _end_if_served(self) -> None:
         """A loop that ends by numbers is over when all arrivals were served; one with an end waits for it."""
-        if self._arrived_all and self._length.end_ns is None and not self._line:
-            self._stopping = True
+        if self._arrived_all and not self._line.length:
+            if self._length.end_ns is None:
+                self._stopping = True
             self._end_if_idle()
+
+    def _end_if_idle(self) -> None:
+        if not self._line.length:
+            super()._end_if_idle()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime, timedelta
 
+from esbench.load.hot import clock_ns
 from esbench.load.messages import Loss
-from esbench.load.transport import clock_ns
 from esbench.record import HostEvent, time_text
 
 LOST, BACK = "lost", "back"

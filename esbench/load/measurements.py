@@ -16,16 +16,25 @@ from typing import Any
 
 from esbench.errors import RaceError
 from esbench.load import drift
-from esbench.load.checks import NEVER_BEGUN, TaskFigures, task_checks
+from esbench.load.checks import NEVER_BEGUN, Amount, TaskFigures, task_checks
 from esbench.load.failures import sentence
-from esbench.load.health import WorkerHealth
-from esbench.load.histogram import Counts, encode, percentiles_ns, supported
+from esbench.load.histogram import Counts, at_least_ns, encode, percentiles_ns, supported
 from esbench.load.messages import TaskEnd, TaskSeconds
-from esbench.load.recorder import Errors, Second, Spread, Tally
-from esbench.load.schedule import measured_period_s, rate_segments
+from esbench.load.recorder import BEYOND, Errors, Second, Spread, Tally
+from esbench.load.schedule import due_times, measured_period_s, rate_segments
 from esbench.model import Task
 from esbench.operations.base import Evidence
-from esbench.record import PERCENTILES, ErrorKind, NamedRequest, Phase, RateStage, TaskResult, Throughput, Window
+from esbench.record import (
+    PERCENTILES,
+    ErrorKind,
+    NamedRequest,
+    Phase,
+    RateStage,
+    TaskResult,
+    Throughput,
+    Window,
+    WorkerHealth,
+)
 
 NS = 1_000_000_000
 _FEWEST_SECONDS = 3  # minimum, median and maximum of throughput need so many whole seconds
@@ -35,7 +44,11 @@ _ENOUGH_REQUESTS = 100  # for a ratio of failures while more are to come
 
 @dataclass
 class TaskMeasurements:
-    """Merges one task's seconds over its workers (`workers` are their numbers)."""
+    """Merges one task's seconds over its workers (`workers` are their numbers; it could use `most_workers` of them).
+
+    `units_in_all` is what it does until its documents are exhausted, where that is known. `ended_by_itself`: nothing
+    stopped it.
+    """
 
     task: Task
     step: int
@@ -43,7 +56,10 @@ class TaskMeasurements:
     admin: bool
     per_request: Mapping[str, float]
     workers: frozenset[int]
+    most_workers: int = 1
     epoch_ns: int = 0  # of the race's clock
+    units_in_all: float | None = None
+    ended_by_itself: bool = False
     step_start_ns: int = 0
     warmup: Tally = field(default_factory=Tally)
     measured: Tally = field(default_factory=Tally)
@@ -76,6 +92,7 @@ class TaskMeasurements:
             self.units_by_second[second, warmup] = self.units_by_second.get((second, warmup), 0) + tally.units
             if not warmup and self.task.schedule.is_open:
                 self.medians.add(second, tally.latency)
+                self.medians.add(second, tally.latency_beyond)
                 if tally.due:
                     self.backlogs.append(tally.backlog)
             yield Second(second, warmup, tally)
@@ -119,23 +136,27 @@ class TaskMeasurements:
         """Close everything: no worker will send more."""
         yield from self._close(1 << 62)
 
-    def result(self, workers: WorkerHealth) -> TaskResult:
+    @property
+    def window_ns(self) -> tuple[int, int]:
+        """The measurement window on the clock. Read it after `flush`."""
+        window = self._window(self._is_inside_warmup)
+        start_ns = self._start_ns()
+        return start_ns + round(window.start_s * NS), start_ns + round(window.end_s * NS)
+
+    def result(self, workers: WorkerHealth | None) -> TaskResult:
         """The figures of the task. Call it after `flush`."""
         task = self.task
         is_open = task.schedule.is_open
-        unsent = sum(end.unsent for end in self.ends.values())
-        # arrivals that found all corpora exhausted were due, and nothing is missing
-        measured_any = self.measured.requests or self.measured.sent or unsent
-        inside_warmup = not measured_any and self.warmup.requests > 0
+        unsent = self._unsent
+        inside_warmup = self._is_inside_warmup
         tally, warmup = (self.warmup, Tally()) if inside_warmup else (self.measured, self.warmup)
         window = self._window(inside_warmup)
-        beyond = unsent + tally.timed_out
         throughput = self._throughput(tally, window, inside_warmup)
-        samples = tally.service_time.count + beyond
-        ranks = supported(PERCENTILES, samples)
+        beyond = tally.latency_beyond if is_open else tally.service_time_beyond
+        ranks = supported(PERCENTILES, tally.service_time.count + beyond.count)
         latency = _distribution(tally.latency, ranks, beyond) if is_open else None
-        service_time = _distribution(tally.service_time, ranks, tally.timed_out)
-        driver_lag = _distribution(tally.driver_lag, ranks, 0) if is_open else None
+        service_time = _distribution(tally.service_time, ranks, tally.service_time_beyond)
+        driver_lag = _distribution(tally.driver_lag, ranks) if is_open else None
         driver_share = None if is_open else self._driver_share_ratio(tally, window)
         target = task.schedule.rate
         figures = TaskFigures(
@@ -152,6 +173,8 @@ class TaskMeasurements:
             driver_share_ratio=driver_share,
             inside_warmup=inside_warmup,
             feed_waits=sum(end.feed_waits for end in self.ends.values()),
+            amount=self._amount() if self.ended_by_itself and self._begun else None,
+            can_use_more_workers=self.most_workers > len(self.workers),
         )
         include = task.operation.include_in_reporting
         return TaskResult(
@@ -189,9 +212,9 @@ class TaskMeasurements:
             throughput=throughput,
             latency_ms=latency,
             service_time_ms=service_time,
-            client_wait_ms=_distribution(tally.client_wait, ranks, 0) if is_open else None,
+            client_wait_ms=_distribution(tally.client_wait, ranks) if is_open else None,
             driver_lag_ms=driver_lag,
-            schedule_lag_ms=_distribution(tally.schedule_lag, ranks, 0) if is_open else None,
+            schedule_lag_ms=_distribution(tally.schedule_lag, ranks) if is_open else None,
             driver_share_ratio=driver_share,
             within_ms=_within(task, tally, unsent),
             histograms=_histograms(tally, is_open),
@@ -208,7 +231,19 @@ class TaskMeasurements:
             meta=dict(task.meta),
             returned={name: _spread(numbers) for name, numbers in tally.returned.items()},
             path="python" if task.operation.python or task.schedule.custom else "compiled",
+            worker_health=workers,
         )
+
+    @property
+    def _unsent(self) -> int:
+        return sum(end.unsent for end in self.ends.values())
+
+    @property
+    def _is_inside_warmup(self) -> bool:
+        """Whether the task ended inside its warmup."""
+        # arrivals that found all corpora exhausted were due, and nothing is missing
+        measured_any = self.measured.requests or self.measured.sent or self._unsent
+        return not measured_any and self.warmup.requests > 0
 
     @property
     def _begun(self) -> bool:
@@ -236,15 +271,26 @@ class TaskMeasurements:
             # a task that ended early (exhausted, stopped) has a window up to its end
             end_s = last_s if period_s is None else min(warmup_s + period_s, self._duration_s())
             return Window(warmup_s, max(warmup_s, end_s))
-        first = min((ns for end in ends if (ns := end.first_measured_sent_ns) is not None), default=start_ns)
+        first = min((ns for end in ends if (ns := end.first_measured_ns) is not None), default=start_ns)
         return Window((first - start_ns) / NS, last_s)
+
+    def _arrivals_s(self) -> float:
+        """How long the measured arrivals of a task that ends by numbers take by its schedule, each with the gap after
+        it; 0 where no schedule says it beforehand."""
+        schedule, has_window = self.task.schedule, self.task.is_time_based or self.task.schedule.stages
+        if schedule.rate is None or schedule.custom or has_window:
+            return 0.0
+        places = (self.warmup.sent, self.warmup.sent + self.measured.sent)
+        begin_ns, end_ns = due_times(rate_segments(schedule, self.per_request), map(float, places))
+        return (end_ns - begin_ns) / NS
 
     def _throughput(self, tally: Tally, window: Window, inside_warmup: bool) -> Throughput:
         length_s = window.end_s - window.start_s
         # what completed in the window, whatever its due time
         in_window = self.measured.in_window_units + self.warmup.in_window_units
         units = tally.units if inside_warmup else in_window
-        mean = units / length_s if length_s > 0 else None
+        taken_s = max(length_s, self._arrivals_s())  # n arrivals span n - 1 gaps only
+        mean = units / taken_s if taken_s > 0 else None
         rates = self._rates(window, inside_warmup)
         if len(rates) < _FEWEST_SECONDS:
             return Throughput(self._unit, mean)
@@ -283,6 +329,25 @@ class TaskMeasurements:
         medians = self.medians.of_sections(_whole_seconds(window).stop)
         return None if medians is None else drift.relative_change(medians)
 
+    def _amount(self) -> Amount | None:
+        """What a task whose length is a number has sent; None of others, and where code of the track may end it.
+
+        A request that failed was sent, and may stand for as many documents as a bulk has.
+        """
+        task = self.task
+        if task.operation.python or measured_period_s(task) is not None:
+            return None
+        measured = (task.iterations or 1) * task.clients if task.requests is None else task.requests
+        wanted = (task.warmup_iterations or 0) * task.clients + measured
+        requests = self.warmup.requests + self.measured.requests
+        if self.units_in_all is None:
+            return None if task.is_time_based else Amount(requests, wanted, "requests")
+        if requests >= wanted and (task.requests or task.iterations or task.warmup_iterations):
+            return None  # its number of requests ended it, with documents left
+        failed = self.warmup.errors.total + self.measured.errors.total
+        units = self.warmup.units + self.measured.units + failed * self.per_request[self.unit]
+        return Amount(units, self.units_in_all, self.unit)
+
     def _backlog_rise(self) -> float | None:
         """By how many arrivals the line grew while they were due; None when that is chance, or under ten seconds."""
         return drift.change(drift.section_means(self.backlogs)) if len(self.backlogs) >= drift.SECTIONS else None
@@ -307,13 +372,22 @@ def _error_kinds(errors: Errors) -> dict[str, ErrorKind]:
     return kinds
 
 
-def _distribution(counts: Counts, ranks: tuple[float, ...], beyond: int) -> dict[str, float] | None:
-    """mean, min, max and percentiles in ms; None when nothing was counted. `beyond` rank above all (inf)."""
-    if not counts.buckets:
+_NOTHING = Counts()
+
+
+def _distribution(counts: Counts, ranks: tuple[float, ...], beyond: Counts = _NOTHING) -> dict[str, float] | None:
+    """mean, min, max and percentiles in ms; None when nothing was counted.
+
+    A figure that falls among `beyond`, as the longest one does, is inf; its name with `_at_least` has what is known.
+    """
+    if not counts.buckets and not beyond.buckets:
         return None
-    figures = {"mean": counts.mean_ns, "min": float(counts.min_ns), "max": float(counts.max_ns)}
-    for rank, value in percentiles_ns(counts, ranks, beyond).items():
-        figures[f"p{rank:g}"] = value
+    figures = {"mean": counts.mean_ns, "min": float(counts.min_ns)} if counts.buckets else {}
+    figures["max"] = math.inf if beyond.buckets else float(counts.max_ns)
+    figures |= {f"p{rank:g}": value for rank, value in percentiles_ns(counts, ranks, beyond.count).items()}
+    if beyond.buckets:
+        figures["max_at_least"] = float(max(counts.max_ns, beyond.max_ns))
+        figures |= {f"p{rank:g}_at_least": value for rank, value in at_least_ns(counts, ranks, beyond).items()}
     return {name: value / 1e6 for name, value in figures.items()}
 
 
@@ -322,9 +396,9 @@ def _spread(numbers: Spread) -> dict[str, float]:
 
 
 def _histograms(tally: Tally, is_open: bool) -> dict[str, str]:
-    names = ["service_time", "failed"]
+    names = ["service_time", "failed", "service_time_beyond"]
     if is_open:
-        names += ["latency", "client_wait", "driver_lag", "schedule_lag"]
+        names += ["latency", "client_wait", "driver_lag", "schedule_lag", "latency_beyond"]
     return {name: encode(counts) for name in names if (counts := getattr(tally, name)).buckets}
 
 
@@ -343,12 +417,12 @@ def _within(task: Task, tally: Tally, unsent: int) -> dict[str, float]:
 
 def _named(name: str, part: Any) -> NamedRequest:
     good = part.service_time.count
-    ranks = supported(PERCENTILES, good + part.timed_out)
+    ranks = supported(PERCENTILES, good + part.beyond.count)
     return NamedRequest(
         name=name,
         requests=part.requests,
         errors=part.errors,
-        service_time_ms=_distribution(part.service_time, ranks, part.timed_out),
+        service_time_ms=_distribution(part.service_time, ranks, part.beyond),
         histogram=encode(part.service_time) if good else None,
     )
 
@@ -373,7 +447,7 @@ def seconds_line(task: str, second: Second) -> dict[str, Any]:
         "errors": tally.errors.counts,
         "backlog": tally.backlog,
     }
-    for name in ("latency", "service_time", "driver_lag"):
+    for name in ("latency", "service_time", "driver_lag", *BEYOND):
         counts = getattr(tally, name)
         if counts.buckets:
             line[name] = encode(counts)

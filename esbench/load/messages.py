@@ -34,6 +34,7 @@ class Hello:
     """Worker -> coordinator: ready; with `step`, ready to run that step. `error` says why it is not.
 
     `usage`: of the process, so far. `lost`: the hosts that it cannot reach now, by name.
+    `loop` is its kind of event loop; `compiled`: its hot path is.
     """
 
     worker: int
@@ -43,6 +44,7 @@ class Hello:
     error: EsbenchError | None = None
     usage: Usage = field(default_factory=Usage)
     lost: Mapping[str, Loss] = field(default_factory=dict)
+    compiled: bool = False
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,7 @@ class TaskEnd:
     start_ns: int | None
     end_ns: int
     unsent: int
-    first_measured_sent_ns: int | None
+    first_measured_ns: int | None
     last_measured_received_ns: int | None
     feed_waits: int = 0
     unit: str | None = None  # what a runner of the track's own has counted
@@ -138,9 +140,10 @@ class TaskEnd:
 
 @dataclass(frozen=True)
 class Tick:
-    """Worker -> coordinator, once a second, at the end of a task, and when a host is lost or back.
+    """Worker -> coordinator, once a second while a step runs, at the end of a task, and when a host is lost or back.
 
-    `usage` is of the process, so far; `loop_lag_ns` is the worst lateness of the event loop since the last tick.
+    A worker whose tasks have ended goes on to tick, with nothing of them, until a Stop says that the step is over.
+    `usage` is of the process until `at_ns`; `loop_lag_ns` is the worst lateness of the event loop since the last tick.
     `lost`: the hosts that it cannot reach now, by name.
     """
 
@@ -148,6 +151,7 @@ class Tick:
     step: int
     tasks: tuple[TaskSeconds, ...]
     ended: tuple[TaskEnd, ...]
+    at_ns: int
     usage: Usage
     loop_lag_ns: int
     ledger: Ledger = field(default_factory=Ledger)
@@ -159,11 +163,13 @@ class Tick:
 class Stop:
     """Coordinator -> worker: take no further arrival of `tasks` (all of them when empty).
 
-    In-flight requests are awaited for `drain_s`, at most their timeout. With `leave`, the worker ends afterwards.
+    In-flight requests are awaited for `drain_s`, at most their timeout. `step_over`: the tasks of all workers have
+    ended, and no tick is expected any more. With `leave`, the worker ends afterwards.
     """
 
     tasks: tuple[str, ...] = ()
     drain_s: float | None = None
+    step_over: bool = False
     leave: bool = False
 
 

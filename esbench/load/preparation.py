@@ -6,10 +6,12 @@ import asyncio
 import ssl
 from pathlib import Path
 
-from esbench.errors import ClusterError, TrackError
+from esbench.errors import ClusterError
 from esbench.load.client import Client, Route, TemplateClient
+from esbench.load.dealing import no_end
 from esbench.load.failures import Failures
 from esbench.load.hosts import Hosts
+from esbench.load.hot import Inbox
 from esbench.load.messages import Assignment, Prepare, Target
 from esbench.load.schedule import measured_period_s
 from esbench.load.script_client import ScriptClient
@@ -33,6 +35,7 @@ class Preparation:
 
     def __init__(self, operations: Registry[OperationType]) -> None:
         self._operations = operations
+        self._inbox = Inbox()
         self._plugins: Plugins | None = None
         self._code: tuple[Prepare, TrackCode] | None = None  # of the step that was prepared last
 
@@ -64,14 +67,14 @@ class Preparation:
         program = operation_type(task.operation, self._operations).compile(context)
         has_end = program.finite or measured_period_s(task) is not None or assignment.may_be_endless
         if task.is_time_based and not has_end:
-            raise TrackError("the task has a warmup, and no end", where=context.where, hint="give it a time-period")
+            raise no_end(context.where)
         timeout_s = parse_duration(task.operation.params.get("request-timeout", target.options.timeout_s))
         tls = target.options.ssl_context()
         failures = Failures(Redactor(target.options.secrets()))
         clients: list[Client] = []
         for slot in assignment.slots:
             headers = header_lines(hosts.home(slot), target.options)
-            route = Route(hosts, tls, headers, timeout_s, failures, target.options.http_compress)
+            route = Route(hosts, tls, headers, timeout_s, failures, target.options.http_compress, self._inbox)
             made = program.client(slot, route.headers)
             if isinstance(made, RunnerTurns):
                 clients.append(_python_client(slot, route, made, target))

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 from esbench.load.client import Client, Route
 from esbench.load.hosts import Hosts
+from esbench.load.hot import clock_ns
 from esbench.load.messages import Target
-from esbench.load.transport import clock_ns
 from esbench.operations.base import RequestFailed, Verdict
 
 _CLOSE_S = 1.0
@@ -43,7 +43,12 @@ class PythonClient(Client):
         self._target = target
         self._es: Any = None
         self._warmup = False
+        self._received_ns = 0
         self._closing: set[asyncio.Task[None]] = set()
+
+    @property
+    def received_ns(self) -> int:
+        return self._received_ns
 
     async def connect(self) -> None:
         """See that its host can be reached, and open the library's connection to it."""
@@ -98,6 +103,7 @@ class PythonClient(Client):
         if verdict.error is not None:
             status, body = (verdict.evidence.status, verdict.evidence.body) if verdict.evidence else (None, "")
             verdict = self._route.failures.explain(verdict, timing.request.encode, status, body.encode())
+        self._received_ns = max(self._received_ns, timing.last_received_ns)
         received_ns = timing.last_received_ns or clock_ns()
         sent_ns = timing.first_sent_ns
         if not sent_ns:
@@ -106,7 +112,7 @@ class PythonClient(Client):
         self.loop.recorder.completed(due_ns, self.free_ns, sent_ns, received_ns, warmup, verdict)
         if verdict.error is not None:
             self.loop.failed(verdict)
-        self.free_ns = clock_ns()  # what the runner did after its last reply is its own time, not the cluster's
+        self.free_ns = received_ns  # what its runner did after its last reply is the driver's lag, not client wait
         self.loop.freed(self)
 
     def _first_sent(self, sent_ns: int) -> None:

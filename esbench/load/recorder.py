@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from esbench.load.histogram import Counts
+from esbench.load.hot import Meter
 from esbench.operations.base import Details, Evidence, Verdict
 
 NS = 1_000_000_000
@@ -20,18 +21,18 @@ MOST_RETURNED = 100  # names, so that memory does not grow with what a runner ma
 
 @dataclass(slots=True)
 class Part:
-    """One request of a sequence, or one class of results, under its own name."""
+    """One request of a sequence, or one class of results, under its own name. `beyond` as in `Tally`."""
 
     requests: int = 0
     errors: int = 0
     service_time: Counts = field(default_factory=Counts)
-    timed_out: int = 0
+    beyond: Counts = field(default_factory=Counts)
 
     def merge(self, other: Part) -> None:
         self.requests += other.requests
         self.errors += other.errors
-        self.timed_out += other.timed_out
         self.service_time.merge(other.service_time)
+        self.beyond.merge(other.beyond)
 
 
 @dataclass(slots=True)
@@ -84,8 +85,11 @@ class Tally:
 
     `requests` are completed ones, good and failed; `units` what the server acknowledged. Of these, `in_window` and
     `in_window_units` completed inside the measurement window, whatever their due time. `waited` arrivals found no
-    free client; `backlog` (of one second, not of a sum) were still in line. `timed_out` failures rank as longer than
-    every duration.
+    free client; `backlog` (of one second, not of a sum) were still in line. Until `settle` is called, `punctual` is
+    the driver lag of requests that waited for no client.
+
+    Requests that timed out, and arrivals that were never sent, rank as longer than every duration. They are counted
+    in `service_time_beyond` and `latency_beyond`, at the time after which they were given up.
     """
 
     due: int = 0
@@ -96,14 +100,16 @@ class Tally:
     in_window_units: float = 0
     waited: int = 0
     backlog: int = 0
-    timed_out: int = 0
     errors: Errors = field(default_factory=Errors)
     latency: Counts = field(default_factory=Counts)
     service_time: Counts = field(default_factory=Counts)
     client_wait: Counts = field(default_factory=Counts)
     driver_lag: Counts = field(default_factory=Counts)
+    punctual: Counts = field(default_factory=Counts)
     schedule_lag: Counts = field(default_factory=Counts)
     failed: Counts = field(default_factory=Counts)
+    latency_beyond: Counts = field(default_factory=Counts)
+    service_time_beyond: Counts = field(default_factory=Counts)
     within: list[int] = field(default_factory=list)
     parts: dict[str, Part] = field(default_factory=dict)
     returned: dict[str, Spread] = field(default_factory=dict)
@@ -113,7 +119,17 @@ class Tally:
         if name in self.returned:
             self.returned[name].merge(numbers)
         elif len(self.returned) < MOST_RETURNED:
-            self.returned[name] = numbers
+            self.returned[name] = replace(numbers)  # a copy: several sums take the same second
+
+    def settle(self) -> None:
+        """Count what `punctual` has under its measures: such requests have no client wait, and no other schedule lag.
+
+        One histogram is counted for three while the clock runs.
+        """
+        punctual, self.punctual = self.punctual, Counts()
+        self.driver_lag.merge(punctual)
+        self.schedule_lag.merge(punctual)
+        self.client_wait.add_zeros(punctual.count)
 
     def part(self, name: str) -> Part:
         if name not in self.parts:
@@ -129,7 +145,6 @@ class Tally:
         self.in_window_units += other.in_window_units
         self.waited += other.waited
         self.backlog += other.backlog
-        self.timed_out += other.timed_out
         self.errors.merge(other.errors)
         for measure in MEASURES:
             getattr(self, measure).merge(getattr(other, measure))
@@ -142,7 +157,8 @@ class Tally:
             self.add_returned(name, numbers)
 
 
-MEASURES = ("latency", "service_time", "client_wait", "driver_lag", "schedule_lag", "failed")
+BEYOND = ("latency_beyond", "service_time_beyond")
+MEASURES = ("latency", "service_time", "client_wait", "driver_lag", "schedule_lag", "failed", *BEYOND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +185,7 @@ def _count_details(tally: Tally, details: Details) -> None:
         tally.add_returned(name, Spread(1, number, number, number))
 
 
-class Recorder:
+class Recorder(Meter):
     """Counts the requests of one task in one worker. All times are ns of one monotonic clock.
 
     `window_ns` is the measurement window [start, end) of a time-based task, None for one that ends by numbers.
@@ -179,132 +195,128 @@ class Recorder:
     def __init__(
         self, start_ns: int, *, is_open: bool, window_ns: tuple[int, int] | None = None, within_ns: tuple[int, ...] = ()
     ) -> None:
+        super().__init__(is_open, within_ns)
         self.start_ns = start_ns
-        self.first_measured_sent_ns: int | None = None
-        self.last_measured_received_ns: int | None = None
+        self.first_measured_ns: int | None = None  # the first arrival (closed loop: send) of the measurement
         self._is_open = is_open
-        self._window_start_ns, self._window_end_ns = window_ns or (0, 1 << 62)
-        self._has_window = window_ns is not None
         self._within_ns = within_ns
+        self._window_ns = window_ns
+        self._tally = Tally()
         self._tallies: dict[tuple[int, bool], Tally] = {}
         self._closed_until = 0
-        # What is counted now: a second and phase, and which part of the second lies in the window or outside of it.
-        self._tally = Tally()
-        self._from_ns = 0
-        self._until_ns = 0
-        self._is_warmup = False
-        self._is_in_window = False
 
-    def arrived(self, due_ns: int, warmup: bool, waits: bool) -> None:
-        """Count an arrival of an open loop; `waits` when it found no free client."""
-        if not (self._from_ns <= due_ns < self._until_ns and warmup is self._is_warmup):
-            self._turn_to(due_ns, warmup)
-        tally = self._tally
-        tally.due += 1
-        if waits:
-            tally.waited += 1
-
-    def sent(self, sent_ns: int, warmup: bool) -> None:
-        """Count a request at its first byte."""
-        if self.first_measured_sent_ns is None and not warmup:
-            self.first_measured_sent_ns = sent_ns
-        if not (self._from_ns <= sent_ns < self._until_ns and warmup is self._is_warmup):
-            self._turn_to(sent_ns, warmup)
-        self._tally.sent += 1
+    @property
+    def last_measured_received_ns(self) -> int | None:
+        """The last byte of the measurement so far."""
+        return self.last_received_ns or None
 
     def completed(
         self, due_ns: int, free_ns: int, sent_ns: int, received_ns: int, warmup: bool, verdict: Verdict
     ) -> None:
         """Count a request at its last byte, or at its failure. `due_ns` and `free_ns` matter to open loops only."""
-        if not (self._from_ns <= received_ns < self._until_ns and warmup is self._is_warmup):
-            self._turn_to(received_ns, warmup)
-        tally = self._tally
+        tally = self.count_apart(received_ns, warmup)
         tally.requests += 1
-        tally.units += verdict.units
-        if self._is_in_window:
-            tally.in_window += 1
-            tally.in_window_units += verdict.units
         if not warmup:
-            self.last_measured_received_ns = received_ns
+            self.last_received_ns = received_ns
         service_ns = received_ns - sent_ns
         if verdict.error is None:
-            tally.service_time.add(service_ns)
-            charged_ns = service_ns
-            if self._is_open:
-                charged_ns = received_ns - due_ns
-                tally.latency.add(charged_ns)
-            if self._within_ns:
-                self._count_within(tally, charged_ns)
-            if verdict.label is not None:
-                part = tally.part(verdict.label)
-                part.requests += 1
-                part.service_time.add(service_ns)
+            self._count_good(tally, verdict, service_ns, received_ns - due_ns if self._is_open else service_ns)
         else:
             tally.errors.add(verdict.error, verdict.example, evidence=verdict.evidence)
             tally.failed.add(service_ns)
             if verdict.error == TIMEOUT:
-                tally.timed_out += 1
-        if verdict.details is not None:
-            _count_details(tally, verdict.details)
+                tally.service_time_beyond.add(service_ns)
+                if self._is_open:
+                    tally.latency_beyond.add(received_ns - due_ns)
+        self._count_units(tally, received_ns, warmup, verdict, requests=1)
         if self._is_open:
-            ready_ns = due_ns if due_ns > free_ns else free_ns
+            ready_ns = max(due_ns, free_ns)
             tally.client_wait.add(ready_ns - due_ns)
             tally.driver_lag.add(sent_ns - ready_ns)
             tally.schedule_lag.add(sent_ns - due_ns)
 
+    def _count_good(self, tally: Tally, verdict: Verdict, service_ns: int, charged_ns: int) -> None:
+        tally.service_time.add(service_ns)
+        if self._is_open:
+            tally.latency.add(charged_ns)
+        if (position := bisect_left(self._within_ns, charged_ns)) < len(self._within_ns):
+            tally.within[position] += 1
+        if verdict.label is not None:
+            part = tally.part(verdict.label)
+            part.requests += 1
+            part.service_time.add(service_ns)
+
+    def _count_units(self, tally: Tally, at_ns: int, warmup: bool, verdict: Verdict, requests: int) -> None:
+        tally.units += verdict.units
+        if self._lies_in_window(at_ns, warmup):
+            tally.in_window += requests
+            tally.in_window_units += verdict.units
+        if verdict.details is not None:
+            _count_details(tally, verdict.details)
+
     def tried(self, received_ns: int, warmup: bool, verdict: Verdict) -> None:
         """Count what one try of a request was worth; the request itself goes on."""
-        self._turn_to(received_ns, warmup)
-        self._tally.units += verdict.units
-        if self._is_in_window:
-            self._tally.in_window_units += verdict.units
-        if verdict.details is not None:
-            _count_details(self._tally, verdict.details)
+        self._count_units(self.count_apart(received_ns, warmup), received_ns, warmup, verdict, requests=0)
 
     def part(self, name: str, sent_ns: int, received_ns: int, warmup: bool, error: str | None = None) -> None:
         """Count one request of a sequence under its own name; `error` is the kind of its failure."""
-        self._turn_to(received_ns, warmup)
-        part = self._tally.part(name)
+        part = self.count_apart(received_ns, warmup).part(name)
         part.requests += 1
         if error is None:
             part.service_time.add(received_ns - sent_ns)
         else:
             part.errors += 1
-            part.timed_out += error == TIMEOUT
+            if error == TIMEOUT:
+                part.beyond.add(received_ns - sent_ns)
+
+    def never_sent(self, now_ns: int, waited: Counts) -> None:
+        """Count arrivals of the measurement that are given up in line: nothing is known but that they waited."""
+        self.count_apart(now_ns, warmup=False).latency_beyond.merge(waited)
 
     def closed_seconds(self, now_ns: int) -> Iterator[Second]:
         """Hand over, in order, the seconds before the one that `now_ns` lies in; they are forgotten here.
 
-        What is told late of a closed second is counted in the first open one.
+        What is reported late of a closed second is counted in the first open one.
         """
+        self.fold()
         self._closed_until = max(self._closed_until, (now_ns - self.start_ns) // NS)
         for second, warmup in sorted(key for key in self._tallies if key[0] < self._closed_until):
-            yield Second(second, warmup, self._tallies.pop((second, warmup)))
-        self._until_ns = 0  # the next request looks its tally up again
+            tally = self._tallies.pop((second, warmup))
+            tally.settle()
+            yield Second(second, warmup, tally)
+        self.from_ns = self.until_ns = 0  # the next request looks its tally up again
 
-    def _count_within(self, tally: Tally, ns: int) -> None:
-        if not tally.within:
-            tally.within = [0] * len(self._within_ns)
-        position = bisect_left(self._within_ns, ns)
-        if position < len(tally.within):
-            tally.within[position] += 1
-
-    def _turn_to(self, at_ns: int, warmup: bool) -> None:
-        """Count what happened at `at_ns` from now on: set the tally, and the time for which it is the right one."""
-        second = max(self._closed_until, (at_ns - self.start_ns) // NS)
-        key = (second, warmup)
+    def count_apart(self, at_ns: int, warmup: bool) -> Tally:
+        if self.first_measured_ns is None and not warmup:
+            self.first_measured_ns = at_ns
+        key = (max(self._closed_until, (at_ns - self.start_ns) // NS), warmup)
         if key not in self._tallies:
-            self._tallies[key] = Tally()
-        self._tally = self._tallies[key]
-        self._is_warmup = warmup
-        self._from_ns = self.start_ns + second * NS
-        self._until_ns = self._from_ns + NS
-        if not self._has_window:
-            self._is_in_window = not warmup
-            return
-        self._is_in_window = self._window_start_ns <= at_ns < self._window_end_ns
-        for edge_ns in (self._window_start_ns, self._window_end_ns):
+            self._tallies[key] = Tally(within=[0] * len(self._within_ns))
+        return self._tallies[key]
+
+    def move_to(self, at_ns: int, warmup: bool) -> bool:
+        """Count what happens at `at_ns` and in this phase from now on; never back to the warmup, or in time.
+
+        Requests of the warmup complete beside the first ones of the measurement.
+        """
+        if at_ns < self.from_ns or (warmup and self.until_ns and not self.is_warmup):
+            return False
+        self.fold()
+        self._tally = self.count_apart(at_ns, warmup)
+        self.is_warmup = warmup
+        self.is_in_window = self._lies_in_window(at_ns, warmup)
+        from_ns = self.start_ns + max(self._closed_until, (at_ns - self.start_ns) // NS) * NS
+        until_ns = from_ns + NS
+        for edge_ns in self._window_ns or ():
             if edge_ns <= at_ns:
-                self._from_ns = max(self._from_ns, edge_ns)
+                from_ns = max(from_ns, edge_ns)
             else:
-                self._until_ns = min(self._until_ns, edge_ns)
+                until_ns = min(until_ns, edge_ns)
+        self.from_ns, self.until_ns = min(from_ns, at_ns), until_ns
+        return True
+
+    def _lies_in_window(self, at_ns: int, warmup: bool) -> bool:
+        if self._window_ns is None:
+            return not warmup
+        start_ns, end_ns = self._window_ns
+        return start_ns <= at_ns < end_ns

@@ -8,7 +8,7 @@ from dataclasses import replace
 from esbench.errors import RaceError
 from esbench.load.checks import incomplete
 from esbench.load.dealing import waits_for
-from esbench.load.health import Watch, WorkerHealth
+from esbench.load.health import Watch
 from esbench.load.measurements import TaskMeasurements
 from esbench.load.messages import Tick
 from esbench.load.recorder import Second
@@ -30,6 +30,11 @@ class RunningStep:
         self._ended: set[str] = set()
         self._waiting = waits_for(step)
         self._completed = False
+        self._is_cut_short = False
+
+    def cut_short(self) -> None:
+        """What ends from now on does not end by itself: the race is over, or the user stops it."""
+        self._is_cut_short = True
 
     @property
     def ended(self) -> bool:
@@ -64,7 +69,8 @@ class RunningStep:
 
     def take(self, worker: int, tick: Tick) -> None:
         """Merge a tick."""
-        self.watch.tick(worker, tick.usage, tick.loop_lag_ns)
+        self._is_cut_short = self._is_cut_short or tick.failure is not None
+        self.watch.tick(worker, tick.at_ns, tick.usage, tick.loop_lag_ns)
         for seconds in tick.tasks:
             for second in self._measurements[seconds.task].add(worker, seconds):
                 self._observe(seconds.task, second)
@@ -73,19 +79,21 @@ class RunningStep:
             measurements.end(worker, end)
             if measurements.ended:
                 self._ended.add(end.task)
+                stopped = self._completed or self._is_cut_short or end.task in self._missing
+                measurements.ended_by_itself = not stopped
 
     def excess(self, max_error_ratio: float) -> RaceError | None:
         """Of the first task in which too many requests have failed."""
         found = (measurements.excess(max_error_ratio) for measurements in self._measurements.values())
         return next((error for error in found if error is not None), None)
 
-    def results(self, health: WorkerHealth, checks: Sequence[Check]) -> tuple[TaskResult, ...]:
+    def results(self, checks: Sequence[Check]) -> tuple[TaskResult, ...]:
         """The results of all tasks, with checks of the step. Of what a lost worker did, what it had told is in them."""
         results = []
         for name, measurements in self._measurements.items():
             for second in measurements.flush():
                 self._observe(name, second)
-            result = measurements.result(health)
+            result = measurements.result(self.watch.health(measurements.workers, *measurements.window_ns))
             missing = [incomplete(self._missing[name])] if name in self._missing else []
             results.append(replace(result, checks=(*missing, *result.checks, *checks)))
         return tuple(results)

@@ -78,9 +78,13 @@ def due_times(segments: tuple[Segment, ...], cumulative: Iterator[float]) -> Ite
     count = next(cumulative, math.inf)
     before = 0.0
     for segment in segments:
-        until = before + segment.arrivals
+        until, start_s, rate = before + segment.arrivals, segment.start_s, segment.rate_start
+        if rate == segment.rate_end:
+            while count < until:
+                yield int((start_s + (count - before) / rate) * NS)
+                count = next(cumulative, math.inf)
         while count < until:
-            yield int((segment.start_s + segment.offset_s(count - before)) * NS)
+            yield int((start_s + segment.offset_s(count - before)) * NS)
             count = next(cumulative, math.inf)
         before = until
 

@@ -9,20 +9,23 @@ from __future__ import annotations
 import asyncio
 import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from esbench.errors import TrackError
 from esbench.load.client import Client
+from esbench.load.histogram import Counts
+from esbench.load.hot import clock_ns
 from esbench.load.loops import NS, Length, TimedLoop
 from esbench.load.python_client import PythonClient
 from esbench.load.recorder import Recorder
-from esbench.load.transport import clock_ns
 from esbench.model import Task
 from esbench.operations.base import Exhausted, TrackCode, Verdict
 from esbench.track.plugins import own_code, place_of
 from esbench.track.plugins_view import task_view
+
+_MOST_COUNTED = 1_000_000  # arrivals of a line that is never sent: each costs a call of the track's own code
 
 
 @dataclass
@@ -99,7 +102,11 @@ def make_schedulers(
 
 
 class ScheduledLoop(TimedLoop):
-    """An open loop in which each client has its own due times."""
+    """An open loop in which each client has its own due times.
+
+    A client that is late has a line of its own: its arrivals from the one that its scheduler is asked for next up to
+    the end. As in every open loop, a line of one is still sent at the end, of a longer one nothing.
+    """
 
     def __init__(
         self,
@@ -113,14 +120,34 @@ class ScheduledLoop(TimedLoop):
     ) -> None:
         super().__init__(clients, recorder, length, ended=ended, failed=failed)
         self._schedulers = schedulers
-        self._left = len(clients)  # clients that will send more
+        self._due: dict[Client, int] = {}  # of clients that wait for that time
+        self._done: set[Client] = set()  # clients that send nothing more
         self._start_ns = 0
+        self._stopped_ns = self.recorder.end_ns  # arrivals that are due from then on do not exist
+        self._gives_up = False
+        self._may_count = _MOST_COUNTED
+        self._unsent = 0
+
+    @property
+    def unsent(self) -> int:
+        return self._unsent
 
     def start(self, start_ns: int) -> None:
         super().start(start_ns)
         self._start_ns = start_ns
         for client in self.clients:
             self._next(client)
+
+    def stop(self) -> None:
+        waiting = list(self._waiting)
+        if not self._stopping:
+            self._stopped_ns = min(self.recorder.end_ns, clock_ns())
+        self._busy += len(waiting)  # so that the loop does not end before they are looked at
+        super().stop()
+        for client in waiting:
+            self._busy -= 1
+            self._end(client)
+        self._end_if_idle()
 
     def freed(self, client: Client) -> None:
         super().freed(client)
@@ -132,40 +159,84 @@ class ScheduledLoop(TimedLoop):
         self._schedulers[client].after_request(self._now_s(), weight, unit, result)
         self._next(client)
 
+    def give_up(self, kind: str, detail: str) -> None:
+        self._gives_up = True
+        super().give_up(kind, detail)
+
     def _next(self, client: Client) -> None:
-        """Ask when a client's next request is due, draw it, and wait."""
-        if not self._stopping:
-            due_ns = self._due_ns(client)
-            if due_ns is not None:
-                delay_s = max(0, due_ns - clock_ns()) / NS
-                handle = asyncio.get_running_loop().call_later(delay_s, self._send, client, due_ns)
-                self._waiting[client] = handle
-                return
-            self._left -= 1
-            if not self._left and self._length.end_ns is None:
-                self._stopping = True
+        """Ask when a client's next request is due, and draw it."""
+        if client not in self._done and self.recorder.begun + len(self._due) < self.recorder.most:
+            self._due[client] = self._ask(client)
+            self._draw(client)
+        else:
+            self._leave(client)
         self._end_if_idle()
 
-    def _due_ns(self, client: Client) -> int | None:
-        """When a client's next request is due, which is drawn then; None when there is none any more."""
-        if self._begun + len(self._waiting) >= self._most:
-            return None
-        due_ns = self._start_ns + int(self._schedulers[client].next(self._now_s()) * NS)
-        if due_ns >= self._last_ns:
-            return None
+    def _draw(self, client: Client) -> None:
+        due_ns = self._due[client]
         try:
-            client.drawn = client.draw()
+            if due_ns < self._stopped_ns:
+                client.drawn = client.draw()
         except Exhausted:
-            return None
-        return due_ns
+            due_ns = self._stopped_ns
+        if due_ns >= self._stopped_ns:
+            self._leave(client)
+        elif self._stopping:
+            self._end(client)
+        else:
+            delay_s = max(0, due_ns - clock_ns()) / NS
+            self._waiting[client] = asyncio.get_running_loop().call_later(delay_s, self._send, client)
 
-    def _send(self, client: Client, due_ns: int) -> None:
+    def _leave(self, client: Client) -> None:
+        """A client sends nothing more; a loop that ends by numbers ends with the last one."""
+        self._due.pop(client, None)
+        self._done.add(client)
+        if len(self._done) == len(self.clients) and self._length.end_ns is None:
+            self._stopping = True
+
+    def _end(self, client: Client) -> None:
+        """At the end send the arrival that a client waits for, unless further ones stand behind it: then count them."""
+        due_ns = self._due.pop(client)
+        self._done.add(client)
+        if due_ns >= self._stopped_ns:
+            return
+        line = [due_ns, *self._due_after(client, due_ns)]
+        if len(line) == 1 and not self._gives_up:
+            self._begin(client, due_ns)
+            return
+        now_ns, waited = clock_ns(), Counts()
+        for never_sent_ns in line:
+            warmup = self._is_warmup(never_sent_ns)
+            self.recorder.begun += 1
+            self.recorder.arrived(never_sent_ns, warmup, waits=True)
+            if not warmup:
+                waited.add(now_ns - never_sent_ns)
+        if waited.count:
+            self._unsent += waited.count
+            self.recorder.never_sent(now_ns, waited)
+
+    def _ask(self, client: Client) -> int:
+        return self._start_ns + int(self._schedulers[client].next(self._now_s()) * NS)
+
+    def _due_after(self, client: Client, due_ns: int) -> Iterator[int]:
+        """The further arrivals of a client up to the end, at most as many as may be counted."""
+        most = min(self._may_count, self.recorder.most - self.recorder.begun - len(self._due) - 1)
+        while most > 0 and due_ns < (due_ns := self._ask(client)) < self._stopped_ns:
+            most -= 1
+            self._may_count -= 1
+            yield due_ns
+
+    def _send(self, client: Client) -> None:
         del self._waiting[client]
+        due_ns = self._due.pop(client)
         while clock_ns() < due_ns:
             pass  # the loop's timers may be a millisecond early
+        self._begin(client, due_ns)
+
+    def _begin(self, client: Client, due_ns: int) -> None:
         self._schedulers[client].before_request(self._now_s())
         warmup = self._is_warmup(due_ns)
-        self._begun += 1
+        self.recorder.begun += 1
         self._busy += 1
         self.recorder.arrived(due_ns, warmup, client.free_ns > due_ns)
         client.begin(due_ns, warmup)

@@ -14,8 +14,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from esbench.load.client import NS, Client, Route
-from esbench.load.transport import clock_ns
-from esbench.operations.base import Concurrent, Reply, RequestBytes, RequestFailed, Script, Session, Verdict
+from esbench.load.hot import clock_ns
+from esbench.operations.base import Body, Concurrent, Reply, RequestBytes, RequestFailed, Script, Session, Verdict
 from esbench.track.compression import GZIP_HEADER, compressed, is_encoded
 from esbench.track.templates import json_text, without_headers
 
@@ -51,14 +51,14 @@ class Lane(Client):
         self._client = client
         self._turn = _Turn()
         self._reply: asyncio.Future[Reply] | None = None
-        self._request: bytes | bytearray | memoryview = b""
+        self._request: Body = b""
         self.answer: Reply | None = None
         self._parts: list[_Part] = []
 
     @property
     def connected(self) -> bool:
         """Whether it ever was: a connection that was lost is renewed by the next request."""
-        return hasattr(self, "_connection")
+        return hasattr(self, "link")
 
     def take(self, turn: _Turn) -> None:
         """Begin a turn."""
@@ -123,11 +123,11 @@ class Lane(Client):
     async def send(self, request: RequestBytes, timeout_s: float | None = None) -> Reply:
         """The same of a request that is rendered already."""
         timeout_s = timeout_s or (self._parts[-1].timeout_s if self._parts else None)
-        timeout_ns = int(timeout_s * NS) if timeout_s else self._timeout_ns
+        timeout_ns = int(timeout_s * NS) if timeout_s else self.timeout_ns
         self._request, self.answer = request[0], None
         self._reply = asyncio.get_running_loop().create_future()
-        if self._connection.usable and self._connection.send(request, timeout_ns):
-            self._began(self._connection.sent_ns)
+        if self.link.usable and self.link.send(request, timeout_ns):
+            self._began(self.link.sent_ns)
         else:
             self._began(clock_ns())
             try:
@@ -138,7 +138,7 @@ class Lane(Client):
         try:
             return await self._reply
         except asyncio.CancelledError:
-            self._connection.close()  # or its reply would be taken for that of the next request
+            self.link.close()  # or its reply would be taken for that of the next request
             raise
 
     def _began(self, sent_ns: int) -> None:

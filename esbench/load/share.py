@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from esbench.load.client import Client
+from esbench.load.hot import clock_ns
 from esbench.load.loops import ClosedLoop, Length, OpenLoop, TaskLoop
 from esbench.load.messages import Assignment, TaskEnd, TaskSeconds
 from esbench.load.recorder import Recorder
 from esbench.load.schedule import arrival_seed, arrivals, measured_period_s
-from esbench.load.transport import clock_ns
 from esbench.model import Task
 from esbench.operations.base import Program, TrackCode, Verdict
 
@@ -117,7 +117,7 @@ class TaskShare:
             self.start_ns,
             self.loop.end_ns,
             self.loop.unsent,
-            self.recorder.first_measured_sent_ns,
+            self.recorder.first_measured_ns,
             self.recorder.last_measured_received_ns,
             self.program.feed_waits,
             getattr(self.program, "unit", None),

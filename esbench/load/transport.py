@@ -1,6 +1,8 @@
 """One keep-alive HTTP/1.1 connection: bytes out, a reply in, one timestamp each. Parsing is llhttp's.
 
-One request is in flight at a time. The connection knows nothing of tasks, retries or what a reply means.
+One request is in flight at a time. Replies that arrive together are all stamped before the first of them is handled,
+so that none is charged for the handling of another. The connection knows nothing of tasks, retries or what a reply
+means.
 """
 
 from __future__ import annotations
@@ -8,21 +10,23 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-import os
+import re
 import ssl
-import time
 import zlib
-from collections.abc import Sequence
 from typing import Protocol, cast
 
 import httptools
 
 from esbench.client_options import ClientOptions, Host
+from esbench.load.hot import Inbox, Link
+from esbench.operations.base import RequestBytes
+from esbench.reasons import reason_of
 
-_GZIP = 0x1F  # the first byte of gzip data
+_GZIP = b"\x1f"  # the first byte of gzip data
 _NOT_GZIP = (OSError, EOFError, zlib.error)
 _SHOWN = 1_000  # bytes of what is not understood
-clock_ns = time.perf_counter_ns  # CLOCK_MONOTONIC on Linux: one clock for all processes of a host
+_FINAL_HEAD = re.compile(rb"(?:^|\r\n\r\n)HTTP/1\.\d [2-9].*?\r\n\r\n", re.DOTALL)  # not that of an interim reply (1xx)
+_HAS_LENGTH = re.compile(rb"\r\n(?:content-length|transfer-encoding):", re.IGNORECASE)
 
 
 class Owner(Protocol):
@@ -33,82 +37,55 @@ class Owner(Protocol):
     def on_idle_loss(self) -> None: ...
 
 
-class Connection(asyncio.BaseProtocol):
-    """A connection of one client. `sent_ns` is the first byte of the request, `deadline_ns` when it times out."""
+class Connection(Link, asyncio.BaseProtocol):
+    """A connection of one owner, as the event loop and the parser call it."""
 
     __slots__ = (
         "_body",
-        "_data_ns",
-        "_fd",
-        "_owner",
+        "_head",
+        "_keep_alive",
         "_parser",
+        "_socket_fd",
+        "_status",
+        "_surplus",
         "_transport",
-        "deadline_ns",
-        "in_flight",
         "on_body",
-        "sent_ns",
-        "usable",
     )
 
-    def __init__(self, owner: Owner) -> None:
-        self._owner = owner
+    def __init__(self, owner: Owner, inbox: Inbox) -> None:
+        super().__init__(owner, inbox)
         self._transport: asyncio.Transport | None = None
-        self._fd = -1
+        self._socket_fd = -1  # where the socket may be written to
+        self._parser: httptools.HttpResponseParser
         self._body: list[bytes] = []
         self.on_body = self._body.append  # a callback of the parser
-        self._parser = httptools.HttpResponseParser(self)
-        self._data_ns = 0
-        self.usable = False
-        self.in_flight = False
-        self.sent_ns = 0
-        self.deadline_ns = 0
+        self._head = b""  # of a reply that is not complete yet
+        self._status = 0  # of a complete reply
+        self._keep_alive = True
+        self._surplus = False
 
-    def send(self, pieces: Sequence[bytes | bytearray | memoryview], timeout_ns: int) -> bool:
-        """Write one request; its reply or failure comes to the owner.
-
-        False when the connection turns out to be lost, so that nothing was sent: the owner hears no more of it.
-        """
-        self.sent_ns = sent_ns = clock_ns()
-        self.deadline_ns = sent_ns + timeout_ns
-        self.in_flight = True
-        # Written to the socket itself: uvloop writes at the end of its turn only, after all that it does until then.
-        try:
-            if self._fd < 0:
-                self._write_later(pieces, 0)
-            elif len(pieces) == 1:
-                (request,) = pieces
-                written = os.write(self._fd, request)
-                if written < len(request):
-                    self._write_later(pieces, written)
-            else:
-                written = os.writev(self._fd, pieces)
-                if written < sum(map(len, pieces)):
-                    self._write_later(pieces, written)
-        except BlockingIOError:
-            self._write_later(pieces, 0)
-        except OSError:
+    def write_later(self, pieces: RequestBytes, written: int) -> bool:
+        assert self._transport is not None
+        if self._transport.is_closing() and not written:
             self.close()
             return False
+        if self.fd < 0 <= self._socket_fd and not self._transport.get_write_buffer_size():
+            self.fd = self._socket_fd  # what had to wait before is written
+            return self.send(pieces, self.deadline_ns - self.sent_ns)
+        self.fd = -1
+        rest = []
+        for piece in pieces:
+            if written < len(piece):
+                rest.append(memoryview(piece)[written:])
+            written = max(0, written - len(piece))
+        self._transport.writelines(rest)
         return True
-
-    def _write_later(self, pieces: Sequence[bytes | bytearray | memoryview], written: int) -> None:
-        """Have the transport write what lies beyond the first `written` bytes, and all further requests."""
-        assert self._transport is not None
-        self._fd = -1
-        if written:
-            rest = []
-            for piece in pieces:
-                if written < len(piece):
-                    rest.append(memoryview(piece)[written:])
-                written = max(0, written - len(piece))
-            pieces = rest
-        self._transport.writelines(pieces)
 
     def fail(self, kind: str, detail: str) -> None:
         """Give up on the request in flight, and on the connection with it."""
         self.in_flight = False
         self.close()
-        self._owner.on_failure(kind, detail)
+        self.owner.on_failure(kind, detail)
 
     def retire(self) -> None:
         """Take no further request; what is in flight is still answered."""
@@ -120,7 +97,7 @@ class Connection(asyncio.BaseProtocol):
             self.close()
 
     def close(self) -> None:
-        """Drop the connection without a word to the owner."""
+        """Drop the connection; the owner hears nothing of it."""
         self.in_flight = self.usable = False
         if self._transport is not None:
             transport, self._transport = self._transport, None
@@ -130,85 +107,108 @@ class Connection(asyncio.BaseProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by inheritance
+        self._parser = httptools.HttpResponseParser(self)
         self.usable = True
         if transport.get_extra_info("sslcontext") is None:
-            self._fd = transport.get_extra_info("socket").fileno()
-
-    def data_received(self, data: bytes | memoryview) -> None:
-        self._data_ns = clock_ns()
-        try:
-            self._parser.feed_data(data)
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            cause = error.__context__
-            if cause is not None and not isinstance(cause, httptools.HttpParserError):
-                raise cause from None  # raised by a callback: ours, not the server's
-            if self.in_flight:
-                self.fail("bad response", f"not HTTP/1.1: {error}: {bytes(data[:_SHOWN])!r}")
-            else:
-                self.close()
-                self._owner.on_idle_loss()
+            self.fd = self._socket_fd = transport.get_extra_info("socket").fileno()
 
     def eof_received(self) -> None:
-        """The server will send no more: a connection that is idle must not be used in the time until it is lost."""
+        """The server will send no more: the connection must not be used in the time until it is lost."""
+        self.usable = False
         if not self.in_flight and self._transport is not None:
             self.close()
-            self._owner.on_idle_loss()
+            self.owner.on_idle_loss()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._transport is None:
-            return  # closed by us
-        self._transport = None
+        was_open, self._transport = self._transport is not None, None
         self.usable = False
+        if was_open:
+            self._lost(exc)
+        del self._parser  # it refers to the connection, and garbage is not collected while tasks run
+
+    def _lost(self, exc: Exception | None) -> None:
         if not self.in_flight:
-            self._owner.on_idle_loss()
+            self.owner.on_idle_loss()
             return
         self.in_flight = False
         if exc is not None:
-            self._owner.on_failure("connection lost", str(exc) or type(exc).__name__)
+            self.owner.on_failure("connection lost", reason_of(exc))
         elif (body := self._body_that_ends_here()) is not None:
-            self._owner.on_reply(self._parser.get_status_code(), body, self._data_ns)
+            self.owner.on_reply(self._parser.get_status_code(), body, self.received_ns)
         else:
-            self._owner.on_failure("connection lost", "the server closed it before its reply was complete")
+            self.owner.on_failure("connection lost", "the server closed it before its reply was complete")
 
     def _body_that_ends_here(self) -> bytes | None:
-        """The body of a reply that lasts as long as its connection, if it is whole.
-
-        Whether it has another length is not known any more. But half of a JSON text is none.
-        """
-        if not self._body or self._parser.should_keep_alive():
+        """The body of a reply that says no length: it ends with its connection (RFC 9112, 6.3), unless cut in a JSON
+        text."""
+        head = _FINAL_HEAD.search(self._head)
+        if head is None or _HAS_LENGTH.search(head[0]):
             return None
         body = b"".join(self._body)
         try:
-            body = gzip.decompress(body) if body[0] == _GZIP else body
-            json.loads(body)
+            body = gzip.decompress(body) if body[:1] == _GZIP else body
+            if body[:1] in (b"{", b"["):
+                json.loads(body)
         except (*_NOT_GZIP, ValueError, RecursionError):
             return None
         return body
 
-    # httptools callbacks
+    # Replies
+
+    def parse(self, data: bytes, read_ns: int) -> None:
+        if self._transport is None:
+            return  # closed since
+        self.partial = True
+        error = ""
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as raised:
+            cause = raised.__context__
+            if cause is not None and not isinstance(cause, httptools.HttpParserError):
+                raise cause from None  # raised by a callback: ours, not the server's
+            error = str(raised)
+        if not self.in_flight:
+            self.close()  # an answer to no request: the next one must not take what follows for its reply
+            self.owner.on_idle_loss()
+        elif self._surplus or (error and self._status):
+            self.fail("bad response", f"more bytes than its length says: {data[-_SHOWN:]!r}")
+        elif error:
+            self.fail("bad response", f"not HTTP/1.1: {error}: {data[:_SHOWN]!r}")
+        elif self._status:
+            self._replied()
+        elif not _FINAL_HEAD.search(self._head):
+            self._head += data
+
+    def on_message_begin(self) -> None:
+        """A callback of the parser."""
+        self._surplus = self._status != 0
 
     def on_message_complete(self) -> None:
+        """A callback of the parser, of interim replies (1xx), too."""
+        status = self._parser.get_status_code()
+        if status >= 200:
+            self._status = status
+            self._keep_alive = self._parser.should_keep_alive()
+
+    def _replied(self) -> None:
+        self.partial = False
+        status, self._status = self._status, 0
         pieces = self._body
         body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         pieces.clear()
-        status = self._parser.get_status_code()
-        if status < 200:
-            return  # an interim reply
-        if not self.in_flight:
-            self.close()  # nobody has asked: the next request must not take what follows for its reply
-            self._owner.on_idle_loss()
-            return
-        # Told by its first byte, which no JSON has: to look at headers costs a call for each of them.
-        if body and body[0] == _GZIP:
+        if self._head:
+            self._head = b""
+        # Known by its first byte, which no JSON has: to look at headers costs a call for each of them.
+        if body[:1] == _GZIP:
             try:
                 body = gzip.decompress(body)
-            except _NOT_GZIP as error:
-                self.fail("bad response", f"not gzip: {error}: {body[:_SHOWN]!r}")
+            except _NOT_GZIP:
+                self.fail("bad response", f"not gzip: {body[:_SHOWN]!r}")
                 return
         self.in_flight = False
-        if not self._parser.should_keep_alive():
+        if not self._keep_alive:
             self.close()
-        self._owner.on_reply(status, body, self._data_ns)
+        self.owner.on_reply(status, body, self.received_ns)
 
 
 class TlsConnection(Connection, asyncio.BufferedProtocol):
@@ -223,18 +223,18 @@ class TlsConnection(Connection, asyncio.BufferedProtocol):
         return _DECRYPTED
 
     def buffer_updated(self, nbytes: int) -> None:
-        self.data_received(_DECRYPTED[:nbytes])
+        self.data_received(bytes(_DECRYPTED[:nbytes]))
 
 
 _DECRYPTED = memoryview(bytearray(1 << 16))  # of all connections: what is in it is taken before another one reads
 
 
-async def connect(owner: Owner, host: Host, tls: ssl.SSLContext | None, timeout_s: float) -> Connection:
+async def connect(owner: Owner, inbox: Inbox, host: Host, tls: ssl.SSLContext | None, timeout_s: float) -> Connection:
     """An open connection to a host; OSError (TLS errors are among them) or TimeoutError when there is none."""
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(timeout_s):
         _, connection = await loop.create_connection(
-            lambda: TlsConnection(owner) if tls else Connection(owner),
+            lambda: TlsConnection(owner, inbox) if tls else Connection(owner, inbox),
             host.address or host.host,
             host.port,
             ssl=tls,

@@ -24,6 +24,7 @@ from esbench.errors import EsbenchError, RaceError
 from esbench.load.failures import remedy, sentence
 from esbench.load.health import Usage
 from esbench.load.hosts import Hosts
+from esbench.load.hot import IS_COMPILED, clock_ns
 from esbench.load.messages import (
     ABORT_DRAIN_S,
     Hello,
@@ -35,10 +36,11 @@ from esbench.load.messages import (
     Target,
     Tick,
 )
+from esbench.load.outbox import Outbox
 from esbench.load.preparation import Preparation
 from esbench.load.share import TaskShare
-from esbench.load.transport import clock_ns
 from esbench.model import Task
+from esbench.open_files import raise_limit
 from esbench.operations import builtin_operations
 from esbench.operations.base import (
     ASSERTION,
@@ -59,15 +61,17 @@ _RETRY_S = 0.1  # while a step that begins has no host
 class Worker:
     """Prepares and runs steps as the coordinator says, one at a time."""
 
-    def __init__(self, number: int, pipe: Pipe, operations: Registry[OperationType]) -> None:
+    def __init__(self, number: int, pipe: Pipe, outbox: Outbox, operations: Registry[OperationType]) -> None:
+        """It reads from `pipe`, and sends through `outbox`."""
         self._number = number
         self._pipe = pipe
+        self._outbox = outbox
         self._preparation = Preparation(operations)
         self._prepared: Prepare
         self._shares: list[TaskShare] = []
         self._hosts: Hosts | None = None
         self._ledger = Ledger()
-        self._running = False
+        self._running = False  # from a step's start until the tasks of all workers have ended
         self._alarms: set[Alarm] = set()
         self._leaving = False
         self._failure: EsbenchError | None = None
@@ -113,13 +117,19 @@ class Worker:
 
     def _send(self, message: Message) -> None:
         try:
-            self._pipe.send(message)
+            self._outbox.send(message)
+        except OSError:
+            self._finished.set()
+
+    def _flush(self) -> None:
+        try:
+            self._outbox.flush()
         except OSError:
             self._finished.set()
 
     def _hello(self, step: int | None = None, error: EsbenchError | None = None) -> None:
         kind = type(asyncio.get_running_loop()).__module__.partition(".")[0]
-        self._send(Hello(self._number, os.getpid(), kind, step, error, _usage(), self._lost()))
+        self._send(Hello(self._number, os.getpid(), kind, step, error, _usage(), self._lost(), IS_COMPILED))
 
     # Hosts
 
@@ -231,7 +241,17 @@ class Worker:
         for share in self._shares:
             if self._running and not share.ended and (not message.tasks or share.task.name in message.tasks):
                 self._stop_share(share, message.drain_s)
-        if self._leaving and not self._running:
+        if message.step_over:
+            self._running = False
+        self._leave_if_idle()
+
+    @property
+    def _is_idle(self) -> bool:
+        """Whether nothing is left to do for this worker; tasks of others may go on."""
+        return not self._running or all(share.reported_end for share in self._shares)
+
+    def _leave_if_idle(self) -> None:
+        if self._leaving and self._is_idle:
             self._finished.set()
 
     def _stop_share(self, share: TaskShare, drain_s: float | None) -> None:
@@ -246,11 +266,14 @@ class Worker:
     # Reports
 
     async def _tick_every_second(self) -> None:
+        makes_garbage = isinstance(asyncio.get_running_loop(), asyncio.BaseEventLoop)  # its transports do, uvloop's not
         while True:
             into_second_ns = (clock_ns() - self._begun_ns) % NS
             await asyncio.sleep((NS - into_second_ns) / NS + 0.002)
             if self._running:
                 self._tick()
+                if makes_garbage:
+                    gc.collect()  # quick: all that was there before the step is frozen
 
     def _tick(self) -> None:
         now_ns = clock_ns()
@@ -262,6 +285,7 @@ class Worker:
             step=self._prepared.step,
             tasks=tuple(share.take_seconds(far_ns if share.ended else now_ns) for share in running if share.begun),
             ended=tuple(share.take_end() for share in ended),
+            at_ns=now_ns,
             usage=_usage(),
             loop_lag_ns=self._loop_lag_ns,
             ledger=self._take_ledger() if ended else Ledger(),
@@ -269,35 +293,43 @@ class Worker:
             lost=self._lost(),
         )
         self._loop_lag_ns = 0
-        if all(share.reported_end for share in self._shares):
-            self._running = False
+        if self._is_idle:
             gc.enable()
             gc.unfreeze()
         self._send(tick)
-        if self._leaving and not self._running:
-            self._finished.set()
+        self._leave_if_idle()
 
     def _take_ledger(self) -> Ledger:
         """The ledger so far; it is added up elsewhere, so that it starts again empty."""
-        taken = Ledger(dict(self._ledger.acknowledged), set(self._ledger.emptied), dict(self._ledger.next_values))
-        self._ledger.acknowledged.clear()
-        self._ledger.emptied.clear()
+        ledger = self._ledger
+        taken = Ledger(dict(ledger.acknowledged), set(ledger.emptied), dict(ledger.next_values), dict(ledger.loaded))
+        ledger.acknowledged.clear()
+        ledger.emptied.clear()
+        ledger.loaded.clear()
         return taken
 
     async def _sweep(self) -> None:
-        """Fail what has timed out, 20 times a second, and see how late the event loop is."""
+        """Fail what has timed out, 20 times a second, send what waits, and see how late the event loop is."""
         while True:
             before_ns = clock_ns()
             await asyncio.sleep(_SWEEP_S)
             now_ns = clock_ns()
+            self._flush()
             if self._running and before_ns >= self._begun_ns:  # to prepare a step is no lag of it
                 self._loop_lag_ns = max(self._loop_lag_ns, now_ns - before_ns - int(_SWEEP_S * NS))
             if self._running:
                 for share in self._shares:
                     if share.begun and not share.ended:
-                        share.loop.sweep(now_ns)
-                if self._failure is None and self._hosts is not None and self._hosts.given_up:
-                    self._abort(_no_host_left(self._hosts, self._shares))
+                        # all that had arrived by then has been read since: no stall of the driver is a timeout
+                        share.loop.sweep(before_ns)
+                if self._hosts is not None and self._hosts.none_left and self._failure is None and not self._is_idle:
+                    self._give_up_hosts(self._hosts)
+
+    def _give_up_hosts(self, hosts: Hosts) -> None:
+        """Abort when none of the hosts, all of which are lost, has answered anything for too long."""
+        hosts.hear(max(client.received_ns for share in self._shares for client in share.clients))
+        if hosts.given_up:
+            self._abort(_no_host_left(hosts, self._shares))
 
     def _unexpected(self, loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
         """A programming error stops the race."""
@@ -339,11 +371,12 @@ def _usage() -> Usage:
 def main() -> None:
     """Serve on an inherited socket. Ctrl-C is the coordinator's business."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise_limit()
     fd, number = int(sys.argv[1]), int(sys.argv[2])
     sys.path += sys.argv[3:]  # last: what the track's own code needs replaces nothing of esbench's
-    with socket.socket(fileno=fd) as sock:
-        worker = Worker(number, Pipe(sock.detach()), builtin_operations())
-    _event_loop_runner()(worker.run())
+    with socket.socket(fileno=fd) as sock, Pipe(os.dup(fd)) as pipe:
+        worker = Worker(number, pipe, Outbox(sock), builtin_operations())
+        _event_loop_runner()(worker.run())
 
 
 def _event_loop_runner() -> Callable[[Coroutine[Any, Any, None]], None]:

@@ -17,6 +17,7 @@ from esbench.metrics.folding import LAG_BOUNDS, NATIVE_SCHEMA, Bounds, native, p
 from esbench.metrics.following import NS, Seen
 from esbench.metrics.naming import metric_name
 
+_NOTHING = Counts()
 _RACE = ("race_id", "track", "challenge")
 _TASK = (*_RACE, "task")
 _PHASE = (*_TASK, "phase")
@@ -93,7 +94,9 @@ def _counters(seen: Seen) -> Iterator[Metric]:
 def _histogram(timed: _Timed, seen: Seen, bounds: Bounds, with_native: bool) -> Metric:
     family = HistogramMetricFamily(f"esbench_{timed.measure}", timed.help, labels=_PHASE, unit="seconds")
     for (task, phase), tally in seen.tallies.items():
-        counts: Counts = getattr(tally, timed.measure)
+        counts = Counts()
+        for measure in (timed.measure, f"{timed.measure}_beyond"):
+            counts.merge(getattr(tally, measure, _NOTHING))
         if counts.buckets:
             labels = (*seen.race, task, phase)
             cumulative = bounds.cumulative(counts.buckets)

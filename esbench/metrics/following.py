@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from esbench.listeners import Listener
 from esbench.load.histogram import Counts
-from esbench.load.recorder import Second, Tally
+from esbench.load.recorder import BEYOND, Second, Tally
 from esbench.load.schedule import nominal_rate
 from esbench.model import Schedule, Step, Task
 from esbench.record import RaceRecord, TaskResult
@@ -159,7 +159,7 @@ def _copy(tally: Tally) -> Tally:
     """Its numbers, failures by kind and histograms. To copy a dictionary is far quicker than to merge it."""
     copied = Tally(due=tally.due, sent=tally.sent, requests=tally.requests, units=tally.units, waited=tally.waited)
     copied.errors.counts.update(tally.errors.counts)
-    for measure in MEASURES:
+    for measure in (*MEASURES, *BEYOND):
         counts: Counts = getattr(tally, measure)
         twin: Counts = getattr(copied, measure)
         twin.buckets, twin.total_ns = dict(counts.buckets), counts.total_ns

@@ -8,23 +8,24 @@ from prometheus_client import CollectorRegistry, Metric, generate_latest
 
 from esbench.errors import RecordError
 from esbench.load.histogram import Counts, decode
-from esbench.load.recorder import Tally
+from esbench.load.recorder import BEYOND, Tally
 from esbench.metrics.families import families_of
 from esbench.metrics.folding import Bounds
 from esbench.metrics.following import MEASURES, Seen, race_facts
 from esbench.record import RaceRecord, TaskResult
 from esbench.series_files import MEASURES as BY_SECOND
 from esbench.series_files import SecondLine
+from esbench.summary import measured_phase
 
 _NS_PER_MS = 1e6
-_MEASUREMENT = "measurement"
 
 
 def exposition(record: RaceRecord, seconds: Iterable[SecondLine], bounds: Bounds) -> str:
     """Prometheus' text format 0.0.4: counters and cumulative `le` buckets of each task and phase.
 
-    Measurements are those of the record; the warmup, and tasks that the race did not live to finish, are put together
-    from their seconds. What only a running race has (clients, backlog, readings of telemetry) is left out.
+    Measurements are those of the record, under the phase that they are of; the warmup, and tasks that the race did not
+    live to finish, are put together from their seconds. What only a running race has (clients, backlog, readings of
+    telemetry) is left out.
     """
     registry = CollectorRegistry(support_collectors_without_names=True)
     registry.register(_Recorded(families_of(_seen(record, seconds), bounds, with_native=False)))
@@ -40,7 +41,7 @@ class _Recorded:
 
 
 def _seen(record: RaceRecord, seconds: Iterable[SecondLine]) -> Seen:
-    tallies = {(task.name, _MEASUREMENT): _measured(task) for task in record.tasks}
+    tallies = {(task.name, measured_phase(task)): _measured(task) for task in record.tasks}
     finished = set(tallies)
     for line in seconds:
         if (line.task, line.phase) not in finished:
@@ -58,12 +59,12 @@ def _measured(task: TaskResult) -> Tally:
     tally.waited = round((task.waited_ratio or 0.0) * tally.due)
     for kind, errors in task.error_kinds.items():
         tally.errors.add(kind, errors.example, errors.count)
-    for measure in MEASURES:
+    for measure in (*MEASURES, *BEYOND):
         if measure in task.histograms:
             counts = _decoded(task, measure)
             mean_ms = (getattr(task, f"{measure}_ms") or {}).get("mean")
             if mean_ms is not None:
-                counts.total_ns = round(mean_ms * _NS_PER_MS * counts.count)  # exact: buckets are 0.1 % wide
+                counts.total_ns = round(mean_ms * _NS_PER_MS * counts.count)  # exact: buckets are 512 ns or 0.1 % wide
             setattr(tally, measure, counts)
     return tally
 
@@ -79,6 +80,6 @@ def _tally(line: SecondLine) -> Tally:
     tally = Tally(due=line.due, sent=line.sent, requests=line.requests, units=line.units)
     for kind, count in line.errors.items():
         tally.errors.add(kind, "", count)
-    for measure in BY_SECOND:
+    for measure in (*BY_SECOND, *BEYOND):
         setattr(tally, measure, line.counts(measure))
     return tally

@@ -132,7 +132,7 @@ class RaceDocuments:
                 "histograms": _known({name: line.encoded(name) for name in MEASURES}),
             }
             for name in _TIMED_BY_SECOND:
-                percentiles = percentiles_ms(line.counts(name))
+                percentiles = percentiles_ms(line.at_least(name))
                 fields[f"{name}_ms"] = {_spelt(f"p{rank:g}"): ms for rank, ms in percentiles.items()}
             yield Document(f"{self.record.race_id}:{number}", _known(fields))
 

@@ -7,7 +7,7 @@ slice of a corpus), renders bytes, and judges the reply by looking only at what 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
@@ -228,19 +228,44 @@ class Ledger:
     """What a race's writes have done so far, kept by the coordinator and handed on from step to step.
 
     `acknowledged`: documents per index; `emptied`: indices deleted or created in this step;
-    `next_values`: the first value of a sequence that nobody has drawn yet.
+    `next_values`: the first value of a sequence that nobody has drawn yet; `loaded`: which documents bulks have sent,
+    spans (first, end) in order, by index ("" where action lines say it) and file.
     """
 
     acknowledged: dict[str, int] = field(default_factory=dict)
     emptied: set[str] = field(default_factory=set)
     next_values: dict[str, int] = field(default_factory=dict)
+    loaded: dict[tuple[str, str], list[tuple[int, int]]] = field(default_factory=dict)
 
     def acknowledge(self, index: str, documents: int) -> None:
         self.acknowledged[index] = self.acknowledged.get(index, 0) + documents
 
     def empty(self, index: str) -> None:
         self.emptied.add(index)
+        self._forget(index)
+
+    def _forget(self, index: str) -> None:
         self.acknowledged.pop(index, None)
+        for key in [key for key in self.loaded if key[0] in (index, "")]:
+            del self.loaded[key]
+
+    def load(self, index: str, file: str, spans: Iterable[tuple[int, int]]) -> None:
+        """Add documents of a file that were sent into an index; without spans, it is known that none were."""
+        merged: list[tuple[int, int]] = []
+        for first, end in sorted([*self.loaded.get((index, file), ()), *spans]):
+            if merged and first <= merged[-1][1]:
+                merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+            else:
+                merged.append((first, end))
+        self.loaded[index, file] = merged
+
+    def loaded_counts(self) -> dict[str, int]:
+        """The number of documents that bulks have sent of each file, from its first one on without a gap."""
+        counts: dict[str, int] = {}
+        for (_, file), spans in self.loaded.items():
+            count = spans[0][1] if spans and spans[0][0] == 0 else 0
+            counts[file] = max(counts.get(file, 0), count)
+        return counts
 
     def advance(self, name: str, next_value: int) -> None:
         """Everything of a sequence below `next_value` was drawn; it never goes back."""
@@ -249,11 +274,13 @@ class Ledger:
     def enter(self, news: Ledger) -> None:
         """Add what a worker has done since it last told."""
         for index in news.emptied:
-            self.acknowledged.pop(index, None)
+            self._forget(index)
         for index, documents in news.acknowledged.items():
             self.acknowledge(index, documents)
         for name, next_value in news.next_values.items():
             self.advance(name, next_value)
+        for (index, file), spans in news.loaded.items():
+            self.load(index, file, spans)
 
 
 @dataclass(frozen=True)
@@ -357,6 +384,12 @@ class OperationType:
 
             check_assertions(assertions, where)
 
+    def tolerated(self, params: Mapping[str, Any]) -> Iterator[TrackError]:
+        """The faults of parameters that do not keep the operation from running, as in Rally."""
+        for name, parameter in {**COMMON, **self.parameters}.items():
+            if (fault := parameter.tolerated(name, params.get(name))) is not None:
+                yield fault
+
     def check_part(self, params: Mapping[str, Any], where: str) -> None:
         """The same of a request of a composite."""
         self.check(params, where)
@@ -392,6 +425,10 @@ class OperationType:
     ) -> float:
         """The mean size of a request's body in bytes, by the corpora that it is made of."""
         raise NotImplementedError
+
+    def ends(self, params: Mapping[str, Any]) -> bool:
+        """True where its clients end by themselves (Exhausted), or may do so."""
+        return False
 
     def units_in_all(
         self,

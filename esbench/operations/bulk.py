@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from esbench.errors import TrackError, did_you_mean
 from esbench.model import DataStream, Index
 from esbench.operations.base import OperationType, Program, TaskContext, default_index
-from esbench.operations.parameters import REFRESH, Parameter, flag
+from esbench.operations.parameters import REFRESH, Parameter, flag, whole
 from esbench.track.templates import plain
 
 if TYPE_CHECKING:
@@ -80,8 +80,8 @@ class Bulk(OperationType):
             if share != 100:
                 what = 'the operation has both "ingest-doc-count" and "ingest-percentage"'
                 raise TrackError(what, where=where, hint="keep one of them")
-        retries = _number(params.get("retries_on_429") or 0)
-        if retries is None or retries < 0 or retries != int(retries):
+        retries = whole(params.get("retries_on_429") or 0)
+        if retries is None or retries < 0:
             raise TrackError(f'"retries_on_429" must be a whole number, not {params["retries_on_429"]!r}', where=where)
         _check_conflicts(params, where)
         for name, value in query_of(params).items():
@@ -89,7 +89,7 @@ class Bulk(OperationType):
                 raise TrackError(f'"{name}" of a bulk cannot hold a variable: {value}', where=where)
 
     def units_per_request(self, params: Mapping[str, Any]) -> float:
-        return float(params["bulk-size"])
+        return bulk_size_of(params)
 
     def has_known_bytes(self, params: Mapping[str, Any]) -> bool:
         return True
@@ -104,6 +104,9 @@ class Bulk(OperationType):
         size_bytes = sum(size_of_first(part, count) for part, count in zip(selected, counts, strict=True))
         id_bytes = len('"_id":"0123456789"') if params.get("conflicts") else 0
         return (size_bytes / sum(counts) + id_bytes) * self.units_per_request(params)
+
+    def ends(self, params: Mapping[str, Any]) -> bool:
+        return not flag(params.get("looped"))
 
     def units_in_all(
         self, params: Mapping[str, Any], documents: Sequence[PreparedDocuments], indices: Indices, where: str
@@ -177,14 +180,19 @@ def counts_to_send(documents: Sequence[PreparedDocuments], params: Mapping[str, 
     if params.get("ingest-doc-count") is None:
         return [math.ceil(count * float(_share_percent(params)) / 100) for count in counts]
     total = sum(counts)
-    wanted = min(total, int(float(params["ingest-doc-count"])))
+    wanted = min(total, _whole(params, "ingest-doc-count", ""))
     ends = [round(wanted * upto / total) for upto in accumulate(counts)]
     return [end - start for start, end in pairwise([0, *ends])]
 
 
+def bulk_size_of(params: Mapping[str, Any]) -> int:
+    """How many documents a bulk has."""
+    return _whole(params, "bulk-size", "")
+
+
 def retries_of(params: Mapping[str, Any]) -> int:
     """How often what was refused with status 429 is sent again."""
-    return int(float(params.get("retries_on_429") or 0))
+    return whole(params.get("retries_on_429")) or 0
 
 
 def _names(value: Any) -> list[str]:
@@ -202,11 +210,11 @@ def _number(value: Any) -> float | None:
 
 
 def _whole(params: Mapping[str, Any], name: str, where: str) -> int:
-    """A whole number above zero, which may be text."""
-    number = _number(params[name])
-    if number is None or number < 1 or number != int(number):
+    """A whole number above zero."""
+    number = whole(params[name])
+    if number is None or number < 1:
         raise TrackError(f'"{name}" must be a whole number above zero, not {params[name]!r}', where=where)
-    return int(number)
+    return number
 
 
 def _share_percent(params: Mapping[str, Any]) -> Any:

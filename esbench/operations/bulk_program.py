@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from esbench.operations.base import Body, Details, Exchange, Exhausted, NotReady, RequestBytes, TaskContext, Verdict
-from esbench.operations.bulk import counts_to_send, index_of, query_of, retries_of, select
+from esbench.operations.bulk import bulk_size_of, counts_to_send, index_of, query_of, retries_of, select
 from esbench.operations.parameters import flag
 from esbench.operations.programs import common_headers
 from esbench.operations.replies import bulk_details, created_by_index, judge_bulk, judge_unrefused
 from esbench.track.bulk_source import Bulks, BulkSource, ConflictingBulks, conflicts_of, in_turn, partition
 from esbench.track.compression import GZIP_HEADER, compressed, is_encoded
-from esbench.track.variables import loaded_key
+from esbench.track.prepared import DocumentFile
 from esbench.units import parse_duration
 
 if TYPE_CHECKING:
@@ -35,16 +36,30 @@ class Target:
 
 
 @dataclass(slots=True)
+class Part:
+    """A client's part of a file, from document `first` on; documents up to `end` were sent."""
+
+    target: Target
+    bulks: Bulks
+    file: str
+    first: int
+    end: int
+
+
+@dataclass(slots=True)
 class Piece:
     """A bulk: `lines` are its action lines and documents, `body` is what is sent of them.
 
-    Of a bulk that is tried again, only the refused documents are left; `failed` is what else went wrong before.
+    It ends at document `end` of its `part`. Of a bulk that is tried again, only the refused documents are left;
+    `failed` is what else went wrong before.
     """
 
     target: Target
     lines: Body
     body: Body
     documents: int
+    part: Part | None = None
+    end: int = 0
     tries: int = 1
     failed: Verdict | None = None
 
@@ -64,7 +79,7 @@ class BulkProgram:
     def __init__(self, context: TaskContext) -> None:
         params = context.params
         self._context = context
-        self._bulk_size = int(float(params["bulk-size"]))
+        self._bulk_size = bulk_size_of(params)
         self._indices = context.indices or context.data_streams
         self._documents = select(params, context.documents, self._indices, context.where)
         self._streamed: tuple[Target, ...] = ()
@@ -73,7 +88,8 @@ class BulkProgram:
         self._conflicts = conflicts_of(params, self._documents, context.where)
         self._looped = flag(params.get("looped"))
         self._acknowledged: dict[str, int] = {}
-        self._begun = False
+        self._parts: list[Part] = []
+        self._files: dict[Path, DocumentFile] = {}
         self._open_stream()
 
     def _open_stream(self) -> None:
@@ -104,32 +120,41 @@ class BulkProgram:
     def client(self, slot: int, headers: bytes) -> BulkClientProgram:
         files = [each for each in zip(self._documents, self._counts, strict=True) if each[0].streamed is None]
         corpora = [list(group) for _, group in groupby(files, key=lambda file: file[0].corpus)]
-        sources = [
-            (self._target(documents), bulks)
+        parts = [
+            part
             for documents, count in in_turn(corpora, slot)
-            if (bulks := self._bulks(documents, count, slot)) is not None
+            if (part := self._part(documents, count, slot)) is not None
         ]
+        self._parts += parts
         return BulkClientProgram(
             self._context,
-            {*self._streamed, *(target for target, _ in sources)},
+            {*self._streamed, *(part.target for part in parts)},
             self._next_streamed,
-            self._pieces(sources),
+            self._pieces(parts),
             headers,
             self._acknowledge,
             only_created=self._looped or self._conflicts is not None,
         )
 
-    def _bulks(self, documents: PreparedDocuments, count: int, slot: int) -> Bulks | None:
+    def _part(self, documents: PreparedDocuments, count: int, slot: int) -> Part | None:
         """A client's part of the first `count` documents of a file; None when it has none."""
         context = self._context
         first, last = partition(count, context.task.clients, slot)
         if first == last:
             return None
-        source = BulkSource(documents, first, last, self._bulk_size)
-        if self._conflicts is None:
-            return source
-        seed = f"{context.seed}/{context.task.name}/{slot}/{documents.path.name}"
-        return ConflictingBulks(source, first, last - first, self._conflicts, seed)
+        file = self._mapped(documents)
+        bulks: Bulks = (source := BulkSource(documents, first, last, self._bulk_size, file))
+        if self._conflicts is not None:
+            seed = f"{context.seed}/{context.task.name}/{slot}/{documents.path.name}"
+            bulks = ConflictingBulks(source, first, last - first, self._conflicts, seed)
+        return Part(self._target(documents), bulks, str(documents.path), first, first)
+
+    def _mapped(self, documents: PreparedDocuments) -> DocumentFile:
+        """A file, which all clients share."""
+        path = documents.file
+        if path not in self._files:
+            self._files[path] = DocumentFile(documents)
+        return self._files[path]
 
     def _target(self, documents: PreparedDocuments) -> Target:
         context = self._context
@@ -137,12 +162,13 @@ class BulkProgram:
         path = "/_bulk" if index is None else context.dialect.bulk_path(index, documents.target_type)
         return Target(path, index, documents.has_own_actions)
 
-    def _pieces(self, sources: Sequence[tuple[Target, Bulks]]) -> Iterator[Piece]:
-        self._begun = True
-        while sources:
-            for target, bulks in sources:
-                for body, documents in bulks:
-                    yield Piece(target, body, body, documents)
+    def _pieces(self, parts: Sequence[Part]) -> Iterator[Piece]:
+        while parts:
+            for part in parts:
+                end = part.first
+                for body, documents in part.bulks:
+                    end += documents
+                    yield Piece(part.target, body, body, documents, part, end)
             if not self._looped:
                 return
 
@@ -151,7 +177,6 @@ class BulkProgram:
         stream = self._stream
         if stream is None or stream.is_over:
             return None
-        self._begun = True
         bulk = stream.take()
         if bulk is None:
             raise NotReady(stream.call_back)
@@ -163,11 +188,15 @@ class BulkProgram:
     def close(self) -> None:
         if self._stream is not None:
             self._stream.close()
+        self._files.clear()
         for index, documents in self._acknowledged.items():
             self._context.ledger.acknowledge(index, documents)
-        if self._begun:
-            for part, count in zip(self._documents, self._counts, strict=True):
-                self._context.ledger.next_values[loaded_key(part)] = count
+        sent = [part for part in self._parts if part.end > part.first]
+        for prepared in self._documents if sent else ():
+            if prepared.streamed is None:
+                file = str(prepared.path)
+                spans = [(part.first, part.end) for part in sent if part.file == file]
+                self._context.ledger.load(self._target(prepared).index or "", file, spans)
 
 
 class BulkClientProgram:
@@ -218,6 +247,8 @@ class BulkClientProgram:
         return piece
 
     def _render(self, piece: Piece) -> RequestBytes:
+        if piece.part is not None and piece.part.end < piece.end:
+            piece.part.end = piece.end
         return (b"%b%d\r\n\r\n" % (self._heads[piece.target.path], len(piece.body)), piece.body)
 
     def _judge(self, status: int, body: bytes, piece: Piece) -> Verdict:

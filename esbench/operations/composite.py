@@ -17,7 +17,7 @@ from esbench.model import Operation
 from esbench.operations.assertions import asserted
 from esbench.operations.base import GOOD, OperationType, Program, RequestFailed, Script, Session, TaskContext, Verdict
 from esbench.operations.drawn import VariableScript, as_drawn, insist
-from esbench.operations.parameters import Parameter
+from esbench.operations.parameters import Parameter, whole
 from esbench.units import parse_duration
 
 ALLOWED = (
@@ -64,6 +64,10 @@ class Composite(OperationType):
         super().check(params, where)
         _check_elements(params["requests"], {}, where)
 
+    def tolerated(self, params: Mapping[str, Any]) -> Iterator[TrackError]:
+        yield from super().tolerated(params)
+        yield from _tolerated(params["requests"])
+
     def check_part(self, params: Mapping[str, Any], where: str) -> None:
         super().check(params, where)  # its requests were checked with those around it
         if params.get("max-connections") is not None:
@@ -100,6 +104,19 @@ def _check_elements(elements: Sequence[Any], names: dict[str, str], where: str) 
         names[name] = kind
         if kind == Composite.name:
             _check_elements(element["requests"], names, where)
+
+
+def _tolerated(elements: Sequence[Mapping[str, Any]]) -> Iterator[TrackError]:
+    """The tolerated faults of requests that were checked."""
+    from esbench.operations import builtin_operations
+
+    types = builtin_operations()
+    for element in elements:
+        if "stream" in element:
+            yield from _tolerated(element["stream"])
+        else:
+            for fault in types.get(element["operation-type"]).tolerated(element):
+                yield TrackError(f'request "{_name_of(element)}": {fault.what}', hint=fault.hint)
 
 
 def _check_request(element: Mapping[str, Any], names: Mapping[str, str]) -> None:
@@ -145,7 +162,7 @@ class _CompositeProgram:
         self._context = context
         self._programs: list[Program] = []
         self._elements = tuple(self._compiled(context.params["requests"]))
-        self._connections = min(_width(self._elements), context.params.get("max-connections") or 1 << 30)
+        self._connections = min(_width(self._elements), whole(context.params.get("max-connections")) or 1 << 30)
 
     def _compiled(self, elements: Sequence[Mapping[str, Any]]) -> Iterator[_Request | _Stream]:
         task = self._context.task

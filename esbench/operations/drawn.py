@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from esbench.json_faults import json_fault
 from esbench.operations.base import GOOD, ClientProgram, RequestFailed, Script, Session, TaskContext, Verdict
 from esbench.operations.programs import Judge, Request, TemplateProgram
 from esbench.operations.replies import judge_plain
@@ -104,8 +105,8 @@ class QuestionTemplate:
         headers.pop("Content-Length", None)
         try:
             content = json.loads(body or b"{}")
-        except ValueError as error:
-            raise RequestFailed("bad request", f"the body is not JSON: {error}") from None
+        except ValueError:
+            raise RequestFailed("bad request", f"the body is not JSON: {json_fault(body)}") from None
         if not isinstance(content, dict):
             raise RequestFailed("bad request", "the body is not a JSON object")
         return Question(method, target, headers, content)

@@ -25,7 +25,7 @@ from esbench.operations.administrative import (
     segment,
 )
 from esbench.operations.base import GOOD, Ledger, RequestFailed, Script, Session, TaskContext, Verdict
-from esbench.operations.parameters import SECONDS, Parameter
+from esbench.operations.parameters import SECONDS, Parameter, whole
 from esbench.operations.replies import judge_shards
 from esbench.operations.scripts import ask
 from esbench.operations.settings import with_settings
@@ -143,7 +143,7 @@ class ForceMerge(AdministrativeType):
 
     def script(self, context: TaskContext) -> Script:
         params = context.params
-        query = query_of(params, max_num_segments=params.get("max-num-segments") or None)
+        query = query_of(params, max_num_segments=whole(params.get("max-num-segments")) or None)
         path = f"/{_target(context)}/_forcemerge"
         if params.get("mode") == "polling":
             return _PollingMerge(path, {**query, "wait_for_completion": "false"}, seconds(params, "poll-period", 10.0))
@@ -210,7 +210,7 @@ class AssertCount(AdministrativeType):
 def _expected(context: TaskContext) -> int:
     expected = context.params.get("expected")
     if expected not in (None, "acknowledged"):
-        return int(expected)
+        return whole(expected) or 0
     patterns = context.default_index().split(",")
     return sum(
         documents

@@ -14,6 +14,7 @@ from typing import Any
 from esbench.operations.base import Details, RequestFailed, Session, Verdict
 from esbench.operations.drawn import Question, QuestionTemplate, VariableScript, insist
 from esbench.operations.pages import Page, read_page
+from esbench.operations.parameters import whole
 from esbench.operations.replies import judge_search
 from esbench.operations.scripts import ask
 
@@ -194,4 +195,4 @@ def with_composite(body: Mapping[str, Any], path: tuple[str, ...], keys: Mapping
 
 def page_count(value: object) -> float:
     """The `pages` parameter: a number, or all of them (infinity)."""
-    return math.inf if value == "all" else float(int(str(value)))
+    return math.inf if value == "all" else float(whole(value) or 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -25,8 +26,8 @@ class Parameter:
     """A parameter of an operation type.
 
     `kinds` are the Python types that its value may have; a boolean may also be the text "true" or "false". A
-    `duration` is seconds, or text with a unit. A number is not below `least`, an object has all `keys`; a list that
-    may also be text is one of text.
+    `duration` is seconds, or text with a unit. A whole number may be written as Rally's int() reads it (`whole`). A
+    number is not below `least`, an object has all `keys`; a list that may also be text is one of text.
     """
 
     doc: str
@@ -41,6 +42,8 @@ class Parameter:
     def check(self, name: str, value: Any, where: str) -> None:
         """Refuse a value that it cannot have (TrackError)."""
         kinds = (*self.kinds, int) if float in self.kinds else self.kinds
+        if self._is_inexact(value):
+            value = whole(value)
         # a body may be long, and of no choice: its text costs more than its request
         text = "" if isinstance(value, dict | list) else str(value)
         text = text.lower() if isinstance(value, bool | str) else text
@@ -68,6 +71,16 @@ class Parameter:
                 parse_duration(value)
             except UsageError as error:
                 raise TrackError(f'"{name}": {error.what}', where=where, hint=error.hint) from None
+
+    def tolerated(self, name: str, value: Any) -> TrackError | None:
+        """The fault of a value that is read as a whole number and is not written as one."""
+        if not self._is_inexact(value):
+            return None
+        return TrackError(f'"{name}" must be a whole number, not {value!r}', hint=f"a race takes {whole(value)}")
+
+    def _is_inexact(self, value: Any) -> bool:
+        is_whole_number = self.kinds[0] is int and float not in self.kinds
+        return is_whole_number and not isinstance(value, (int, *self.kinds)) and whole(value) is not None
 
     def _remedy(self, value: Any) -> str:
         """How a value of another type is written as one that it can have."""
@@ -108,6 +121,20 @@ COMMON = {
 
 
 REFRESH = Parameter("whether the reply comes after a refresh", (str, bool), choices=("true", "false", "wait_for"))
+
+
+def whole(value: object) -> int | None:
+    """The whole number that a value stands for, as Rally's int() reads it: 70.0 and 70.9 are 70, "100" is 100."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    if isinstance(value, int):
+        return value
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    is_read = math.isfinite(number) and (isinstance(value, float) or number.is_integer())
+    return int(number) if is_read else None
 
 
 def flag(value: object, default: bool = False) -> bool:

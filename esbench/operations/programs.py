@@ -117,7 +117,7 @@ def _not_yet() -> tuple[()]:
 
 
 def _with_late_draws(exchange: Exchange, late: Sequence[tuple[int, Source]]) -> Exchange:
-    def render(drawn: list[Sequence[bytes]]) -> Sequence[bytes | bytearray | memoryview]:
+    def render(drawn: list[Sequence[bytes]]) -> RequestBytes:
         for number, source in late:
             drawn[number] = source.draw()
         return exchange.render(drawn)
@@ -197,6 +197,7 @@ def source_context(context: TaskContext) -> SourceContext:
         stripes=context.stripes,
         next_values=context.before.next_values,
         documents=context.documents,
+        loaded=context.before.loaded_counts(),
     )
 
 

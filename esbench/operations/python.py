@@ -48,6 +48,9 @@ class PythonRunner(OperationType):
                 hint="say ops/s",
             )
 
+    def ends(self, params: Mapping[str, Any]) -> bool:
+        return True
+
     def compile(self, context: TaskContext) -> Program:
         runner = code_of(context).plugins.runners.get(self.name, context.where)
         return RunnerProgram(context, runner)  # type: ignore[return-value] # workers have a client for its turns
@@ -85,6 +88,9 @@ class DrawnParameters(OperationType):
                     where=where,
                     hint="say ops/s, or give it beside the param-source",
                 ) from None
+
+    def ends(self, params: Mapping[str, Any]) -> bool:
+        return True
 
     def compile(self, context: TaskContext) -> Program:
         return DrawnProgram(context, self.kind)

@@ -12,9 +12,9 @@ from esbench.errors import TrackError
 from esbench.operations.base import Details, OperationType, Program, Session, TaskContext, Verdict
 from esbench.operations.drawn import DrawnProgram, QuestionTemplate, VariableScript, insist
 from esbench.operations.needs import needing
-from esbench.operations.parameters import Parameter, flag
+from esbench.operations.parameters import Parameter, flag, whole
 from esbench.operations.programs import Judge, Request, TemplateProgram, common_headers
-from esbench.operations.replies import judge_plain
+from esbench.operations.replies import judge_plain, judge_raw_bulk
 from esbench.track.templates import RequestTemplate, json_text, plain
 
 _QUERY = Parameter("query string parameters, with variables", (dict,))
@@ -25,7 +25,7 @@ _METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH")
 
 class RawRequest(OperationType):
     name = "raw-request"
-    doc = "Any request; good when its status is 2xx or one to ignore."
+    doc = "Any request; good when its status is 2xx or one to ignore, and no document of a `_bulk` was refused."
     parameters = {
         "method": Parameter("the HTTP method", default="GET"),
         "path": Parameter("the path, beginning with /", required=True),
@@ -41,7 +41,7 @@ class RawRequest(OperationType):
         if not params["path"].startswith("/"):
             raise TrackError(f'"path" must begin with "/": "{params["path"]}"', where=where)
         for status in _statuses(params):
-            if not str(status).isdigit():
+            if whole(status) is None:
                 raise TrackError(f'"ignore" takes statuses, say 404, not {status!r}', where=where)
 
     def compile(self, context: TaskContext) -> Program:
@@ -54,7 +54,10 @@ class RawRequest(OperationType):
             body=_lines(params.get("body")),
             where=context.where,
         )
-        return TemplateProgram(context, [Request(template, _judge_ignoring({int(s) for s in _statuses(params)}))])
+        ignored = {whole(status) for status in _statuses(params)}
+        is_bulk = params["path"].partition("?")[0].endswith("_bulk")
+        judge = _judge_ignoring(ignored, judge_raw_bulk if is_bulk else judge_plain)
+        return TemplateProgram(context, [Request(template, judge)])
 
 
 def _statuses(params: Mapping[str, Any]) -> list[Any]:
@@ -71,14 +74,14 @@ def _lines(body: Any) -> Any:
     return body
 
 
-def _judge_ignoring(statuses: set[int]) -> Judge:
+def _judge_ignoring(statuses: set[int | None], judge: Judge) -> Judge:
     if not statuses:
-        return judge_plain
+        return judge
 
-    def judge(status: int, body: bytes, drawn: object) -> Verdict:
-        return Verdict() if status in statuses else judge_plain(status, body, drawn)
+    def ignoring(status: int, body: bytes, drawn: object) -> Verdict:
+        return Verdict() if status in statuses else judge(status, body, drawn)
 
-    return judge
+    return ignoring
 
 
 class FieldCaps(OperationType):
@@ -184,7 +187,7 @@ class Sql(OperationType):
             raise TrackError('the "body" of an sql operation needs a "query"', where=where)
 
     def units_per_request(self, params: Mapping[str, Any]) -> float:
-        return float(params.get("pages") or 1)
+        return float(whole(params.get("pages")) or 1)
 
     def compile(self, context: TaskContext) -> Program:
         params = context.params
@@ -196,7 +199,7 @@ class Sql(OperationType):
             body=params["body"],
             where=context.where,
         )
-        pages, judge = params.get("pages") or 1, needing(SQL, context, judge_plain)
+        pages, judge = whole(params.get("pages")) or 1, needing(SQL, context, judge_plain)
         return DrawnProgram(context, template, lambda question: _SqlPages(question, pages, judge))
 
 

@@ -9,6 +9,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from esbench.operations.base import GOOD, Details, Verdict
@@ -88,13 +89,21 @@ def judge_get(status: int, body: bytes, drawn: object) -> Verdict:
     return judge_found(status, body, drawn)
 
 
+# the id of a scroll or a point in time, which stands first and grows with the shards
+_IDENTIFIER = re.compile(rb'\{"(?:_scroll_id|pit_id)":"[^"\\]*"')
+
+
 def judge_search(status: int, body: bytes, drawn: object) -> Verdict:
     """A search over all of its shards, in time."""
     if status != 200:
         return http_failure(status, body)
     # the first count of failures is that of its shards; those of remote clusters come later
-    failed = body.find(b'"failed":', 0, 400) + 9
-    if body[failed : failed + 1] == b"0" and body.find(b'"timed_out":false', 0, 400) >= 0:
+    begin, failed = 0, body.find(b'"failed":', 0, 400)
+    if failed < 0 and (identifier := _IDENTIFIER.match(body)) is not None:
+        begin = identifier.end()
+        failed = body.find(b'"failed":', begin, begin + 400)
+    has_all_shards = failed >= 0 and body[failed + 9 : failed + 10] == b"0"
+    if has_all_shards and body.find(b'"timed_out":false', begin, begin + 400) >= 0:
         return GOOD
     decoded = _decoded(body)
     if not isinstance(decoded, dict):
@@ -126,6 +135,21 @@ def judge_bulk(status: int, body: bytes, documents: int) -> Verdict:
     if not isinstance(decoded, dict):
         return _bad("not a JSON object", body)
     return Verdict(documents) if decoded.get("errors") is False else _judge_items(decoded.get("items"), body, documents)
+
+
+def judge_raw_bulk(status: int, body: bytes, drawn: object) -> Verdict:
+    """A bulk that is sent as a raw request, one operation: a refused document makes it a failure."""
+    verdict = judge_plain(status, body, drawn)
+    if verdict.error is not None or body.find(b'"errors":false', 0, 200) >= 0:
+        return verdict
+    decoded = _decoded(body)
+    if not isinstance(decoded, dict) or decoded.get("errors") is not True:
+        return verdict
+    items = decoded.get("items")
+    if not isinstance(items, list) or not items:
+        return _bad("errors, and no items that say which", body)
+    judged = _judge_items(items, body, len(items))
+    return verdict if judged.error is None else replace(judged, units=0)
 
 
 def _judge_items(items: object, body: bytes, documents: int) -> Verdict:

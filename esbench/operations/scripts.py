@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from esbench.operations.base import CONNECTION_ERRORS, Reply, RequestFailed, Script, Session, Verdict
-from esbench.operations.parameters import flag
+from esbench.operations.parameters import flag, whole
 from esbench.operations.replies import http_failure
 from esbench.units import parse_duration
 
@@ -43,7 +43,7 @@ class Retrying:
     def __init__(self, script: Script, params: Mapping[str, Any]) -> None:
         until_success = flag(params.get("retry-until-success"))
         self._script = script
-        self._tries = math.inf if until_success else 1 + (params.get("retries") or 0)
+        self._tries = math.inf if until_success else 1 + (whole(params.get("retries")) or 0)
         self._on_timeout = flag(params.get("retry-on-timeout"), True)
         self._on_refusal = flag(params.get("retry-on-error"))
         self._on_error = until_success or self._on_refusal

@@ -10,6 +10,7 @@ from typing import Any
 
 from esbench.dialect import Feature
 from esbench.errors import TrackError
+from esbench.json_faults import json_fault
 from esbench.operations.base import Details, OperationType, Program, TaskContext, Verdict
 from esbench.operations.drawn import DrawnProgram
 from esbench.operations.pagination import (
@@ -21,7 +22,7 @@ from esbench.operations.pagination import (
     page_count,
     with_composite,
 )
-from esbench.operations.parameters import Parameter, flag
+from esbench.operations.parameters import Parameter, flag, whole
 from esbench.operations.programs import Request, TemplateProgram, common_headers
 from esbench.operations.replies import judge_search
 from esbench.track.templates import RequestTemplate
@@ -95,7 +96,7 @@ def details_of(body: bytes) -> Details:
 
 def _check_pages(params: Mapping[str, Any], where: str) -> None:
     pages = params.get("pages")
-    if pages is not None and pages != "all" and not (str(pages).isdigit() and int(pages)):
+    if pages is not None and pages != "all" and (whole(pages) or 0) < 1:
         raise TrackError(f'"pages" must be a number of them, or "all", not {pages!r}', where=where)
 
 
@@ -105,8 +106,9 @@ def _decoded_body(params: Mapping[str, Any], where: str) -> dict[str, Any]:
     if isinstance(body, str):
         try:
             body = json.loads(body)
-        except ValueError as error:
-            raise TrackError(f'"body" is not JSON: {error}', where=where) from None
+        except ValueError:
+            fault = json_fault(body)
+            raise TrackError(f'"body" is not JSON: {fault}', where=where, hint=fault.hint) from None
     if not isinstance(body, dict):
         raise TrackError('"body" must be an object', where=where)
     return body
@@ -123,7 +125,7 @@ class _ByPages(OperationType):
 
     def units_per_request(self, params: Mapping[str, Any]) -> float:
         pages = params.get("pages")
-        return 1.0 if pages in (None, "all") else float(pages)
+        return 1.0 if pages in (None, "all") else float(whole(pages) or 1)
 
 
 class Search(_ByPages):
@@ -146,7 +148,7 @@ class Search(_ByPages):
         params = context.params
         if params.get("pages") is not None:
             return _scrolled(context)
-        size = {} if params.get(_PER_PAGE) is None else {"size": params[_PER_PAGE]}
+        size = {} if params.get(_PER_PAGE) is None else {"size": whole(params[_PER_PAGE])}
         template = _template(context, f"{target(context)}/_search", params.get("body"), size)
         judge = judge_in_detail if _detailed(params) else judge_search
         return TemplateProgram(context, [Request(template, judge)])
@@ -174,7 +176,7 @@ def _scrolled(context: TaskContext) -> Program:
     params = context.params
     query: dict[str, Any] = {"sort": "_doc", "scroll": SCROLL_KEEP_ALIVE}
     if params.get(_PER_PAGE) is not None:
-        query["size"] = params[_PER_PAGE]
+        query["size"] = whole(params[_PER_PAGE])
     body = _decoded_body(params, context.where)
     template = _template(context, f"{target(context)}/_search", body, query)
     pages = page_count(params["pages"])
@@ -227,7 +229,7 @@ class PaginatedSearch(_InPointInTime):
         params = context.params
         body = _decoded_body(params, context.where)
         if params.get(_PER_PAGE) is not None:
-            body = {**body, "size": params[_PER_PAGE]}
+            body = {**body, "size": whole(params[_PER_PAGE])}
         pages, point_in_time = page_count(params["pages"]), params.get(_POINT_IN_TIME)
         template, detailed = _paged_template(context, body), _detailed(params)
         return DrawnProgram(context, template, lambda question: SearchAfter(question, pages, detailed, point_in_time))
@@ -258,7 +260,7 @@ class CompositeAgg(_InPointInTime):
         body = _decoded_body(params, context.where)
         (path,) = composite_paths(body)
         if params.get(_PER_PAGE) is not None:
-            body = with_composite(body, path, {"size": params[_PER_PAGE]})
+            body = with_composite(body, path, {"size": whole(params[_PER_PAGE])})
         pages, point_in_time = page_count(params.get("pages") or "all"), params.get(_POINT_IN_TIME)
         template, detailed = _paged_template(context, body), _detailed(params)
         return DrawnProgram(

@@ -165,8 +165,8 @@ def _target(task: RunningTask, now_s: float) -> str:
 
 
 def _times(figures: Figures) -> Iterator[str]:
-    for value in figures.times_ms:
-        yield "" if value is None else milliseconds(value, figures.longest_ms).removesuffix(" ms")
+    for value, at_least in zip(figures.times_ms, figures.at_least_ms, strict=True):
+        yield "" if value is None else milliseconds(value, at_least).removesuffix(" ms")
 
 
 def _job(job: Job, screen: Screen, now_s: float) -> Line:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from esbench.load.histogram import Counts, percentiles_ns, supported
+from esbench.load.histogram import Counts, at_least_ns, percentiles_ns, supported
 from esbench.load.recorder import Second, Tally
 from esbench.load.schedule import measured_period_s, nominal_rate
 from esbench.model import Task
@@ -17,13 +18,14 @@ _STALE_S = 3.0  # a second arrives about one second after its end: without one f
 @dataclass(frozen=True)
 class Figures:
     """What a task did in some seconds. `times_ms`: p50 and p99 of latency (closed loop: service time), where enough
-    requests carry them; infinite when they fall among timeouts. `lag_ms` is the longest schedule lag."""
+    requests carry them; infinite when they fall among timeouts, with what they are above in `at_least_ms`. `lag_ms` is
+    the longest schedule lag."""
 
     requests: int = 0
     units: float = 0.0
     errors: int = 0
     times_ms: tuple[float | None, float | None] = (None, None)
-    longest_ms: float | None = None
+    at_least_ms: tuple[float | None, float | None] = (None, None)
     lag_ms: float | None = None
 
 
@@ -34,7 +36,7 @@ class Sum:
         self._is_open = is_open
         self._times = Counts()
         self._lag_ns = 0
-        self._timed_out = 0
+        self._beyond = Counts()
         self.requests = 0
         self.units = 0.0
         self.errors = 0
@@ -45,8 +47,8 @@ class Sum:
         self.requests += tally.requests
         self.units += tally.units
         self.errors += tally.errors.total
-        self._timed_out += tally.timed_out
         self._times.merge(tally.latency if self._is_open else tally.service_time)
+        self._beyond.merge(tally.latency_beyond if self._is_open else tally.service_time_beyond)
         self._lag_ns = max(self._lag_ns, tally.schedule_lag.max_ns)
 
     @property
@@ -56,17 +58,21 @@ class Sum:
         return self._figures
 
     def _count(self) -> Figures:
-        times, samples = self._times, self._times.count + self._timed_out
-        values = percentiles_ns(times, supported(RANKS, samples), self._timed_out)
-        p50, p99 = (None if (ns := values.get(rank)) is None else ns / 1e6 for rank in RANKS)
+        times, beyond = self._times, self._beyond
+        ranks = supported(RANKS, times.count + beyond.count)
         return Figures(
             self.requests,
             self.units,
             self.errors,
-            (p50, p99),
-            times.max_ns / 1e6 if times.buckets else None,
+            _both_ms(percentiles_ns(times, ranks, beyond.count)),
+            _both_ms(at_least_ns(times, ranks, beyond)) if beyond.buckets else (None, None),
             self._lag_ns / 1e6 if self._is_open and self.requests else None,
         )
+
+
+def _both_ms(values_ns: Mapping[float, float]) -> tuple[float | None, float | None]:
+    p50, p99 = (None if (ns := values_ns.get(rank)) is None else ns / 1e6 for rank in RANKS)
+    return p50, p99
 
 
 def requests_in_all(task: Task) -> int | None:

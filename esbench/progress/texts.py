@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import isinf
 
 from esbench.model import Step
@@ -10,6 +10,8 @@ from esbench.progress.base import Job
 from esbench.progress.running import Figures, RunningTask
 from esbench.record import HostEvent, TaskResult
 from esbench.units import format_bytes, format_duration, format_number
+
+RANK_NAMES = ("p50", "p99")
 
 
 def place(number: int, steps: int) -> str:
@@ -29,8 +31,8 @@ def result_text(result: TaskResult, *, terse: bool = False) -> str:
     rate = result.throughput.mean
     figures = [f"{format_number(rate)} {result.throughput.unit}/s"] if rate is not None else []
     times = result.latency_ms or result.service_time_ms or {}
-    p50_and_p99 = times.get("p50"), times.get("p99")
-    figures += _times(result.loop == "open", p50_and_p99, times.get("max"), terse=terse)
+    found = [(times.get(rank), times.get(f"{rank}_at_least", times.get("max"))) for rank in RANK_NAMES]
+    figures += _times(result.loop == "open", found, terse=terse)
     if result.errors:
         figures.append(f"{result.errors} errors")
     return ", ".join(figures)
@@ -43,22 +45,20 @@ def host_text(event: HostEvent) -> str:
     return f"{event.host} cannot be reached ({event.reason}): its clients use the other hosts, if any"
 
 
-def milliseconds(value: float, longest: float | None) -> str:
-    """A time; one that falls among unsent and timed-out requests is longer than all that was measured."""
+def milliseconds(value: float, at_least: float | None) -> str:
+    """A time; one that falls among unsent and timed-out requests is above what is known of it."""
     if isinf(value):
-        return "none" if longest is None else f"> {format_number(longest)} ms"
+        return "none" if at_least is None else f"> {format_number(at_least)} ms"
     return f"{format_number(value)} ms"
 
 
-def _times(
-    is_open: bool, times_ms: tuple[float | None, float | None], longest: float | None, *, terse: bool = False
-) -> list[str]:
-    """Both percentiles, as far as there are any; `terse`: what they are of is said once."""
+def _times(is_open: bool, found: Iterable[tuple[float | None, float | None]], *, terse: bool = False) -> list[str]:
+    """Both percentiles, as far as there are any, each with what it is above; `terse`: what they are of is said once."""
     name = "latency " if is_open else "service time "
     texts: list[str] = []
-    for rank, value in zip(("p50", "p99"), times_ms, strict=True):
+    for rank, (value, at_least) in zip(RANK_NAMES, found, strict=True):
         if value is not None:
-            texts.append(f"{'' if terse and texts else name}{rank} {milliseconds(value, longest)}")
+            texts.append(f"{'' if terse and texts else name}{rank} {milliseconds(value, at_least)}")
     return texts
 
 
@@ -67,7 +67,8 @@ def running_text(task: RunningTask, lately: Figures, length_s: float, now_s: flo
     figures = [task.phase(now_s)]
     if lately.requests:
         figures = [f"{format_number(lately.units / length_s)} {task.unit}/s"]
-        figures += _times(task.task.schedule.is_open, lately.times_ms, lately.longest_ms)
+        found = zip(lately.times_ms, lately.at_least_ms, strict=True)
+        figures += _times(task.task.schedule.is_open, found)
     if task.errors:
         figures.append(f"{task.errors} errors")
     return ", ".join([*figures, how_long(task.left_s(now_s), task.elapsed_s(now_s))])

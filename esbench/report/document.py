@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import isinf
 from typing import Any
 
-from esbench.summary import Notice
+from esbench.summary import Notice, known
 from esbench.units import format_number
 
 GAIN, LOSS, NEUTRAL = "gain", "loss", ""
@@ -44,7 +44,7 @@ def time_cell(times: Mapping[str, float] | None, name: str) -> Cell:
     """A figure of a distribution (p99), ms; of one that falls among unsent and timed-out requests that it is above."""
     if not times or name not in times:
         return None
-    return Above(times.get("max", 0.0)) if isinf(times[name]) else times[name]
+    return Above(known(times, name)) if isinf(times[name]) else times[name]
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ class Pulse:
     second: int
     requests: int
     errors: int
-    p99_ms: float | None  # of latency, or of service time in a closed loop; None without good replies
+    p99_ms: float | None  # of latency, or of service time in a closed loop, timeouts included; None without either
     warmup: bool = False
 
 

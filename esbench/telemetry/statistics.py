@@ -14,6 +14,7 @@ from typing import Any
 
 from esbench.cluster import Cluster, index_path
 from esbench.errors import ClusterError
+from esbench.reasons import form_fault
 
 # A step waits for them: a cluster that hangs must not hold up the race.
 _INDICES_TIMEOUT_S = 5.0
@@ -133,7 +134,7 @@ def take(cluster: Cluster, indices: Iterable[str]) -> Snapshot:
         except ClusterError as error:
             found = replace(found, warnings=(*found.warnings, f"no {what}: {error}"))
         except (AttributeError, KeyError, TypeError) as error:  # what stands before the cluster may answer anything
-            unknown = f"no {what}: the reply has an unknown form ({type(error).__name__}: {error})"
+            unknown = f"no {what}: the reply has an unknown form ({form_fault(error)})"
             found = replace(found, warnings=(*found.warnings, unknown))
     return found
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from esbench.cluster import Cluster, index_path
 from esbench.errors import ClusterError
+from esbench.reasons import form_fault
 from esbench.record import ClusterFacts, DiskFacts, ShardFacts, redact
 from esbench.redaction import Redactor
 
@@ -105,7 +106,7 @@ class _Asking:
         except ClusterError as error:
             self.notes.append(f"no {what}: {error}")
         except (AttributeError, KeyError, TypeError, ValueError) as error:  # a proxy may answer anything
-            self.notes.append(f"no {what}: {path}: the reply has an unknown form ({type(error).__name__})")
+            self.notes.append(f"no {what}: {path}: the reply has an unknown form ({form_fault(error)})")
         return default
 
 

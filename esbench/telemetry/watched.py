@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from esbench.errors import EsbenchError
+from esbench.reasons import form_fault, reason_of
 from esbench.telemetry.device import Device, Pulse, Reading, TaskSpan, Unseen
 from esbench.telemetry.series import Continued, SeriesOf
 
@@ -224,8 +225,8 @@ def _sentence(error: BaseException) -> str:
     if isinstance(error, EsbenchError):
         return str(error)
     if isinstance(error, OSError):
-        return f"{error.filename}: {error.strerror}" if error.filename else str(error)
-    return f"what was read has an unknown form ({type(error).__name__}: {error})"
+        return f"{error.filename}: {error.strerror}" if error.filename else reason_of(error)
+    return f"what was read has an unknown form ({form_fault(error)})"
 
 
 def wait_for(futures: Mapping[str, Future[Any]], limits_s: Mapping[str, float]) -> list[str]:

@@ -61,7 +61,8 @@ def open_documents(path: Path, where: str, packed: IO[bytes] | None = None) -> I
     except (EOFError, OSError, tarfile.TarError, zipfile.BadZipFile, zlib.error) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # of the disk, not of the archive's format
-        raise Damaged(f"{path} is damaged: {error}", where=where, hint="delete it and get it anew") from error
+        what = "it ends too early" if isinstance(error, EOFError) else "it cannot be unpacked"
+        raise Damaged(f"{path} is damaged: {what}", where=where, hint="delete it and get it anew") from error
 
 
 def _decompressed(file: IO[bytes], path: Path, where: str) -> IO[bytes]:
@@ -131,7 +132,7 @@ class _ZstdFile(io.RawIOBase):
             try:
                 self._unpacked = memoryview(self._frame.decompress(packed))
             except self._error as error:
-                raise EOFError(str(error)) from error
+                raise OSError("not Zstandard") from error
         count = min(len(buffer), len(self._unpacked))
         buffer[:count] = self._unpacked[:count]
         self._unpacked = self._unpacked[count:]

@@ -46,14 +46,24 @@ class Bulks(Protocol):
 
 
 class BulkSource:
-    """Documents first .. last - 1 of a file, in bulks of `bulk_size`; the last one may be smaller."""
+    """Documents first .. last - 1 of a file, in bulks of `bulk_size`; the last one may be smaller.
 
-    def __init__(self, documents: PreparedDocuments, first: int, last: int, bulk_size: int) -> None:
+    `file` is the mapped file, where that is shared.
+    """
+
+    def __init__(
+        self,
+        documents: PreparedDocuments,
+        first: int,
+        last: int,
+        bulk_size: int,
+        file: DocumentFile | None = None,
+    ) -> None:
         if bulk_size < 1 or not 0 <= first <= last <= documents.document_count:
             raise ValueError(f"documents {first}..{last} of {documents.document_count} in bulks of {bulk_size}")
         self._documents = documents
         self._first, self._last, self._bulk_size = first, last, bulk_size
-        self._file: DocumentFile | None = None
+        self._file = file
 
     def __len__(self) -> int:
         return len(range(self._first, self._last, self._bulk_size))

@@ -15,31 +15,16 @@ from typing import Any, NoReturn
 import yaml
 
 from esbench.errors import EsbenchError, TrackError
+from esbench.json_faults import COMMENT, EMPTY, NO_VALUE, SINGLE_QUOTES, json_fault
 from esbench.track.rendering import Rendered
 from esbench.track.source import YAML_SUFFIXES
 
 Path = tuple[str | int, ...]
-_TOO_EARLY = "it ends too early"
-_CLOSERS = {"{": "}", "[": "]"}
-_OF_PYTHON = {"True": "true", "False": "false", "None": "null"}
-_JSON_REMEDIES = {
-    _TOO_EARLY: "close what was opened with { or [",
-    "a comment": "JSON has none: remove it",
-    "nothing follows this comma": "remove it",
-    "text stands in single quotes": 'write "..."',
-    "Expecting ',' delimiter": "write a comma between two values",
-    "Expecting ':' delimiter": 'write "key": value',
-    "Expecting property name enclosed in double quotes": 'write "key": value',
-    "Extra data": "the document ends before this",
-    "Unterminated string starting at": 'close it with "',
-    "Invalid control character at": "write \\n for a line break within text",
-    "Invalid \\escape": "write \\\\ for a backslash",
-}
 _TEMPLATE_REMEDIES = {
-    "a comment": "JSON has none: remove it, or write {# ... #}",
-    "text stands in single quotes": 'write "...", in a template {{ ... | tojson }}',
-    "the file is empty": "or its template rendered to nothing: esbench render-track shows it",
-    "Expecting value": "a value is missing, or a template rendered to nothing: esbench render-track shows it",
+    COMMENT: "JSON has none: remove it, or write {# ... #}",
+    SINGLE_QUOTES: 'write "...", in a template {{ ... | tojson }}',
+    EMPTY: "or its template rendered to nothing: esbench render-track shows it",
+    NO_VALUE: "or a template rendered to nothing: esbench render-track shows it",
 }
 _YAML_REMEDIES = {  # by the words of libyaml
     "could not find expected ':'": "write key: value",
@@ -152,70 +137,19 @@ def parse(rendered: Rendered) -> Node:
 
 
 def _parse_json(rendered: Rendered) -> Any:
-    text = rendered.text
     try:
-        return json.loads(text, parse_constant=_no_constant)
-    except json.JSONDecodeError as error:
-        what, line, column, hint = json_fault(text, error)
-        hint = _TEMPLATE_REMEDIES.get(what, hint)
-        if (opener := _open_at(text, error.pos)) is not None and text[error.pos : error.pos + 1] in ("}", "]", ""):
-            bracket, open_line, open_column = opener
-            place = rendered.location(open_line, open_column)
-            if what == _TOO_EARLY:
-                what, hint = f"{what}, while the {bracket} of {place} is open", f"write {_CLOSERS[bracket]}"
-            elif text[error.pos] != _CLOSERS[bracket]:
-                what = f"this {text[error.pos]} does not close the {bracket} of {place}"
-                hint = f"write {_CLOSERS[bracket]} before it, or remove it"
-        raise _syntax_error(rendered, f"not valid JSON: {what}", line, column, hint) from None
-    except _NoNumber as error:
-        offset = text.find(error.args[0])
-        line, column = _line_and_column(text, offset)
-        what = f"not valid JSON: {error.args[0]} is no number there"
-        raise _syntax_error(rendered, what, line, column, "write a number, or null") from None
-
-
-def json_fault(text: str, error: json.JSONDecodeError) -> tuple[str, int, int, str]:
-    """What is wrong with a text, at which line (from 1) and column (from 0), and the remedy where there is one."""
-    what, offset = error.msg, error.pos
-    before, after = text[:offset].rstrip(), text[offset : offset + 1]
-    word = re.match(r"\w*", text[offset:])
-    if not text.strip():
-        what = "the file is empty"
-    elif before == text.rstrip():
-        what, offset = _TOO_EARLY, len(before)
-    elif before.endswith(",") and after in ("}", "]"):
-        what, offset = "nothing follows this comma", len(before) - 1
-    elif after == "'":
-        what = "text stands in single quotes"
-    elif after in ("/", "#"):
-        what = "a comment"
-    elif word is not None and word[0] in _OF_PYTHON:
-        what = f"{word[0]} is written {_OF_PYTHON[word[0]]}"
-        return what, *_line_and_column(text, offset), "in a template: {{ ... | tojson }}"
-    return what, *_line_and_column(text, offset), _JSON_REMEDIES.get(what, "")
-
-
-def _line_and_column(text: str, offset: int) -> tuple[int, int]:
-    return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset) - 1
-
-
-def _open_at(text: str, end: int) -> tuple[str, int, int] | None:
-    """The innermost bracket that is open at a place of a text, with its line and column."""
-    is_open: list[int] = []
-    for match in re.finditer(r'"(?:[^"\\]|\\.)*"|[][{}]', text[:end]):
-        if match[0] in _CLOSERS:
-            is_open.append(match.start())
-        elif match[0] in ("}", "]") and is_open:
-            is_open.pop()
-    return (text[is_open[-1]], *_line_and_column(text, is_open[-1])) if is_open else None
-
-
-class _NoNumber(ValueError):  # noqa: N818 - caught above
-    """NaN and Infinity, which Python's parser takes for numbers."""
+        return json.loads(rendered.text, parse_constant=_no_constant)
+    except ValueError:
+        fault = json_fault(rendered.text)
+    what, hint = fault.what, _TEMPLATE_REMEDIES.get(fault.what, fault.hint)
+    if fault.opened is not None:
+        what += f" of {rendered.location(*fault.opened)}"
+    raise _syntax_error(rendered, f"not valid JSON: {what}", fault.line, fault.column, hint)
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise _NoNumber(name)
+    """Refuse NaN and Infinity, which Python's parser takes for numbers."""
+    raise ValueError(name)
 
 
 def _parse_yaml(rendered: Rendered) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import http.client
 import io
 import shutil
 import time
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 from esbench.errors import CorpusError
+from esbench.reasons import reason_of
 from esbench.track.archives import open_documents
 from esbench.units import format_bytes
 
@@ -347,7 +349,9 @@ def _reason(error: Exception) -> str:
     cause: BaseException = error
     while (inner := getattr(cause, "reason", None) or cause.__cause__) is not None and isinstance(inner, BaseException):
         cause = inner
-    return (str(cause).splitlines() or [""])[0][:200] or type(cause).__name__
+    if isinstance(cause, http.client.IncompleteRead):
+        return "the answer ended too early"
+    return reason_of(cause).partition("\n")[0][:200]
 
 
 @contextmanager

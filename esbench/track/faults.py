@@ -19,9 +19,11 @@ class AlreadyFound(Exception):  # noqa: N818 - not an error: it was told before
 class Faults:
     """Where faults go. Every part of a track that can be judged by itself is built `apart`."""
 
-    def __init__(self, *, gather: bool = False) -> None:
+    def __init__(self, *, gather: bool = False, strict: bool = False) -> None:
         self.gather = gather
+        self.strict = strict
         self.found: list[EsbenchError] = []
+        self.tolerated: list[EsbenchError] = []
         self._misshapen: list[Path] = []
 
     @contextmanager
@@ -38,6 +40,18 @@ class Faults:
                 self.found.append(error)
             if shape_of is not None:
                 self._misshapen.append(shape_of.path)
+
+    @contextmanager
+    def leniently(self) -> Iterator[None]:
+        """A fault within, which Rally does not mind, is tolerated; where the check is strict, it is one as all are."""
+        with self.apart():
+            try:
+                yield
+            except EsbenchError as error:
+                if self.strict:
+                    raise
+                if str(error) not in map(str, self.tolerated):
+                    self.tolerated.append(error)
 
     def each(self, build: Callable[[Node], T], nodes: Iterable[Node], *, below: tuple[str, ...] = ()) -> tuple[T, ...]:
         """What is built of the nodes, without those that have a fault; `below` as in `need_shape`."""

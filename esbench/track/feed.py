@@ -17,7 +17,7 @@ Document = list[bytes]  # id, routing value, JSON; no id or routing value: empty
 
 _PIECE_BYTES = 1 << 16  # what is taken apart at once, while the event loop waits
 _START_TIMEOUT_S = 30.0
-_DRY_TIMEOUT_S = 10.0
+_DRY_TIMEOUT_S = 4.0  # the worker is silent meanwhile, which the coordinator ends after 6 s
 
 
 class DocumentFeed:
@@ -88,7 +88,8 @@ class _GeneratedLines:
         lines: list[bytes] = []
         while not lines:
             if not has_written(self._fd, timeout_s):
-                raise CorpusError(f"no document was made within {timeout_s:g} s", where=self._where)
+                hint = "the process that makes them stands still: has this host memory and CPU to spare?"
+                raise CorpusError(f"no document was made within {timeout_s:g} s", where=self._where, hint=hint)
             lines = self._read()
         return lines
 

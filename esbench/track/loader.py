@@ -53,6 +53,9 @@ def load_track(
     if plugins is None:
         with faults.apart():
             plugins = plugins_of(path, context, libraries)
+    for fault in plugins.tolerated if plugins is not None else ():
+        with faults.leniently():
+            raise fault
     renderer = TrackRenderer(path.parent, context)
     node = parse(renderer.render(path.name))
     schema.validate(node, faults)
@@ -112,6 +115,7 @@ def load_track(
         templates=templates,
         dependencies=tuple(node.get("dependencies", ())),
         meta=builder.meta,
+        warnings=tuple(map(str, faults.tolerated)),
     )
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import linecache
 import pickle
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -26,12 +28,16 @@ from esbench.track import plugins_esrally
 from esbench.track.plugins_view import PackedView, Track
 
 _MOST_FRAMES = 8
-_NESTED_QUOTES = (3, 12)  # from this Python on, f-strings may have their own quotes inside
+# Its own quotes within an f-string, which Python reads from 3.12 on.
+_NESTED_QUOTES = re.compile(r"""[fF][rR]?(["'])[^"']*\{[^}]*\1""")
 
 
 @dataclass
 class Plugins:
-    """What a track has registered. Runners, schedulers and sources are the track's own objects, as they were given."""
+    """What a track has registered. Runners, schedulers and sources are the track's own objects, as they were given.
+
+    `tolerated` are faults of what only fails when a task uses it.
+    """
 
     folder: Path
     param_sources: Registry[Any] = field(default_factory=lambda: Registry("param-source"))
@@ -39,6 +45,7 @@ class Plugins:
     schedulers: Registry[Any] = field(default_factory=lambda: Registry("schedule"))
     track_processors: list[Any] = field(default_factory=list)
     validators: dict[str, Callable[[Any], Any]] = field(default_factory=dict)
+    tolerated: list[TrackError] = field(default_factory=list)
 
     def new_source(self, name: str, track: Any, params: Mapping[str, Any], where: str) -> ParamSource:
         """The parameter source of that name for a task; TrackError for a name that is not registered."""
@@ -90,6 +97,8 @@ class ParamSource:
 
     def params(self) -> dict[str, Any] | None:
         """The parameters of the next request; None when there are no more."""
+        if not hasattr(self.source, "params"):
+            raise _no_params(self._name, self._where)
         try:
             params = self.source.params()
         except StopIteration:
@@ -120,6 +129,11 @@ class ParamSource:
         return f"{place}: {self._where}" if place else self._where
 
 
+def _no_params(name: str, where: str) -> TrackError:
+    hint = "it returns the parameters of the next request: no task can use the source without"
+    return TrackError(f'param-source "{name}" has no params()', where=where, hint=hint)
+
+
 class _FunctionSource:
     """A parameter source that is a function: called for each request."""
 
@@ -144,7 +158,8 @@ class TrackRegistry:
         _callable(param_source, what, "a class, or a function (track, params, **kwargs)")
         draw = getattr(param_source, "params", None) if inspect.isclass(param_source) else param_source
         if draw is None and not hasattr(param_source, "partition"):  # whose parts may have it
-            raise TrackError(f"{what} has no params()", hint="it returns the parameters of the next request")
+            where = place_of(param_source) or str(_entry(self._plugins.folder))
+            self._plugins.tolerated.append(_no_params(name, where))
         if inspect.iscoroutinefunction(draw) or inspect.isgeneratorfunction(draw):
             kind = "asynchronous" if inspect.iscoroutinefunction(draw) else "a generator"
             raise TrackError(f"{what} is {kind}", hint="it returns a dict each time that it is called")
@@ -289,12 +304,10 @@ def code_error(error: BaseException, folder: Path, what: str, where: str, called
 
     `called` is the place of what was called, for what it raised before its first line.
     """
+    if isinstance(error, SyntaxError | ValueError) and (file := _with_null_byte(folder)) is not None:
+        return TrackCodeError("is no text: it has a null byte", where=str(file))
     if isinstance(error, SyntaxError):
-        place = f"{error.filename}:{error.lineno}" if error.filename else where
-        running, line = f"{sys.version_info.major}.{sys.version_info.minor}", (error.text or "").strip()
-        is_newer = sys.version_info < _NESTED_QUOTES and error.msg.startswith("f-string")
-        hint = f"Python 3.12 may read it; this is {running}: install esbench on a newer one" if is_newer else ""
-        return TrackCodeError(f"{error.msg}: {line}" if line else error.msg, where=place, hint=hint)
+        return _syntax_error(error, where)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_in(frame, folder)]
     if not frames:  # modules that stand beside the track's folder
         frames = [
@@ -313,6 +326,22 @@ def code_error(error: BaseException, folder: Path, what: str, where: str, called
     elif isinstance(error, AttributeError) and error.name is not None:
         hint = nearest(error.name, [name for name in dir(error.obj) if not name.startswith("_")])
     return TrackCodeError(f"{context}{what} failed with {said}", where=place, hint=hint, frames=own)
+
+
+def _with_null_byte(folder: Path) -> Path | None:
+    """A module of the track that Python refuses, as a ValueError or a SyntaxError without a place."""
+    return next((path for path in sorted(folder.rglob("*.py")) if b"\0" in path.read_bytes()), None)
+
+
+def _syntax_error(error: SyntaxError, where: str) -> TrackCodeError:
+    """The line that is no Python; Python's own words stand below it."""
+    place = f"{error.filename}:{error.lineno}" if error.filename else where
+    line = (linecache.getline(error.filename or "", error.lineno or 0) or error.text or "").strip()
+    running = f"{sys.version_info.major}.{sys.version_info.minor}"
+    is_newer = sys.version_info < (3, 12) and _NESTED_QUOTES.search(line) is not None
+    hint = f"Python 3.12 may read it; this is {running}: install esbench on a newer one" if is_newer else ""
+    what = f"this is not valid Python {running}: {line}"
+    return TrackCodeError(what, where=place, hint=hint, frames=f"  {type(error).__name__}: {error.msg}")
 
 
 def _missing(error: ModuleNotFoundError) -> str:

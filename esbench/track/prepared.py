@@ -130,10 +130,10 @@ class DocumentFile:
         if not within:
             return start
         lines = self._group_bytes(group)
-        position = 0
-        for _ in range(2 * within):
-            position = lines.index(b"\n", position) + 1
-        return start + position
+        behind = min(GROUP, self.document_count - group * GROUP) - within
+        if within <= behind:
+            return start + len(lines) - len(lines.split(b"\n", 2 * within)[-1])
+        return start + len(lines[:-1].rsplit(b"\n", 2 * behind)[0]) + 1
 
     def group(self, number: int) -> list[bytes]:
         """The lines of group `number`, action and document in turn, without their ends."""

@@ -103,7 +103,10 @@ def get_end_date(start: Moment, duration_days: float = 1, date_format: str = "%Y
 def _moment(value: Moment, date_format: str) -> datetime:
     if isinstance(value, int | float):
         return datetime.fromtimestamp(value, UTC)
-    moment = datetime.strptime(value, date_format) if isinstance(value, str) else value
+    try:
+        moment = datetime.strptime(value, date_format) if isinstance(value, str) else value
+    except ValueError:
+        raise ValueError(f'"{value}" is no date of the form {date_format}') from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 

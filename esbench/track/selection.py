@@ -157,6 +157,38 @@ def _sent(track: Track, task: Task) -> set[str]:
     return set(names) if names else {corpus.name for corpus in track.corpora}
 
 
+def with_shared_clients(challenge: Challenge) -> Challenge:
+    """The challenge whose steps share the clients of the widest one, as in Rally.
+
+    The clients of a step's tasks are numbered, and from the first one again only beyond this number.
+    """
+    clients = _widest(challenge)
+    return replace(challenge, steps=tuple(replace(step, clients=clients) for step in challenge.steps))
+
+
+def _widest(challenge: Challenge) -> int:
+    return max((step.width for step in challenge.steps), default=1)
+
+
+def warnings_of(track: Track, challenge: Challenge, operations: Registry[OperationType]) -> Iterator[str]:
+    """A sentence for each task and `parallel` of a challenge that does not do what its author may expect."""
+    yield from idle_tasks(track, challenge, operations)
+    yield from _wide_steps(challenge)
+
+
+def _wide_steps(challenge: Challenge) -> Iterator[str]:
+    """A sentence for each `parallel` whose tasks, each within its clients, have more of them at the same time."""
+    widest = _widest(challenge)
+    for step in challenge.steps:
+        at_once = min(sum(task.clients for task in step.tasks), widest)
+        if step.width < at_once and all(task.clients <= step.width for task in step.tasks):
+            names = ", ".join(f'"{task.name}"' for task in step.tasks)
+            yield (
+                f"parallel of {names}: up to {at_once} clients run at the same time, not {step.width}: tasks share "
+                f"clients only beyond the {widest} of the widest step"
+            )
+
+
 def idle_tasks(track: Track, challenge: Challenge, operations: Registry[OperationType]) -> Iterator[str]:
     """A sentence for each task that does nothing, whatever the server."""
     from esbench.operations.python import operation_type

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from esbench.errors import CorpusError
+from esbench.json_faults import json_fault
 from esbench.model import Documents
 from esbench.track.archives import Damaged, open_documents
 from esbench.track.prepared import GROUP
@@ -117,8 +118,9 @@ def _look_at_first(line: bytes, is_action: bool, path: Path, where: str) -> None
     """Raise CorpusError where the first line is no JSON, or an action line of which the track says nothing."""
     try:
         first = json.loads(line)
-    except ValueError as error:
-        what = f"line 1 of {path} is no JSON: {error}"
+    except ValueError:
+        fault = json_fault(line)
+        what = f"line 1 of {path} is no JSON: {fault.what} (column {fault.column + 1})"
         raise CorpusError(what, where=where, hint="a document file has one JSON object a line") from None
     name, inner = next(iter(first.items()), ("", None))
     if (

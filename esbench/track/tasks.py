@@ -111,13 +111,19 @@ class TaskBuilder:
                 node.fail(f"{label} uses the undeclared variable $[[{slot}]]", did_you_mean(slot, known))
         kind = self._type_of(operation)
         if not operation.python and isinstance(node.value, Mapping):
-            _refuse_keys(node, {*_OPERATION_KEYS, *COMMON, *kind.parameters}, self.faults)
+            for key, meant in _typos(node, {*_OPERATION_KEYS, *COMMON, *kind.parameters}):
+                with self.faults.leniently():
+                    node[key].fail(f'unknown key "{key}" in {label}', f'it has no effect; did you mean "{meant}"?')
         if not operation.python:
             self._check_corpora(node, operation)
         try:
             kind.check(operation.params, "")
         except EsbenchError as error:
             raise _named_in(node, error).failed(error) from None
+        if not operation.python:
+            for fault in kind.tolerated(operation.params):
+                with self.faults.leniently():
+                    raise _named_in(node, fault).failed(fault)
 
     def _check_corpora(self, node: Node, operation: Operation) -> None:
         for key in ("corpora", "corpus"):
@@ -204,10 +210,11 @@ class TaskBuilder:
         clients = _whole(parallel.get("clients"))
         for task, place in zip(tasks, parallel["tasks"], strict=True):
             if clients is not None and task.clients > clients:
-                place.fail(
-                    f'task "{task.name}" has {task.clients} clients, and its "parallel" only {clients}',
-                    f'give the "parallel" {task.clients} clients, or the task {clients}',
-                )
+                with self.faults.leniently():
+                    place.fail(
+                        f'task "{task.name}" has {task.clients} clients, and its "parallel" only {clients}',
+                        f'all {task.clients} run; give the "parallel" {task.clients} clients, or the task {clients}',
+                    )
         return Step(tasks, clients, _completed_by(parallel, [task.name for task in tasks]))
 
     def _task(self, node: Node, scope: _Scope, inherited: Mapping[str, Node]) -> Task:
@@ -322,17 +329,19 @@ def _beside(node: Node, path: object) -> Path:
 
 def refuse_typos(node: Node, definition: str, faults: Faults) -> None:
     """Refuse a key that is all but one of the known ones: tolerated as unknown, it would change nothing unseen."""
-    _refuse_keys(node, known_keys(definition), faults)
+    for key, meant in _typos(node, known_keys(definition)):
+        with faults.apart():
+            node[key].fail(f'unknown key "{key}" in {node.label}', f'did you mean "{meant}"?')
 
 
-def _refuse_keys(node: Node, known: Collection[str], faults: Faults) -> None:
+def _typos(node: Node, known: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Keys that are not known, each with the known key that is almost the same."""
     for key in node.value:
         if key in known:
             continue
         close = get_close_matches(key.lower().replace("_", "-"), known, n=1, cutoff=0.9)
         if close and close[0] not in node:
-            with faults.apart():
-                node[key].fail(f'unknown key "{key}" in {node.label}', f'did you mean "{close[0]}"?')
+            yield key, close[0]
 
 
 def _completed_by(parallel: Node, tasks: list[str]) -> tuple[str, ...]:

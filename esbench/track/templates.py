@@ -139,10 +139,17 @@ def json_text(value: Any) -> str:
     """
     try:
         return json.dumps(value, default=_as_json)
-    except (TypeError, ValueError) as error:
-        raise TrackError(
-            f"a body cannot be written as JSON: {error}", hint="it has text, numbers, lists, dicts"
-        ) from None
+    except _NotJson as error:
+        what = str(error)
+    except TypeError:
+        what = "a key of it is neither text nor a number"
+    except ValueError:
+        what = "it contains itself"
+    raise TrackError(f"a body cannot be written as JSON: {what}", hint="it has text, numbers, lists, dicts")
+
+
+class _NotJson(TypeError):  # noqa: N818 - caught above
+    """A value that JSON does not have."""
 
 
 def _as_json(value: Any) -> Any:
@@ -152,7 +159,7 @@ def _as_json(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, Decimal):
         return float(value)
-    raise TypeError(f"{type(value).__name__} {value!r}"[:80])
+    raise _NotJson(f"{type(value).__name__} {value!r}"[:80])
 
 
 def parse_body(body: Any) -> list[Part]:

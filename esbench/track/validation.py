@@ -19,7 +19,7 @@ from esbench.track.faults import Faults
 from esbench.track.loader import load_track
 from esbench.track.plugins import has_plugins, load_plugins
 from esbench.track.rendering import RenderContext, TrackRenderer
-from esbench.track.selection import check_indices, choose_challenge, idle_tasks
+from esbench.track.selection import check_indices, choose_challenge, warnings_of
 from esbench.track.supply import Origin, Supply
 
 if TYPE_CHECKING:
@@ -35,9 +35,19 @@ class Findings:
     track: Track | None
 
 
-def check_track(track: Path, context: RenderContext, operation_types: Registry[OperationType], home: Path) -> Findings:
-    """Everything that is wrong with a track and can be seen in its files; `home` has document files and libraries."""
-    faults = Faults(gather=True)
+def check_track(
+    track: Path,
+    context: RenderContext,
+    operation_types: Registry[OperationType],
+    home: Path,
+    *,
+    strict: bool = False,
+) -> Findings:
+    """Everything that is wrong with a track and can be seen in its files; `home` has document files and libraries.
+
+    Faults that Rally tolerates are warnings; with `strict` they are problems.
+    """
+    faults = Faults(gather=True, strict=strict)
     loaded: Track | None = None
     warnings: list[EsbenchError] = []
     with faults.apart():
@@ -54,11 +64,11 @@ def check_track(track: Path, context: RenderContext, operation_types: Registry[O
         for challenge in loaded.challenges if not faults.found else ():
             with faults.apart():
                 _check_challenge(loaded, challenge.name, operation_types)
-            idle = idle_tasks(loaded, challenge, operation_types)
-            warnings.extend(TrackError(why, where=f'challenge "{challenge.name}"') for why in idle)
+            found = warnings_of(loaded, challenge, operation_types)
+            warnings.extend(TrackError(why, where=f'challenge "{challenge.name}"') for why in found)
     not_installed = [fault for fault in faults.found if isinstance(fault, DependencyError)]
     problems = tuple(fault for fault in faults.found if fault not in not_installed)
-    return Findings(problems, (*not_installed, *warnings), loaded)
+    return Findings(problems, (*not_installed, *faults.tolerated, *warnings), loaded)
 
 
 def _check_challenge(track: Track, name: str, operation_types: Registry[OperationType]) -> None:

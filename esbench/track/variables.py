@@ -11,7 +11,7 @@ import time
 import uuid
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import accumulate, chain
 from pathlib import Path
@@ -39,7 +39,10 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class SourceContext:
-    """What sources may know: `stripe` of `stripes` shares of a step; the first values of sequences; documents."""
+    """What sources may know: `stripe` of `stripes` shares of a step; the first values of sequences; documents.
+
+    `loaded`: how many documents of a file are indexed, from its first one on, by path; of others, all of them are.
+    """
 
     seed: int
     race_id: str
@@ -48,6 +51,7 @@ class SourceContext:
     stripes: int
     next_values: Mapping[str, int]
     documents: Sequence[PreparedDocuments]
+    loaded: Mapping[str, int] = field(default_factory=dict)
 
     def random(self, variable: str) -> random.Random:
         return random.Random(f"{self.seed}/{self.task}/{self.stripe}/{variable}")
@@ -220,11 +224,6 @@ def _now_with_format(variable: Variable, places: Places, context: SourceContext)
     return _now(lambda: datetime.now().astimezone().strftime(form), numeric=False)(variable, places, context)
 
 
-def loaded_key(documents: PreparedDocuments) -> str:
-    """The name under which a ledger keeps how many documents of a file were loaded."""
-    return f"loaded/{documents.path}"
-
-
 def _corpus_document(variable: Variable, places: Places, context: SourceContext) -> Source:
     from esbench.track.sampler import DocumentSampler
 
@@ -248,8 +247,8 @@ def _corpus_document(variable: Variable, places: Places, context: SourceContext)
 
 
 def _loaded(documents: PreparedDocuments, context: SourceContext) -> PreparedDocuments:
-    """A file as far as the race has loaded it."""
-    return replace(documents, document_count=context.next_values.get(loaded_key(documents), documents.document_count))
+    """A file as far as the race has loaded it, from its beginning without a gap."""
+    return replace(documents, document_count=context.loaded.get(str(documents.path), documents.document_count))
 
 
 def _unsupported(variable: Variable, places: Places, context: SourceContext) -> Source:

@@ -13,7 +13,7 @@ from esbench.client_options import ClientOptions, parse_hosts
 from esbench.dialect import Dialect
 from esbench.engine.null import NullServer
 from esbench.listeners import Listener
-from esbench.load.coordinator import Coordinator
+from esbench.load.coordinator import Coordinator, CutShort
 from esbench.load.messages import Stock, Target
 from esbench.load.recorder import Second
 from esbench.load.running import Observer
@@ -73,6 +73,12 @@ def generated_documents(folder: Path, count: int) -> PreparedDocuments:
     fields = {"key": {"type": "permuted", "of": "[0-9]{12}"}, "n": {"type": "range", "from": 0, "to": 99}}
     corpus = Corpus("orders", (Documents(count, generate={"id": "key", "fields": fields}),))
     return prepare([corpus], cache=folder / "cache", track_dir=folder)[0]
+
+
+def _assert_none_is_short(results: Iterable[TaskResult]) -> None:
+    """However a task of the tests ends: it does all of its work, or is no task of which that could be said."""
+    short = [check for result in results for check in result.checks if check.name == "short"]
+    assert not short, short
 
 
 class _Heard(Listener):
@@ -144,9 +150,14 @@ class Driver:
         self.seconds = []
         by = (completed_by,) if isinstance(completed_by, str) else completed_by
         step = Step(tasks, clients=clients, completed_by=by)
-        return self.coordinator.run(
-            self._steps - 1, step, target, stock, _Heard(observe or self._keep, self.events.append)
-        )
+        heard = _Heard(observe or self._keep, self.events.append)
+        try:
+            results = self.coordinator.run(self._steps - 1, step, target, stock, heard)
+        except CutShort as cut:
+            _assert_none_is_short(cut.results)
+            raise
+        _assert_none_is_short(results)
+        return results
 
     def run(self, urls: str | Iterable[str], a_task: Task, **keys: Any) -> TaskResult:
         """Run one task."""

@@ -22,10 +22,11 @@ from esbench.engine.null.log import LogLine
 from esbench.load.client import Route, TemplateClient
 from esbench.load.histogram import percentiles_ns, supported
 from esbench.load.hosts import Hosts
+from esbench.load.hot import clock_ns
 from esbench.load.loops import ClosedLoop, Length, OpenLoop, TaskLoop
 from esbench.load.recorder import Recorder, Tally
 from esbench.load.schedule import arrivals
-from esbench.load.transport import clock_ns, header_lines
+from esbench.load.transport import header_lines
 from esbench.model import Schedule
 from esbench.operations.base import GOOD, Exchange, Verdict
 from esbench.run_delay import run_delay_ns
@@ -72,6 +73,10 @@ class KeepingRecorder(Recorder):
     def __init__(self, start_ns: int, *, is_open: bool) -> None:
         super().__init__(start_ns, is_open=is_open)
         self.times: dict[str, Times] = {}
+
+    def move_to(self, at_ns: int, warmup: bool) -> bool:
+        """Have no current segment: then each request comes to `completed`."""
+        return False
 
     def completed(
         self, due_ns: int, free_ns: int, sent_ns: int, received_ns: int, warmup: bool, verdict: Verdict

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,11 +81,16 @@ class Races:
         (self.track / "orders.json").write_text("".join(f'{{"n": {number}}}\n' for number in range(DOCUMENTS)))
 
     def start(
-        self, server: NullServer | str, *arguments: str, home: Path | None = None, command: str = "race"
+        self,
+        server: NullServer | str,
+        *arguments: str,
+        home: Path | None = None,
+        command: str = "race",
+        prefix: Sequence[str] = (),
     ) -> subprocess.Popen[str]:
-        """A race in a session of its own, whose group a test may signal as a terminal does."""
+        """A race in a session of its own, whose group a test may signal as a terminal does. `prefix` starts it."""
         url = server if isinstance(server, str) else server.url
-        line = [sys.executable, "-m", "esbench.cli.main", command, f"--track-path={self.track}"]
+        line = [*prefix, sys.executable, "-m", "esbench.cli.main", command, f"--track-path={self.track}"]
         process = subprocess.Popen(
             [*line, f"--target-hosts={url}", *arguments],
             stdin=subprocess.DEVNULL,
@@ -103,8 +108,8 @@ class Races:
         stdout, stderr = process.communicate(timeout=within_s)
         return Outcome(process.returncode, stdout, stderr, time.monotonic() - begin)
 
-    def run(self, server: NullServer | str, *arguments: str, home: Path | None = None) -> Outcome:
-        return self.finish(self.start(server, *arguments, home=home))
+    def run(self, server: NullServer | str, *arguments: str, **keys: Any) -> Outcome:
+        return self.finish(self.start(server, *arguments, **keys))
 
     def ask(self, *arguments: str) -> str:
         """What another command of esbench prints."""

@@ -19,7 +19,7 @@ from esbench.errors import UsageError
 from esbench.record import RaceRecord
 from esbench.store import decode_record
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-2.json"
+GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-3.json"
 MADE = {"message": "Annotation added", "id": 7}
 GRAFANA = {
     "POST /api/annotations": (200, MADE),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -92,6 +93,20 @@ def test_the_record_counts_what_the_server_counts(
         )
     if a_task.requests is not None:
         assert result.requests == a_task.requests
+
+
+@pytest.mark.parametrize("rate", [None, "100 ops/s"])
+@pytest.mark.parametrize("clients", [4, 7])
+def test_clients_may_be_more_than_documents(
+    server: NullServer, driver: Driver, tmp_path: Path, clients: int, rate: str | None
+) -> None:
+    """The parts of the first ones are empty."""
+    server.use({})
+    result = driver.run(server.url, bulk(1, rate=rate, clients=clients), docs=documents(tmp_path, 2))
+    assert (result.requests, result.units, result.errors) == (2, 2, 0)
+    assert server.counts().documents == 2
+    if rate is not None:
+        assert (result.sent, result.unsent) == (2, 0)
 
 
 @pytest.mark.parametrize("a_task", TASKS, ids=lambda a_task: a_task.name)

@@ -1,15 +1,29 @@
-"""The test that must never go: a stalling server, seen by two open loops and by a closed one at the same time.
+"""The tests that must never go: a stalling server, seen by two open loops and by a closed one at the same time; and a
+stalling driver.
 
 100 requests a second are due and the server stalls for 500 ms: about 50 arrivals are late, and the latency of each
-is what was left of the stall when it was due. A closed loop does not ask meanwhile, and sees next to nothing.
+is what was left of the stall when it was due. A closed loop does not ask meanwhile, and sees next to nothing. When the
+driver stalls, latency is the same, but it is the driver's lag.
 """
 
 from __future__ import annotations
 
+import asyncio
+import time
+from types import SimpleNamespace
+
 import pytest
 from driver import Driver, NullServerFactory, get
 
-from esbench.load.histogram import decode, lowest_equivalent_ns
+from esbench.client_options import ClientOptions, parse_hosts
+from esbench.load.client import Route, TemplateClient
+from esbench.load.histogram import Counts, decode, lowest_equivalent_ns, percentiles_ns
+from esbench.load.hosts import Hosts
+from esbench.load.hot import clock_ns
+from esbench.load.loops import NS, Length, OpenLoop
+from esbench.load.recorder import Recorder, Tally
+from esbench.operations.base import Exchange
+from esbench.operations.replies import judge_found
 from esbench.record import TaskResult
 
 pytestmark = pytest.mark.alone
@@ -112,3 +126,65 @@ def test_the_closed_loop_hides_the_stall(results: dict[str, TaskResult]) -> None
     assert closed.service_time_ms["max"] > STALL_S * 1000 - 20
     assert closed.service_time_ms["p99"] < SLACK_MS
     assert closed.requests > 500
+
+
+# the driver stalls
+
+
+@pytest.fixture(scope="module", params=[8, 64])
+def stalled(request: pytest.FixtureRequest, null_servers: NullServerFactory) -> Tally:
+    """What an open loop of 100 requests a second counts whose event loop stands still after two of its four seconds."""
+    server = null_servers({"rules": [{"path": "/_doc/", "delay": {"type": "constant", "ms": 5}}]})
+    return asyncio.run(_stall(server.url, request.param))
+
+
+async def _stall(url: str, clients: int) -> Tally:
+    hosts = Hosts(parse_hosts([url], None)[0], ClientOptions(), lost=lambda: None, back=lambda: None)
+    exchange = Exchange("", lambda drawn: (b"GET /orders/_doc/1 HTTP/1.1\r\nHost: test\r\n\r\n",), judge_found)
+    program = SimpleNamespace(exchanges=(exchange,), draw=lambda: None)
+    route = Route(hosts, None, b"", 10)
+    made = [TemplateClient(slot, route, program) for slot in range(clients)]  # type: ignore[arg-type]
+    for client in made:
+        await client.connect()
+    ended = asyncio.Event()
+    start_ns = clock_ns()
+    recorder = Recorder(start_ns, is_open=True)
+    length = Length(start_ns, start_ns + 4 * NS)
+    arrivals = iter(range(0, 4 * NS, NS // 100))
+    loop = OpenLoop(made, recorder, length, ended=ended.set, failed=lambda verdict: None, arrivals=arrivals)
+    asyncio.get_running_loop().call_later(2, time.sleep, STALL_S)
+    loop.start(start_ns)
+    await asyncio.wait_for(ended.wait(), 20)
+    loop.close()
+    hosts.close()
+    tally = Tally()
+    for second in recorder.closed_seconds(clock_ns() + NS):
+        tally.merge(second.tally)
+    return tally
+
+
+def late(counts: Counts, beyond_ms: float = SLACK_MS) -> list[float]:
+    """Milliseconds of what was later than the slack."""
+    times = {lowest_equivalent_ns(index) / 1e6: count for index, count in counts.buckets.items()}
+    return sorted(at_ms for at_ms, count in times.items() for _ in range(count) if at_ms > beyond_ms)
+
+
+def test_a_stall_of_the_driver_is_its_lag(stalled: Tally) -> None:
+    assert (stalled.due, stalled.requests) == (400, 400)
+    lags = late(stalled.driver_lag)
+    expected = [STALL_S * 1000 - 10 * number for number in range(50)]
+    assert abs(len(lags) - len([value for value in expected if value > SLACK_MS])) <= SLACK_MS / 10
+    for measured, due in zip(reversed(lags), expected, strict=False):
+        assert abs(measured - due) < SLACK_MS
+
+
+def test_p99_driver_lag_shows_it(stalled: Tally) -> None:
+    p99_ms = percentiles_ns(stalled.driver_lag, (99.0,))[99.0] / 1e6
+    assert abs(p99_ms - 460) < SLACK_MS
+    assert abs(percentiles_ns(stalled.latency, (99.0,))[99.0] / 1e6 - 460) < SLACK_MS
+
+
+def test_the_cluster_is_not_blamed(stalled: Tally) -> None:
+    assert stalled.waited <= 4
+    assert late(stalled.client_wait, 250) == []  # clients work off what has piled up
+    assert len(late(stalled.service_time)) <= 2  # what was in flight when the stall began is read after it

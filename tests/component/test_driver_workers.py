@@ -161,6 +161,51 @@ def test_a_worker_that_hangs_is_ended_and_what_it_told_is_kept(server: NullServe
     assert other.requests > 250
 
 
+def test_a_worker_with_nothing_left_to_do_waits_for_the_others(server: NullServer, patient: Driver) -> None:
+    """For longer than a silence may be."""
+    tasks = get(name="a", rate=5, time_period_s=1), get(name="b", rate=5, time_period_s=8)
+    assert [result.requests for result in patient.step(server.url, *tasks)] == [5, 40]
+    assert patient.run(server.url, get(clients=600, iterations=1)).requests == 600  # both live on
+
+
+def test_a_worker_that_dies_when_it_has_nothing_left_to_do_is_named(server: NullServer, patient: Driver) -> None:
+    idle, _ = workers_of(os.getpid())
+    after(1.5, idle.kill)
+    with pytest.raises(StepFailed, match=r"^load worker 0 ended unexpectedly \(killed by SIGKILL\)"):
+        patient.step(server.url, get(name="a", iterations=1), get(name="b", rate=5, time_period_s=ENDLESS))
+
+
+def test_a_worker_that_hangs_when_it_has_nothing_left_to_do_is_ended(server: NullServer, patient: Driver) -> None:
+    idle, _ = workers_of(os.getpid())
+    after(1.5, idle.suspend)
+    with pytest.raises(StepFailed, match=r"^load worker 0 has said nothing for \d+ s") as caught:
+        patient.step(server.url, get(name="a", iterations=1), get(name="b", rate=5, time_period_s=ENDLESS))
+    assert not idle.is_running()
+    assert [result.requests > 0 for result in caught.value.results] == [True, True]
+
+
+def test_a_task_is_judged_by_the_workers_that_it_runs_on(server: NullServer, patient: Driver) -> None:
+    busy, idle = patient.step(
+        server.url, get(name="a", clients=8, time_period_s=2), get(name="b", time_period_s=2, rate=1)
+    )
+    assert busy.worker_health is not None
+    assert idle.worker_health is not None
+    assert busy.worker_health.busy_ratio > 2 * idle.worker_health.busy_ratio
+
+
+def test_a_coordinator_that_is_held_up_ends_no_worker(server: NullServer, patient: Driver) -> None:
+    """A listener waits for its disk for longer than a silence may be."""
+    held_up: list[Second] = []
+
+    def observe(name: str, second: Second) -> None:
+        if not held_up:
+            time.sleep(8)
+        held_up.append(second)
+
+    result = patient.run(server.url, get(rate=100, clients=8, time_period_s=10), observe=observe)
+    assert (result.requests, len(held_up)) == (1_000, 10)
+
+
 def test_a_worker_that_died_between_steps_is_named(server: NullServer, driver: Driver) -> None:
     workers_of(os.getpid())[0].kill()
     with pytest.raises(RaceError, match=r"load worker 0 .*\(killed by SIGKILL\)"):
@@ -316,6 +361,24 @@ def test_a_feed_of_documents_ends_with_its_task(server: NullServer, driver: Driv
     assert result.due == 160
     assert feeds
     wait_until_gone(feeds)
+
+
+def test_a_feed_that_stands_still_says_so_before_its_worker_is_taken_for_silent(
+    server: NullServer, driver: Driver, tmp_path: Path
+) -> None:
+    docs = generated_documents(tmp_path, 100)
+    feeds: list[psutil.Process] = []
+
+    def stop() -> None:
+        feeds.extend(feeds_of(workers_of(os.getpid())))
+        for feed in feeds:
+            feed.suspend()
+
+    when(lambda: server.counts().documents > 10, stop)
+    with pytest.raises(StepFailed, match=r"no document was made within 4 s .the process that makes them stands still"):
+        driver.run(server.url, task("index", clients=8, time_period_s=ENDLESS), docs=docs)
+    wait_until_gone(feeds)
+    assert driver.run(server.url, get()).requests == 1  # the worker lives on
 
 
 def test_a_feed_of_documents_ends_with_its_worker(server: NullServer, driver: Driver, tmp_path: Path) -> None:

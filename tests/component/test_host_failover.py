@@ -156,6 +156,28 @@ def test_without_any_host_the_race_ends_after_the_timeout_and_keeps_what_was_mea
     assert sorted(told(each_driver.events)) == sorted((name_of(server), "lost") for server in pair)
 
 
+@pytest.mark.parametrize("on_further", [False, True], ids=["all clients", "one client"])
+def test_a_host_that_answers_on_open_connections_is_not_given_up(
+    null_server: NullServerFactory, driver: Driver, on_further: bool
+) -> None:
+    """It refuses further ones, as a proxy does that has as many as it takes."""
+    server = null_server(
+        {
+            "refuse": [{"at_s": 0.3, "for_s": 60, "cut": False}],
+            "rules": [{"path": "_doc", "after_s": 0.5, "first": 10, "last": 10, "fault": "cut-before"}],
+        }
+    )
+    options = ClientOptions(timeout_s=1)
+    tasks = [get(name="a", rate=40, clients=4, time_period_s=3)]
+    if on_further:  # the client that has lost its connection may be another task's
+        tasks.append(get(name="b", rate=1, time_period_s=3))
+    results = driver.step(server.url, *tasks, options=options)
+    assert told(driver.events) == [(name_of(server), "lost")]
+    requests = sum(result.requests for result in results)
+    assert requests == sum(result.due or 0 for result in results)
+    assert 0 < sum(result.errors for result in results) < requests / 2
+
+
 def test_a_single_host_may_be_away_for_less_than_that(null_server: NullServerFactory, driver: Driver) -> None:
     server = null_server({"refuse": [{"at_s": 0.5, "for_s": 0.5, "cut": True}]})
     result = driver.run(server.url, get(rate=100, clients=4, time_period_s=3), options=ClientOptions(timeout_s=2))

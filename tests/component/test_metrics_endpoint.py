@@ -25,7 +25,7 @@ from esbench.metrics.following import Following
 from esbench.progress.base import Progress
 from esbench.store import decode_record
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-2.json"
+GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-3.json"
 BOUNDS = parse_bounds("1,10", "")
 OPENMETRICS = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3"
 PROTOBUF = (

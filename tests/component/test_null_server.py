@@ -670,7 +670,7 @@ def test_a_wrong_script_is_told_in_one_line(script: dict[str, Any], message: str
 
 
 def test_a_port_that_is_taken_is_told(null_server: NullServerFactory) -> None:
-    with pytest.raises(EngineError, match="Address already in use"), NullServer(port=null_server().port):
+    with pytest.raises(EngineError, match="address already in use"), NullServer(port=null_server().port):
         pass
 
 

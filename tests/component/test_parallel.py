@@ -11,6 +11,7 @@ import pytest
 from driver import Driver, NullServerFactory, all_requests, get
 
 from esbench.engine.null import NullServer
+from esbench.errors import TrackError
 from esbench.load.coordinator import Cancelled, StepFailed
 from esbench.model import Task
 from esbench.record import TaskResult
@@ -73,6 +74,12 @@ def assert_follows(later: tuple[float, float], earlier: tuple[float, float]) -> 
 
 def check_names(result: TaskResult) -> list[str]:
     return [check.name for check in result.checks]
+
+
+def test_a_parallel_that_can_never_end_is_refused(server: NullServer, driver: Driver) -> None:
+    endless = gets("a", warmup_time_s=0.1, rate=20)
+    with pytest.raises(TrackError, match='task "a": the task has a warmup, and no end'):
+        driver.step(server.url, endless, gets("b", requests=1), clients=1, completed_by="b")
 
 
 # together
@@ -228,6 +235,7 @@ def test_a_task_that_waits_may_be_the_one_that_completes(server: NullServer, dri
 
 def test_a_cancelled_step_keeps_what_was_measured_and_begins_nothing_more(server: NullServer, driver: Driver) -> None:
     with Driver(driver.log.parent, workers=1, drain_s=0.5) as own:
+        own.step(server.url, gets("a", requests=1))  # its worker is there
         threading.Timer(0.6, own.coordinator.cancel).start()
         with pytest.raises(Cancelled) as caught:
             own.step(server.url, gets("a", time_period_s=60), gets("b", requests=5), clients=1)

@@ -18,7 +18,7 @@ from esbench.errors import ClusterError
 from esbench.metrics_store.bulk import send
 from esbench.store import RaceStore, decode_record
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-2.json"
+GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-3.json"
 RACE = "20261121t101530-4f2a"
 ACTIONS = [b'{"create":{"_id":"%d"}}\n{}\n' % number for number in range(2)]
 REJECTED = {"type": "es_rejected_execution_exception", "reason": "queue capacity 200"}

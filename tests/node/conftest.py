@@ -12,6 +12,13 @@ from esbench.cluster import Cluster
 from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test of a node may have to download it first."""
+    for item in items:
+        if item.get_closest_marker("node") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(900))
+
+
 def home_in(folder: Path) -> Path:
     """An ESBENCH_HOME with nothing but the machine's cache of downloads: a node is downloaded once."""
     cache = Path(os.environ.get("ESBENCH_TEST_CACHE", "~/.esbench/cache")).expanduser()

@@ -11,7 +11,7 @@ from esbench.comparison.model import Pair, Side
 from esbench.record import RaceRecord, TaskResult
 from esbench.store import RaceStore, decode_record
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-2.json"
+GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-3.json"
 
 
 def golden_race(**changes: Any) -> RaceRecord:

@@ -179,7 +179,7 @@ def test_other_failures_are_not_sent_again(documents: PreparedDocuments) -> None
     assert judge(503, b"", client.draw()).again_after_s is None
 
 
-@pytest.mark.parametrize("retries", [-1, 1.5, "many"])
+@pytest.mark.parametrize("retries", [-1, "1.5", "many"])
 def test_retries_are_a_whole_number(documents: PreparedDocuments, retries: Any) -> None:
     with pytest.raises(TrackError, match="retries_on_429"):
         made(documents, retries_on_429=retries)

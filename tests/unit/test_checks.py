@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from esbench.load.checks import UNUSABLE, WARNING, TaskFigures, task_checks
-from esbench.load.health import WorkerHealth
+from esbench.load.checks import UNUSABLE, WARNING, Amount, TaskFigures, task_checks
 from esbench.load.recorder import Tally
 from esbench.model import Operation, Schedule, Stage, Task
-from esbench.record import Check
+from esbench.record import Check, WorkerHealth
 from esbench.units import Rate
 
 MS = 1_000_000
@@ -47,10 +47,7 @@ def checks(
         "feed_waits": 0,
     }
     counted = tally(due=1000 if task.schedule.is_open else 0) if counted is None else counted
-    return {
-        check.name: check
-        for check in task_checks(TaskFigures(task, counted, **{**figures, **keys}), health or WorkerHealth())
-    }
+    return {check.name: check for check in task_checks(TaskFigures(task, counted, **{**figures, **keys}), health)}
 
 
 @pytest.mark.parametrize("task", [OPEN, BY_NUMBER, CLOSED], ids=["open", "by number", "closed"])
@@ -79,6 +76,13 @@ def test_a_line_that_shrinks_or_that_the_clients_can_hold_is_no_overload() -> No
 
 def test_a_line_that_was_never_served_is_told_once() -> None:
     assert set(checks(unsent=300, backlog_rise=280.0)) == {"unsent"}
+
+
+def test_a_task_that_sent_less_than_all_of_its_work_makes_figures_unusable() -> None:
+    assert checks(CLOSED, amount=Amount(5000, 5000, "docs")) == {}
+    check = checks(CLOSED, amount=Amount(250, 5000, "docs"))["short"]
+    assert (check.level, check.message) == (UNUSABLE, "the task ended after 250 of 5,000 docs")
+    assert check.value == 0.05
 
 
 # The target rate
@@ -134,6 +138,11 @@ def test_the_time_of_the_last_request_is_no_miss() -> None:
     assert checks(BY_NUMBER, tally(due=20, requests=20, service_ms=150), window_s=0.19 + 0.15) == {}
 
 
+def test_the_last_of_few_requests_may_be_late_by_a_part_of_its_gap() -> None:
+    assert checks(BY_NUMBER, tally(due=3, requests=3, max_lag_ms=5), window_s=0.03) == {}
+    assert "target-rate" in checks(BY_NUMBER, tally(due=3, requests=3, max_lag_ms=20), window_s=0.045)
+
+
 def test_a_stall_that_was_made_good_is_no_miss() -> None:
     assert checks(BY_NUMBER, tally(max_lag_ms=500), window_s=9.995) == {}
 
@@ -167,6 +176,13 @@ def test_too_few_clients_are_a_warning() -> None:
     assert checks(counted=tally(waited=10)) == {}
     check = checks(counted=tally(waited=25))["client-limited"]
     assert (check.level, check.message) == (WARNING, "2.5% of the arrivals found no free client")
+    assert "the cluster is slower" in check.hint
+
+
+def test_clients_that_wait_for_documents_are_not_laid_to_the_cluster() -> None:
+    found = checks(counted=tally(waited=25), feed_waits=2)
+    assert set(found) == {"client-limited", "feed-waits"}
+    assert found["client-limited"].hint == "clients waited for their documents: see feed-waits first"
 
 
 @pytest.mark.parametrize(
@@ -187,8 +203,36 @@ def test_driver_lag_is_judged_by_what_is_reported(lag_ms: float, reported_ms: fl
     assert [check.level for check in found.values()] == ([] if level is None else [level])
 
 
-def test_driver_lag_is_not_judged_without_a_p99() -> None:
-    assert checks(reported_ms={"p50": 1.0}, driver_lag_ms={"p50": 1.0}) == {}
+INFINITE = float("inf")
+
+
+@pytest.mark.parametrize(
+    ("lag_ms", "reported_ms", "level", "percentile"),
+    [
+        ({"p50": 0.3, "p99": 1.5}, {"p50": 0.4, "p99": 20.0}, UNUSABLE, "p50"),
+        ({"p50": 0.1, "p99": 1.0, "p99.9": 30.0}, {"p50": 4.0, "p99": 10.0, "p99.9": 40.0}, UNUSABLE, "p99.9"),
+        ({"p50": 0.1, "p99": 1.0, "p99.9": 8.0}, {"p50": 4.0, "p99": 10.0, "p99.9": 40.0}, WARNING, "p99.9"),
+        ({"p50": 3.0, "p99": 9.0}, {"p50": 5.0, "p99": 10.0}, UNUSABLE, "p99"),  # the larger part of the two
+        ({"p50": 3.0, "p99": 4.0}, {"p50": 5.0, "p99": 10.0}, UNUSABLE, "p50"),  # the worse level
+        # too few samples for a p99
+        ({"p50": 2.0, "p90": 30.0, "max": 33.0}, {"p50": 30.0, "p90": 35.0, "max": 40.0}, UNUSABLE, "p90"),
+        # so few that there is the median alone
+        ({"p50": 0.1, "max": 33.0}, {"p50": 5.0, "max": 40.0}, UNUSABLE, "max"),
+        ({"p50": 0.1, "p90": 0.2, "max": 33.0}, {"p50": 5.0, "p90": 9.0, "max": 40.0}, None, ""),
+        # timeouts: the largest percentile that is known
+        ({"p50": 1.0, "p95": 300.0, "p99": 400.0}, {"p50": 20.0, "p95": 310.0, "p99": INFINITE}, UNUSABLE, "p95"),
+        ({"p50": 0.1, "max": 33.0}, {"p50": 5.0, "max": INFINITE}, None, ""),
+    ],
+)
+def test_driver_lag_is_held_against_each_percentile_that_is_reported(
+    lag_ms: dict[str, float], reported_ms: dict[str, float], level: str | None, percentile: str
+) -> None:
+    found = checks(reported_ms=reported_ms, driver_lag_ms=lag_ms)
+    assert [check.level for check in found.values()] == ([] if level is None else [level])
+    assert all(check.message.startswith(f"driver lag {percentile} is ") for check in found.values())
+
+
+def test_without_figures_there_is_no_driver_lag_to_judge() -> None:
     assert checks(reported_ms=None, driver_lag_ms={"p99": 1.0}) == {}
 
 
@@ -224,14 +268,43 @@ def test_a_worker_without_time_to_spare_is_a_warning(task: Task) -> None:
     assert checks(task, health=WorkerHealth(busy_ratio=0.9)) == {}
     check = checks(task, health=WorkerHealth(busy_ratio=0.97))["driver-busy"]
     assert (check.level, check.value) == (WARNING, 0.97)
-    assert check.message.startswith("a load worker was busy 97% of the time")
+    assert check.message.startswith("a load worker was busy for 97% of the measurement")
+
+
+def test_a_worker_that_was_busy_for_a_while_is_a_warning() -> None:
+    assert checks(health=WorkerHealth(busy_ratio=0.2, busy_above_ratio=0.1)) == {}
+    check = checks(health=WorkerHealth(busy_ratio=0.5, busy_above_ratio=0.5))["driver-busy"]
+    assert check.message.startswith("a load worker was busy for over 90% of the time in 50% of the measurement:")
+
+
+@pytest.mark.parametrize(
+    ("task", "more", "hint"),
+    [
+        (CLOSED, True, "add workers, or fewer clients"),
+        (CLOSED, False, "fewer clients"),
+        (replace(CLOSED, clients=16), False, "fewer clients"),  # on all workers that there can be
+        (
+            replace(CLOSED, clients=16, time_period_s=None, iterations=9),
+            False,
+            "give the task a time-period, so that several workers share it, or fewer clients",
+        ),
+    ],
+)
+def test_more_workers_are_a_remedy_only_where_the_task_would_use_them(task: Task, more: bool, hint: str) -> None:
+    assert checks(task, driver_share_ratio=0.2, can_use_more_workers=more)["driver-share"].hint == hint
+
+
+def test_an_open_loop_that_needs_one_worker_is_not_given_another() -> None:
+    found = checks(driver_lag_ms={"p99": 9.0}, health=WorkerHealth(busy_ratio=1.0, loop_lag_ratio=0.5))
+    assert not [check for check in found.values() if "add workers" in check.hint]
+    assert "add workers" in checks(driver_lag_ms={"p99": 9.0}, can_use_more_workers=True)["driver-lag"].hint
 
 
 def test_a_cpu_that_the_hypervisor_took_away_is_a_warning() -> None:
     assert checks(health=WorkerHealth(steal_ratio=0.05)) == {}
     check = checks(health=WorkerHealth(steal_ratio=0.08))["steal"]
     assert (check.level, check.value) == (WARNING, 0.08)
-    assert check.message == "the hypervisor took a CPU of the load workers away 8% of the time"
+    assert check.message == "the hypervisor took a CPU of the load workers away for 8% of the measurement"
 
 
 def test_an_event_loop_that_is_late_is_a_warning_where_the_p99_would_feel_it() -> None:
@@ -248,7 +321,7 @@ def test_an_event_loop_that_is_late_is_a_warning_where_the_p99_would_feel_it() -
 def test_a_worker_that_waits_for_a_cpu_is_a_warning() -> None:
     assert checks(health=WorkerHealth(run_delay_ratio=0.05)) == {}
     check = checks(health=WorkerHealth(run_delay_ratio=0.12))["run-delay"]
-    assert (check.level, check.message) == (WARNING, "a load worker waited for a CPU 12% of the time")
+    assert (check.level, check.message) == (WARNING, "a load worker waited for a CPU for 12% of the measurement")
 
 
 # Replies
@@ -261,6 +334,21 @@ def test_errors_are_a_warning_with_the_most_frequent_kind() -> None:
     check = checks(counted=counted)["errors"]
     assert check.level == WARNING
     assert check.message == "4 of 1,000 requests failed, most with HTTP 429: queue full"
+
+
+@pytest.mark.parametrize(
+    ("kinds", "hint"),
+    [
+        ({"HTTP 429": 3}, "they are in no percentile"),
+        ({"timeout": 3}, "they rank as longer than all replies"),
+        ({"HTTP 429": 3, "timeout": 2}, "2 timeouts rank as longer than all replies, the others not"),
+    ],
+)
+def test_the_percentiles_of_failures_are_told(kinds: dict[str, int], hint: str) -> None:
+    counted = tally()
+    for kind, count in kinds.items():
+        counted.errors.add(kind, "an example", count)
+    assert checks(counted=counted)["errors"].hint == f"{hint}: see error_kinds in the record"
 
 
 def test_a_long_example_of_an_error_stays_in_one_line() -> None:
@@ -297,9 +385,9 @@ def test_every_check_names_its_cause_and_its_remedy_in_one_line() -> None:
     bad = WorkerHealth(busy_ratio=1.0, run_delay_ratio=0.5, steal_ratio=0.5, loop_lag_ratio=0.5, loop_lag_ms=500.0)
     lagging = {"driver_lag_ms": {"p99": 9.0}, "driver_share_ratio": 0.5, "feed_waits": 1, "drift_ratio": 0.5}
     found = checks(counted=counted, health=bad, in_window=500, unsent=1, inside_warmup=False, **lagging)
-    found |= checks(inside_warmup=True, backlog_rise=99.0)
+    found |= checks(inside_warmup=True, backlog_rise=99.0, amount=Amount(1, 2, "docs"))
     assert set(found) == {
-        *("unsent", "backlog", "target-rate", "client-limited", "driver-lag", "driver-share", "feed-waits"),
+        *("short", "unsent", "backlog", "target-rate", "client-limited", "driver-lag", "driver-share", "feed-waits"),
         *("drift", "errors", "inside-warmup", "clamped", "driver-busy", "run-delay", "steal", "loop-lag"),
     }
     for check in found.values():

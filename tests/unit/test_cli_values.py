@@ -72,7 +72,10 @@ def test_a_mapping_may_be_a_json_file_here_or_beside_the_track(tmp_path: Path) -
         ("a:x,rates:1000,5000", 'a list of numbers is written "rates:1000/5000"'),
         ("a:'b", "a quote .'. is not closed"),
         ("a:1,a:2", '"a" is given twice'),
-        ('{"a": 1', r"--track-params: not valid JSON at column 8: it ends too early .close what was opened"),
+        (
+            '{"a": 1',
+            r"--track-params: not valid JSON at column 8: it ends too early, and does not close the { .write }",
+        ),
         ("{'a': 1}", r"not valid JSON at column 2: text stands in single quotes .write "),
         ('{"a": 1,}', r"not valid JSON at column 8: nothing follows this comma .remove it"),
         ("no.json", "there is no file no.json .looked in"),
@@ -94,7 +97,7 @@ def test_a_broken_or_wrong_json_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="expected a JSON object, not an array"):
         parse_mapping(str(file), WHERE)
     file.write_bytes(b"\xff\xfe")
-    with pytest.raises(UsageError, match="cannot be read"):
+    with pytest.raises(UsageError, match=r"is not UTF-8 text .byte 0. .save it as UTF-8"):
         parse_mapping(str(file), WHERE)
 
 

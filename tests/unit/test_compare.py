@@ -11,6 +11,7 @@ from races import compared, golden_race, task_of, with_task
 
 from esbench.compare import compare
 from esbench.comparison.model import CompareOptions, Pair, Row, Side
+from esbench.comparison.values import Race, typical
 from esbench.record import Check, CorpusFacts, DiskFacts, RaceRecord, RateStage, Session, Throughput, TrackFacts
 
 
@@ -37,6 +38,13 @@ def test_identical_races_are_a_a() -> None:
     assert comparison.differences == ()
     assert all(row.gain is None for row in comparison.rows)
     assert all(row.diff in (0, None) for row in comparison.rows)
+
+
+def test_workers_of_a_closed_loop_are_a_difference_that_needs_no_leave() -> None:
+    closed = compared(golden_race(), with_task(contender(), "get-by-id", workers=2))
+    assert {fact.name: fact.key for fact in closed.differences} == {"get-by-id: workers": ""}
+    opened = compared(golden_race(), with_task(contender(), "get-by-id-open", workers=2))
+    assert {fact.name: fact.key for fact in opened.differences} == {"get-by-id-open: workers": "workers"}
 
 
 def test_a_tag_is_shown_and_changes_nothing() -> None:
@@ -225,6 +233,13 @@ def test_a_percentile_among_unsent_requests_is_worse_than_any_that_was_measured(
     assert (worse.diff, worse.diff_percent, worse.gain) == (None, None, False)
     assert row(compared(beyond, measured), "p99 latency", "get-by-id-open").gain is True
     assert row(compared(beyond, beyond), "p99 latency", "get-by-id-open").gain is None
+
+
+def test_a_side_is_above_the_mean_of_what_is_known_of_its_races() -> None:
+    races = [with_latency(p99=10.0, max=20.0), with_latency(p99=inf, p99_at_least=1000.0, max=inf, max_at_least=2000.0)]
+    figure = typical([Race.of(race) for race in races], ("p99 latency", "get-by-id-open", "ms"))
+    assert figure is not None
+    assert (figure.value, figure.exceeded) == (pytest.approx(100), True)
 
 
 def test_swapping_the_sides_mirrors_every_judgement() -> None:

@@ -243,7 +243,7 @@ def test_small_files_are_named_as_rally_names_them(name: str, small: str) -> Non
         (b'{\n"a": 1\n}\n', {}, r"line 1 of .* is no JSON object: { .a document file has"),
         (b'{"a": 1}\n{"a":\n{}\n', {}, 'line 2 of .* is no JSON object: {"a": '),
         (b"a,b\n1,2\n3,4\n", {}, "line 1 of .* is no JSON object: a,b"),
-        (b'{a: 1}\n{"a": 1}\n{}\n', {}, "line 1 of .* is no JSON: Expecting property name"),
+        (b'{a: 1}\n{"a": 1}\n{}\n', {}, "line 1 of .* is no JSON: a key stands without quotes .column 2"),
         (
             b'{"index": {"_id": "1"}}\n{"a": 1}\n{"index": {"_id": "2"}}\n',
             {},

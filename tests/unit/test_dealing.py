@@ -10,11 +10,20 @@ from pathlib import Path
 import pytest
 
 from esbench.errors import TrackError
-from esbench.load.dealing import deal, per_request, waits_for, workers_needed
+from esbench.load.dealing import (
+    deal,
+    fullest_worker,
+    most_workers,
+    per_request,
+    refuse_endless,
+    waits_for,
+    workers_needed,
+)
 from esbench.load.messages import Stock
 from esbench.model import ANY_TASK, Corpus, Documents, Index, Operation, Schedule, Stage, Step, Task
 from esbench.operations import builtin_operations
 from esbench.track.corpus import prepare
+from esbench.track.prepared import PreparedDocuments, Streamed
 from esbench.units import Rate
 
 NO_STOCK = Stock((), (), (), ())
@@ -75,6 +84,100 @@ def test_a_task_that_others_end_needs_no_end(
     assert [assignment.may_be_endless for assignment in dealt] == expected
 
 
+@pytest.mark.parametrize(
+    ("completed_by", "clients", "expected"),
+    [
+        (("b",), 1, [False, False, True]),  # b has a's client, and so waits for it
+        (("c",), 1, [False, False, False]),  # c waits for b, and so for a
+        (("c",), 2, [False, True, False]),  # c has a's client
+        (("b", "c"), 2, [False, False, False]),
+        (("c",), 3, [True, True, False]),
+        ((ANY_TASK,), 2, [True, True, True]),  # by b
+        ((ANY_TASK,), 1, [False, False, True]),
+    ],
+)
+def test_a_task_is_not_ended_by_tasks_that_wait_for_it(
+    completed_by: tuple[str, ...], clients: int, expected: list[bool]
+) -> None:
+    step = Step((replace(task("a"), warmup_time_s=1.0), task("b"), task("c")), clients, completed_by)
+    (dealt,) = deal(step, 1, builtin_operations(), NO_STOCK).values()
+    assert [assignment.may_be_endless for assignment in dealt] == expected
+
+
+def test_a_step_that_can_never_end_is_refused() -> None:
+    endless, operations = replace(task("a"), warmup_time_s=1.0), builtin_operations()
+    ended = Step((endless, task("b")), clients=2, completed_by=("b",))
+    refuse_endless(ended, operations)
+    refuse_endless(Step((replace(task("a", kind="bulk"), warmup_time_s=1.0), task("b")), 1, ("b",)), operations)
+    for step in (replace(ended, clients=1), Step((endless,)), Step((endless, endless), completed_by=(ANY_TASK,))):
+        with pytest.raises(TrackError, match=r'task "a": the task has a warmup, and no end \(give it a time-period'):
+            refuse_endless(step, operations)
+
+
+def by_time(name: str = "t", clients: int = 64, **keys: object) -> Task:
+    return replace(task(name, clients, **keys), time_period_s=10.0)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("clients", "workers", "expected"),
+    [(1, 4, 1), (15, 4, 1), (16, 4, 2), (31, 4, 3), (64, 1, 1), (64, 4, 4), (64, 99, 8), (1100, 2, 2), (4001, 99, 99)],
+)
+def test_a_closed_loop_that_ends_by_time_is_dealt_to_a_worker_for_each_eight_clients(
+    clients: int, workers: int, expected: int
+) -> None:
+    dealt = [own for own in slots(Step((by_time(clients=clients),)), workers) if own]
+    assert len(dealt) == expected
+    assert sorted(slot for (own,) in dealt for slot in own) == list(range(clients))
+    sizes = [len(own) for (own,) in dealt]
+    assert max(sizes) - min(sizes) <= 1
+
+
+@pytest.mark.parametrize(
+    "keys", [{"iterations": 9}, {"requests": 99}, {}, {"warmup_time_s": 1.0}, {"warmup_iterations": 3}], ids=str
+)
+def test_a_closed_loop_that_ends_by_numbers_stays_on_one_worker(keys: dict[str, object]) -> None:
+    """Else the worker whose share is done first would idle while the others go on."""
+    assert most_workers(replace(task(clients=500), **keys), {"ops": 1.0}, NO_STOCK) == 1  # type: ignore[arg-type]
+
+
+def test_an_open_loop_goes_to_as_few_workers_as_it_needs_though_it_ends_by_time() -> None:
+    assert most_workers(by_time(rate=Rate(1000, "ops")), {"ops": 1.0}, NO_STOCK) == 1
+
+
+def test_code_of_a_track_keeps_its_own_rule() -> None:
+    drawn = replace(by_time(clients=24), operation=Operation("t", "search", {"param-source": "mine"}, python="source"))
+    assert most_workers(drawn, {"ops": 1.0}, NO_STOCK) == 3
+
+
+def test_a_file_that_is_read_as_a_stream_is_unpacked_by_one_worker() -> None:
+    documents = PreparedDocuments("orders", Path("x"), Path("y"), 9, 99, "sha256:0", streamed=Streamed(Path("z"), 9, 0))
+    streamed = replace(NO_STOCK, documents=(documents,))
+    assert most_workers(by_time(kind="bulk"), {"docs": 1.0}, streamed) == 1
+    assert most_workers(by_time(kind="bulk"), {"docs": 1.0}, NO_STOCK) == 8
+    assert most_workers(by_time(kind="get"), {"ops": 1.0}, streamed) == 8
+
+
+@pytest.mark.parametrize(
+    ("tasks", "workers", "expected"),
+    [
+        ((by_time("a"), by_time("b")), 2, {"a": {0}, "b": {1}}),
+        ((by_time("a"), by_time("b")), 3, {"a": {0, 1}, "b": {2}}),
+        ((by_time("a", 32), by_time("b", 96)), 4, {"a": {0}, "b": {1, 2, 3}}),
+        ((by_time("a"), task("b", 8, rate=Rate(100, "ops"))), 4, {"a": {0, 1, 2}, "b": {3}}),
+        ((by_time("a"), by_time("b"), task("c", 2)), 2, {"a": {0}, "b": {1}, "c": {0}}),
+    ],
+)
+def test_tasks_of_a_parallel_have_workers_to_themselves_where_there_are_enough(
+    tasks: tuple[Task, ...], workers: int, expected: dict[str, set[int]]
+) -> None:
+    dealt = deal(Step(tasks), workers, builtin_operations(), NO_STOCK)
+    found: dict[str, set[int]] = {}
+    for number, assignments in dealt.items():
+        for assignment in assignments:
+            found.setdefault(assignment.task.name, set()).add(number)
+    assert found == expected
+
+
 def test_code_of_a_track_gets_neighbouring_slots() -> None:
     drawn = replace(task(clients=11), operation=Operation("t", "search", {"param-source": "mine"}, python="source"))
     assert slots(Step((drawn,)), workers=4) == [[tuple(range(5))], [tuple(range(5, 11))], [], []]
@@ -113,6 +216,7 @@ def test_tasks_that_share_no_clients_wait_for_nobody() -> None:
         (4, {"a": 2, "b": 3, "c": 1}, {"a": "", "b": "a", "c": "a"}),
         (3, {"a": 2, "b": 2, "c": 2}, {"a": "", "b": "a", "c": "ab"}),
         (3, {"a": 1, "b": 3, "c": 3}, {"a": "", "b": "a", "c": "b"}),
+        (2, {"a": 1, "b": 3, "c": 1}, {"a": "", "b": "a", "c": "b"}),  # more than there are
     ],
 )
 def test_a_task_waits_for_the_tasks_that_had_its_clients_before_it(
@@ -189,3 +293,24 @@ def test_a_small_corpus_is_read_whole(tmp_path: Path) -> None:
 def test_a_rate_in_bytes_of_requests_of_unknown_size_is_refused(kind: str, params: dict[str, object]) -> None:
     with pytest.raises(TrackError, match=r"rate is in bytes, and how large .* is not known before \(say (docs|ops)/s"):
         per_request(in_mb(kind, **params), builtin_operations().get(kind), NO_STOCK)
+
+
+# files
+
+
+@pytest.mark.parametrize(
+    ("tasks", "workers", "expected"),
+    [
+        ((task("a", 900),), 1, {"a": 900}),
+        ((task("a", 900),), 4, {"a": 450}),
+        ((by_time("a", 900),), 4, {"a": 225}),
+        ((by_time("a", 900, rate=Rate(9, "ops")),), 4, {"a": 450}),
+        ((task("a", 100), task("b", 30), task("c", 5)), 2, {"a": 100}),
+        ((task("a", 100, kind="bulk", rate=Rate(1, "MB")), task("b", 30)), 1, {"a": 100, "b": 30}),
+    ],
+)
+def test_the_worker_with_the_most_clients_is_known_before_documents_are(
+    tasks: tuple[Task, ...], workers: int, expected: dict[str, int]
+) -> None:
+    shares = fullest_worker(Step(tasks), workers, builtin_operations())
+    assert {share.task.name: len(share.slots) for share in shares} == expected

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from esbench.export.table import table
 from esbench.load.histogram import HIGHEST_NS, LOWEST_NS, Counts, decode, encode
 from esbench.metrics.folding import DEFAULT_BOUNDS, parse_bounds
 from esbench.metrics.recorded import exposition
-from esbench.record import RaceRecord
+from esbench.record import Check, RaceRecord
 from esbench.series_files import SecondLine, read_seconds, read_telemetry
 from esbench.store import RaceStore, decode_record
 
@@ -76,6 +77,27 @@ def test_a_tag_holds_no_delimiter(seconds: list[SecondLine], tmp_path: Path) -> 
 
 
 # CSV
+
+
+def timed_out(seconds: list[SecondLine]) -> SecondLine:
+    """A second of an open loop with a request that was given up after 2 s."""
+    given_up = Counts()
+    given_up.add(2_000_000_000)
+    return replace(seconds[8], latency_beyond=encode(given_up), service_time_beyond=encode(given_up))
+
+
+def test_requests_that_timed_out_are_exported_as_long_as_they_took_at_least(
+    seconds: list[SecondLine], tmp_path: Path
+) -> None:
+    second = timed_out(seconds)
+    (row,) = csv.DictReader(io.StringIO(table(golden_race(), [second])))
+    assert float(row["latency_max_ms"]) == float(row["service_time_max_ms"]) == pytest.approx(2000, rel=0.001)
+    assert float(row["driver_lag_max_ms"]) < 100
+    latency, *_ = intervals(tmp_path, interval_log(golden_race(), [second]))
+    assert latency.get_total_count() == seconds[8].counts("latency").count + 1
+    assert latency.get_max_value() == pytest.approx(2_000_000_000, rel=0.001)
+    buckets = exposed(golden_race(tasks=()), [second])["esbench_latency_seconds_bucket", OPEN, "measurement"]
+    assert buckets["+Inf"] == buckets["1.0"] + 1
 
 
 def test_a_row_for_each_second_of_a_task(seconds: list[SecondLine]) -> None:
@@ -166,6 +188,14 @@ def test_warmups_and_unfinished_tasks_are_put_together_from_their_seconds(second
     assert found["esbench_latency_seconds_bucket", OPEN, "warmup"]["+Inf"] == 600
     assert found["esbench_errors_total", OPEN, "measurement"][""] == 2
     assert found["esbench_requests_total", OPEN, "measurement"][""] == 1392
+
+
+def test_a_task_that_ended_inside_its_warmup_is_exported_as_a_warmup(seconds: list[SecondLine]) -> None:
+    inside = (Check("inside-warmup", "warning", "the task ended inside its warmup"),)
+    record = with_task(golden_race(), OPEN, checks=inside)
+    found = exposed(record, [line for line in seconds if line.phase == "warmup"])
+    assert found["esbench_requests_total", OPEN, "warmup"][""] == task_of(record, OPEN).requests
+    assert ("esbench_requests_total", OPEN, "measurement") not in found
 
 
 def test_the_buckets_of_a_published_table(seconds: list[SecondLine]) -> None:

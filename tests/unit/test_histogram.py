@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import random
 
@@ -128,6 +129,14 @@ def test_percentiles_are_those_of_the_sorted_values(size: int, seed: int) -> Non
         assert value == pytest.approx(nearest, rel=0.001), rank
 
 
+def test_short_percentiles_are_never_too_short_and_at_most_half_a_microsecond_too_long() -> None:
+    draw = random.Random(7)
+    values = sorted(draw.randrange(1_000, 1_000_000) for _ in range(5_000))
+    for rank, value in percentiles_ns(counted(values), RANKS).items():
+        assert 0 <= value - values[math.ceil(round(rank / 100 * 5_000, 9)) - 1] < 512
+    assert percentiles_ns(counted([19_969, 20_479, 30_000]), (50.0, 10.0)) == {50.0: 20_479, 10.0: 20_479}  # 2.6 %
+
+
 def test_percentiles_never_lie_beyond_the_ends() -> None:
     assert percentiles_ns(counted([1_000_003] * 3), (1.0, 50.0, 100.0)) == dict.fromkeys((1.0, 50.0, 100.0), 1_000_003)
     assert percentiles_ns(counted([HIGHEST_NS + 1]), (50.0,)) == {50.0: HIGHEST_NS}
@@ -164,3 +173,16 @@ def test_a_percentile_needs_enough_samples(rank: float, samples: int) -> None:
 def test_the_median_needs_no_number_of_samples() -> None:
     assert supported(RANKS, 0) == (50.0,)
     assert supported(RANKS, 400) == (50.0, 90.0, 95.0, 99.0)
+
+
+def test_encoding_leaves_no_histogram_to_the_collector() -> None:
+    counts = Counts()
+    counts.add(1_000_000)
+    gc.collect()
+    gc.disable()
+    try:
+        encode(counts)
+        left = [each for each in gc.get_objects() if type(each).__name__ in ("HdrHistogram", "HdrPayload")]
+        assert left == []
+    finally:
+        gc.enable()

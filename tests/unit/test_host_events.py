@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 from races import golden_race
 
+from esbench.load.hot import clock_ns
 from esbench.load.losses import Losses
 from esbench.load.messages import Loss
-from esbench.load.transport import clock_ns
 from esbench.progress.texts import host_text
 from esbench.record import HostEvent
 from esbench.summary import notices

@@ -11,7 +11,7 @@ from html_pages import READS, histogram, loads, second, text_of
 from races import golden_race, keep, task_of, with_task
 
 from esbench.cli.main import run
-from esbench.over_time import over_time, percentile_curve
+from esbench.over_time import histograms_at_least, over_time, percentile_curve
 from esbench.record import Check, ErrorKind, RaceRecord, TaskResult, Throughput, Window
 from esbench.report.html.race import race_page
 from esbench.series_files import SecondLine, Series
@@ -110,6 +110,19 @@ def test_a_second_has_its_percentiles_rate_and_errors_on_the_races_clock() -> No
     assert found.p99_ms[2] is None  # nothing completed: a gap, no zero
     assert found.errors == (0, 0, 0, 2)
     assert found.failures[3] == "2 x timeout"
+
+
+def test_requests_that_timed_out_are_drawn_as_long_as_they_took_at_least() -> None:
+    line = replace(second(0, *[1.0] * 9), latency_beyond=histogram(1000.0))
+    found = over_time(open_task(golden_race()), [line])
+    assert (found.p50_ms[0], found.p99_ms[0]) == pytest.approx((1, 1000), rel=0.001)
+    assert found.max_ms[0] == pytest.approx(1000, rel=0.001)
+    assert sum(found.grid.counts) == 10
+    both = replace(
+        open_task(golden_race()), histograms={"latency": line.latency, "latency_beyond": line.latency_beyond}
+    )
+    curve = percentile_curve(*histograms_at_least(both, "latency"))
+    assert curve[-1] == pytest.approx((10, 1000), rel=0.002)
 
 
 def test_a_second_in_which_the_warmup_ends_is_one() -> None:

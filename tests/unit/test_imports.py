@@ -16,8 +16,8 @@ ROOT = Path(__file__).parents[2] / "esbench"
 
 # A module belongs to the longest prefix that names it. It imports only from its own layer and from those above it.
 LAYERS: list[set[str]] = [
-    {"esbench", "duelling_order", "errors", "units", "model", "registry"},
-    {"load.drift", "load.health", "load.histogram", "load.schedule", "stats", "telemetry.series"},
+    {"esbench", "duelling_order", "errors", "json_faults", "reasons", "units", "model", "registry"},
+    {"load.drift", "load.histogram", "load.schedule", "stats", "telemetry.series"},
     {
         "addresses",
         "alarm",
@@ -27,10 +27,13 @@ LAYERS: list[set[str]] = [
         "connection_failure",
         "dialect",
         "environment",
+        "load.health",
+        "load.hot",
         "load.messages",
         "load.recorder",
         "load.transport",
         "locks",
+        "open_files",
         "operations",
         "progress.base",
         "record",
@@ -51,6 +54,7 @@ LAYERS: list[set[str]] = [
         "load.loops",
         "load.losses",
         "load.measurements",
+        "load.outbox",
         "load.python_client",
         "load.running",
         "load.scheduled",

@@ -235,13 +235,6 @@ def test_tasks_may_share_fewer_clients(tmp_path: Path) -> None:
     assert parallel(tmp_path, "clients: 4", "name: a, clients: 4", "name: b, clients: 3").clients == 4
 
 
-def test_a_task_cannot_have_more_clients_than_there_are_to_share(tmp_path: Path) -> None:
-    tasks = "[{operation: refresh, name: a, clients: 4}, {operation: refresh}]"
-    assert failure(tmp_path, f"{{parallel: {{clients: 3, tasks: {tasks}}}}}") == (
-        'task "a" has 4 clients, and its "parallel" only 3 (give the "parallel" 4 clients, or the task 3)'
-    )
-
-
 def test_beside_a_period_of_time_iterations_do_not_count(tmp_path: Path) -> None:
     task = one_task(tmp_path, "iterations: 20, time-period: 300, target-interval: 4")
     assert (task.iterations, task.time_period_s) == (None, 300.0)

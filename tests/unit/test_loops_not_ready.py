@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from esbench.load.client import Client
+from esbench.load.hot import clock_ns
 from esbench.load.loops import ClosedLoop, Length, OpenLoop, TaskLoop
 from esbench.load.recorder import Recorder
-from esbench.load.transport import clock_ns
 from esbench.operations.base import GOOD, Exhausted, NotReady
 
 MS = 1_000_000

@@ -9,15 +9,14 @@ from typing import Any
 
 import pytest
 
-from esbench.load.health import WorkerHealth
-from esbench.load.histogram import decode
+from esbench.load.histogram import Counts, decode
 from esbench.load.measurements import TaskMeasurements, params_digest, seconds_line
 from esbench.load.messages import TaskEnd, TaskSeconds
 from esbench.load.recorder import TIMEOUT, Recorder, Second
 from esbench.model import Operation, Schedule, Stage, Task
 from esbench.operations.base import GOOD, Verdict
 from esbench.operations.replies import CREATED, UPDATED
-from esbench.record import TaskResult, Window
+from esbench.record import TaskResult, Window, WorkerHealth
 from esbench.units import Rate
 
 NS = 1_000_000_000
@@ -67,8 +66,8 @@ class Share:
             START,
             at(self.end_s if end_s is None else end_s),
             unsent,
-            self.recorder.first_measured_sent_ns,
-            self.recorder.last_measured_received_ns,
+            self.recorder.first_measured_ns,
+            self.recorder.last_received_ns,
             feed_waits,
         )
 
@@ -82,6 +81,8 @@ def measure(task: Task, *shares: Share, unsent: int = 0, end_s: float | None = N
         admin=keys.get("admin", False),
         per_request=keys.get("per_request", {"ops": 1.0}),
         workers=frozenset(range(len(shares))),
+        units_in_all=keys.get("units_in_all"),
+        ended_by_itself=keys.get("ended_by_itself", False),
     )
     for number, share in enumerate(shares):
         list(measurements.add(number, TaskSeconds("a-task", 0, tuple(share.recorder.closed_seconds(1 << 62)), 1 << 40)))
@@ -151,6 +152,42 @@ def test_by_numbers_the_window_is_from_the_first_send_to_the_last_reply() -> Non
     assert result.throughput.mean == pytest.approx(20 / 2.0)
     assert (result.warmup.requests, result.warmup.units, result.warmup.duration_s) == (2, 14, 1.25)
     assert result.requests == 4
+
+
+@pytest.mark.parametrize("late_s", [0.0, 0.0099])
+def test_by_numbers_each_arrival_of_an_open_loop_has_its_gap(late_s: float) -> None:
+    t = task(rate=100, iterations=6, warmup_iterations=3)
+    share = Share(t)
+    for n in range(9):
+        due, warmup = n / 100, n < 3
+        share.recorder.arrived(at(due), warmup, waits=False)
+        sent = due + (late_s if n == 3 else 0.0)
+        share.serve(due, sent, sent + 0.001, warmup=warmup)
+    result = measure(t, share)
+    assert (result.window.start_s, result.window.end_s) == pytest.approx((0.03, 0.081))
+    assert result.throughput.mean == pytest.approx(100)
+
+
+def test_by_numbers_an_open_loop_that_is_late_takes_until_its_last_reply() -> None:
+    t = task(rate=100, requests=10)
+    share = Share(t)
+    for n in range(10):
+        share.arrive(n / 100)
+        share.serve(n / 100, n / 10, n / 10 + 0.1)
+    result = measure(t, share)
+    assert result.window == Window(0.0, 1.0)
+    assert result.throughput.mean == pytest.approx(10)
+    assert "target-rate" in {check.name for check in result.checks}
+
+
+def test_by_numbers_the_gaps_of_a_ramp_up_are_its_own() -> None:
+    t = task(requests=50, schedule=Schedule(rate=Rate(100, "ops"), ramp_up_s=1.0))
+    share = Share(t)
+    for n in range(50):  # half of the rate x the ramp-up
+        due = (n / 50) ** 0.5
+        share.arrive(due)
+        share.serve(due, due, due + 0.001)
+    assert measure(t, share).throughput.mean == pytest.approx(50)
 
 
 def test_by_numbers_the_seconds_are_of_measured_units_alone() -> None:
@@ -318,18 +355,76 @@ def test_unsent_and_timed_out_requests_rank_above_all_others() -> None:
         share.serve(n / 100, n / 100, n / 100 + 60, TIMED_OUT)
     for n in range(390, 400):
         share.arrive(n / 100, waits=True)
+        share.recorder.never_sent(at(4.0), durations(4.0 - n / 100))
     result = measure(t, share, unsent=10)
     assert result.latency_ms is not None
     assert result.service_time_ms is not None
     assert result.latency_ms["p90"] == pytest.approx(10, rel=0.001)
     assert result.latency_ms["p95"] == pytest.approx(10, rel=0.001)  # the 380th of 400
     assert result.latency_ms["p99"] == math.inf
-    assert result.latency_ms["max"] == 10.0  # of what was measured
+    # of 400: 380 replies, 10 waits of 10 to 100 ms, 10 timeouts; the 396th is one of these
+    assert 60_000 <= result.latency_ms["p99_at_least"] <= 60_001
+    assert result.latency_ms["max"] == math.inf
+    assert result.latency_ms["max_at_least"] == 60_000
+    assert "p95_at_least" not in result.latency_ms
     assert result.service_time_ms["p95"] == pytest.approx(10, rel=0.001)  # unsent ones have no service time
     assert result.service_time_ms["p99"] == math.inf
+    assert result.service_time_ms["p99_at_least"] == result.service_time_ms["max_at_least"] == 60_000
     assert (result.unsent, result.errors) == (10, 10)
     assert decode(result.histograms["failed"]).count == 10
     assert decode(result.histograms["latency"]).count == 380
+    beyond = (decode(result.histograms[name]).count for name in ("latency_beyond", "service_time_beyond"))
+    assert tuple(beyond) == (20, 10)
+
+
+def durations(*seconds: float) -> Counts:
+    counts = Counts()
+    for duration in seconds:
+        counts.add(round(duration * NS))
+    return counts
+
+
+def test_arrivals_that_were_never_sent_are_above_what_they_waited() -> None:
+    t = task(100, clients=1, time_period_s=4.0)
+    share = Share(t)
+    for n in range(400):
+        share.arrive(n / 100, waits=n > 0)
+        if n < 40:  # ten a second
+            share.serve(n / 100, n / 10, n / 10 + 0.1)
+        else:
+            share.recorder.never_sent(at(4.0), durations(4.0 - n / 100))
+    times = measure(t, share, unsent=360).latency_ms
+    assert times is not None
+    assert (times["p50"], times["max"]) == (math.inf, math.inf)
+    # the 200th of replies after 0.1 to 3.61 s and waits of 0.01 to 3.6 s: half of them lie above
+    assert times["p50_at_least"] == pytest.approx(1_810, rel=0.01)
+    assert times["max_at_least"] == pytest.approx(3_610)
+
+
+def test_where_everything_timed_out_its_times_are_known_to_be_that_long() -> None:
+    t = task(iterations=3)
+    share = Share(t)
+    for n in range(3):
+        share.serve(0, n, n + 1 + n / 100, TIMED_OUT)
+    times = measure(t, share).service_time_ms
+    assert times == {
+        **{"max": math.inf, "max_at_least": 1020.0},
+        **{"p50": math.inf, "p50_at_least": pytest.approx(1010, rel=0.001)},
+    }
+
+
+def test_a_timeout_that_was_shorter_than_a_reply_does_not_read_as_that_long() -> None:
+    t = task(iterations=1000)
+    share = Share(t)
+    share.serve(0, 0, 5.0)  # on a client with another timeout
+    for n in range(899):
+        share.serve(0, n * 0.01, n * 0.01 + 0.001)
+    for n in range(100):
+        share.serve(0, n * 0.01, n * 0.01 + 1.0, TIMED_OUT)
+    times = measure(t, share).service_time_ms
+    assert times is not None
+    assert times["p99_at_least"] == pytest.approx(1000, rel=0.001)
+    assert times["max_at_least"] == 5000
 
 
 def test_other_failures_do_not_rank_above() -> None:
@@ -486,6 +581,7 @@ def test_parts_of_a_sequence_that_timed_out_rank_above_all_others() -> None:
     assert write.service_time_ms is not None
     assert read.service_time_ms["p50"] == pytest.approx(100, rel=0.001)
     assert read.service_time_ms["p90"] == math.inf
+    assert read.service_time_ms["p90_at_least"] == pytest.approx(100, rel=0.001)  # given up after as long
     assert write.service_time_ms["p90"] == pytest.approx(200, rel=0.001)
 
 
@@ -694,3 +790,48 @@ def test_a_task_that_waited_says_when_it_began() -> None:
     result = after_waiting(task(iterations=5), 3.5, None)
     assert (result.start_s, result.duration_s) == (3.5, 5.5)
     assert "never-begun" not in [check.name for check in result.checks]
+
+
+# Less than all of its work
+
+REFUSED = Verdict(60, "bulk item 429", "refused")
+LOST = Verdict(0, "connection lost", "it ended")
+SOURCE = Operation("read", "get", {"id": "1"}, python="source")
+
+
+@pytest.mark.parametrize(
+    ("keys", "verdicts", "units_in_all", "message"),
+    [
+        ({"requests": 3}, [GOOD, LOST, GOOD], None, ""),
+        ({"requests": 4, "clients": 2}, [GOOD] * 3, None, "the task ended after 3 of 4 requests"),
+        ({"iterations": 2, "warmup_iterations": 1, "clients": 2}, [GOOD] * 6, None, ""),
+        ({"iterations": 2, "clients": 2}, [GOOD] * 3, None, "the task ended after 3 of 4 requests"),
+        ({"clients": 2}, [GOOD], None, "the task ended after 1 of 2 requests"),
+        ({"time_period_s": 60.0}, [GOOD], None, ""),
+        ({"warmup_time_s": 60.0}, [GOOD], None, ""),  # whose end is that of another task
+        ({"schedule": Schedule(stages=(Stage(60.0, Rate(1, "ops")),))}, [GOOD], None, ""),
+        ({"requests": 9, "operation": SOURCE}, [GOOD], None, ""),  # which may have an end
+        # bulks of 100 documents
+        ({"clients": 8}, [Verdict(100), Verdict(50)], 150, ""),
+        ({"clients": 8}, [], 150, "the task ended after 0 of 150 docs"),
+        ({"warmup_time_s": 1.0}, [Verdict(100)], 150, "the task ended after 100 of 150 docs"),
+        ({"time_period_s": 60.0}, [Verdict(100)], 150, ""),
+        ({}, [Verdict(100), REFUSED, LOST], 300, ""),
+        ({}, [Verdict(100), LOST], 300, "the task ended after 200 of 300 docs"),
+        ({"iterations": 2}, [Verdict(100)] * 2, 300, ""),
+        ({"iterations": 9}, [Verdict(100)] * 3, 300, ""),  # the documents ended it
+        ({"iterations": 9}, [Verdict(100)] * 2, 300, "the task ended after 200 of 300 docs"),
+    ],
+)
+def test_a_task_that_ended_by_itself_has_sent_all_of_its_work(
+    keys: dict[str, Any], verdicts: list[Verdict], units_in_all: float | None, message: str
+) -> None:
+    def result(ended_by_itself: bool) -> TaskResult:
+        share = Share(t := task(**keys))
+        for n, verdict in enumerate(verdicts):
+            share.serve(n, n, n + 1, verdict)
+        work = {"unit": "docs", "per_request": {"docs": 100.0, "ops": 1.0}} if units_in_all else {}
+        return measure(t, share, units_in_all=units_in_all, ended_by_itself=ended_by_itself, **work)
+
+    assert [check.message for check in result(True).checks if check.name == "short"] == ([message] if message else [])
+    assert "short" not in {check.name for check in result(False).checks}

@@ -115,6 +115,20 @@ def test_seconds_are_added_up_by_phase(following: Following) -> None:
     assert samples.value("esbench_client_wait_seconds_bucket", le="5e-05", **measured) == 5
 
 
+def test_requests_that_timed_out_are_counted_as_long_as_they_took_at_least(following: Following) -> None:
+    counted = second(0, 2, 2, errors=1)
+    counted.tally.latency_beyond.add(1_500 * MS)
+    counted.tally.service_time_beyond.add(1_200 * MS)
+    following.second("paced", counted)
+    samples = Samples(following)
+    labels = {"task": "paced", "phase": "measurement"}
+    for measure, sum_s in (("latency", 1.504), ("service_time", 1.204 - 0.000_12)):
+        assert samples.value(f"esbench_{measure}_seconds_bucket", le="0.05", **labels) == 2
+        assert samples.value(f"esbench_{measure}_seconds_bucket", le="+Inf", **labels) == 3
+        assert samples.value(f"esbench_{measure}_seconds_sum", **labels) == pytest.approx(sum_s)
+    assert samples.value("esbench_client_wait_seconds_count", **labels) == 2
+
+
 def test_what_a_closed_loop_does_not_have_is_not_there(following: Following) -> None:
     tally = Tally(sent=1, requests=1, units=100)
     tally.service_time.add(MS)

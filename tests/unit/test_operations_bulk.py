@@ -16,7 +16,6 @@ from esbench.operations import builtin_operations
 from esbench.operations.base import ClientProgram, Exhausted, Ledger, Program, Script
 from esbench.operations.bulk import counts_to_send
 from esbench.track.prepared import PreparedDocuments
-from esbench.track.variables import loaded_key
 
 GOOD_REPLY = b'{"took":30,"errors":false,"items":[]}'
 
@@ -77,7 +76,56 @@ def test_a_part_of_the_documents_is_the_first_ones(documents: PreparedDocuments)
     assert sent.count(b"\n") == 250
     assert documents.path.read_bytes().startswith(sent)
     program.close()
-    assert ledger.next_values == {loaded_key(documents): 125}
+    assert ledger.loaded_counts() == {str(documents.path): 125}
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        ((0, 0), {}),  # nothing is known
+        ((2, 0), 200),
+        ((2, 3), 200),  # what the second client has sent begins at 500
+        ((5, 1), 600),
+        ((0, 3), 0),
+    ],
+)
+def test_of_a_bulk_that_was_ended_only_documents_that_were_sent_are_loaded(
+    documents: PreparedDocuments, sent: tuple[int, int], expected: int | dict[str, int]
+) -> None:
+    ledger = Ledger()
+    for slot, count in enumerate(sent):  # a worker for each
+        news = Ledger()
+        program = compiled(context("bulk", {"bulk-size": 100}, documents=[documents], clients=2, ledger=news))
+        client = started(program, slot)
+        for _ in range(count):
+            client.exchanges[0].render(client.draw())
+        if count < 5:
+            client.draw()  # drawn ahead, and never sent
+        program.close()
+        ledger.enter(news)
+    assert ledger.loaded_counts() == (expected if isinstance(expected, dict) else {str(documents.path): expected})
+
+
+def test_files_that_an_ended_bulk_did_not_come_to_are_not_loaded(tmp_path: Path) -> None:
+    for name in ("a.json", "b.json"):
+        (tmp_path / name).write_bytes(b"\n".join(lines(30)))
+    both, ledger = [from_file(tmp_path, name, 30) for name in ("a.json", "b.json")], Ledger()
+    program = compiled(context("bulk", {"bulk-size": 10}, documents=both, ledger=ledger))
+    client = started(program)
+    client.exchanges[0].render(client.draw())
+    program.close()
+    assert ledger.loaded_counts() == {str(both[0].path): 10, str(both[1].path): 0}
+
+
+def test_a_later_smaller_load_counts_after_its_index_was_created_again() -> None:
+    ledger = Ledger()
+    ledger.enter(Ledger(loaded={("orders", "a.json"): [(0, 500), (500, 1000)], ("items", "b.json"): [(0, 70)]}))
+    assert ledger.loaded_counts() == {"a.json": 1000, "b.json": 70}
+    ledger.enter(Ledger(loaded={("orders", "a.json"): [(0, 10)]}))  # once more into the same index
+    assert ledger.loaded_counts()["a.json"] == 1000
+    ledger.enter(Ledger(emptied={"orders"}))
+    ledger.enter(Ledger(loaded={("orders", "a.json"): [(0, 10)]}))
+    assert ledger.loaded_counts() == {"a.json": 10, "b.json": 70}
 
 
 def test_a_number_of_documents_is_shared_by_the_files(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from compiled import request
 
 from esbench.errors import TrackError, UsageError
 from esbench.operations import builtin_operations
@@ -29,11 +30,7 @@ def failure(kind: str, params: dict[str, Any]) -> str:
         ("search", {"cache": "yes"}, "\"cache\" must be true or false, not 'yes'"),
         ("search", {"index": ["a", "b"]}, "\"index\" must be text, not ['a', 'b'] (write \"a,b\")"),
         ("search", {"index": 5}, '"index" must be text, not 5 (write "5")'),
-        (
-            "search",
-            {"results-per-page": "10"},
-            "\"results-per-page\" must be a whole number, not '10' (write 10 without",
-        ),
+        ("search", {"results-per-page": "1.5"}, "\"results-per-page\" must be a whole number, not '1.5' (write 1.5 w"),
         ("search", {"results-per-page": -1}, '"results-per-page" must be at least 0, not -1'),
         ("scroll-search", {"pages": 5, "results-per-page": 0}, '"results-per-page" must be at least 1, not 0'),
         ("sql", {"body": {"query": "x"}, "pages": 0}, '"pages" must be at least 1, not 0'),
@@ -52,7 +49,7 @@ def failure(kind: str, params: dict[str, Any]) -> str:
         ("index", {"body": {}, "op-type": "creat"}, '"op-type" cannot be \'creat\' (did you mean "create"?'),
         ("index", {"body": {}, "refresh": "maybe"}, "\"refresh\" cannot be 'maybe' (known: false, true, wait_for)"),
         ("force-merge", {"mode": "background"}, "\"mode\" cannot be 'background' (known: blocking, polling)"),
-        ("refresh", {"retries": 1.5}, '"retries" must be a whole number, not 1.5'),
+        ("refresh", {"retries": float("inf")}, '"retries" must be a whole number, not inf'),
         ("refresh", {"retry-until-success": "yes"}, "\"retry-until-success\" must be true or false, not 'yes'"),
         ("refresh", {"retry-wait-period": "soon"}, '"retry-wait-period": "soon" is not a duration (say 30, "500ms"'),
         (
@@ -120,3 +117,30 @@ def test_a_ledger_forgets_an_index_that_was_emptied() -> None:
     ledger.acknowledge("a", 2)
     assert ledger.acknowledged == {"a": 2, "b": 5}
     assert ledger.emptied == {"a"}
+
+
+@pytest.mark.parametrize(("value", "number"), [(70.0, 70), (110.00000000000001, 110), (70.9, 70), ("100", 100)])
+def test_whole_numbers_are_read_as_rally_reads_them(value: Any, number: int) -> None:
+    for kind, params in (
+        ("bulk", {"bulk-size": value, "batch-size": value, "ingest-doc-count": value, "retries_on_429": value}),
+        ("refresh", {"retries": value}),
+        ("scroll-search", {"pages": value, "results-per-page": value}),
+        ("sql", {"body": {"query": "x"}, "pages": value}),
+        ("force-merge", {"max-num-segments": value}),
+        ("composite", {"requests": [{"operation-type": "search", "results-per-page": value}]}),
+    ):
+        OPERATIONS.get(kind).check(params, "")
+    assert OPERATIONS.get("bulk").units_per_request({"bulk-size": value}) == number
+    assert OPERATIONS.get("scroll-search").units_per_request({"pages": value}) == number
+    assert OPERATIONS.get("sql").units_per_request({"pages": value}) == number
+    assert request("search", {"results-per-page": value})[0] == f"GET /orders/_search?size={number}"
+
+
+def test_every_whole_number_that_is_not_written_as_one_is_named() -> None:
+    asked = {"operation-type": "search", "name": "s", "results-per-page": "10"}
+    params = {"requests": [{"stream": [asked]}], "max-connections": 2.0, "retries": 3}
+    assert [str(fault) for fault in OPERATIONS.get("composite").tolerated(params)] == [
+        '"max-connections" must be a whole number, not 2.0 (a race takes 2)',
+        'request "s": "results-per-page" must be a whole number, not \'10\' (a race takes 10)',
+    ]
+    assert list(OPERATIONS.get("bulk").tolerated({"bulk-size": "100", "ingest-percentage": 50.5})) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -18,6 +19,7 @@ from esbench.operations.replies import (
     judge_get,
     judge_indexed,
     judge_plain,
+    judge_raw_bulk,
     judge_search,
     judge_shards,
 )
@@ -81,6 +83,33 @@ SEARCH = {
 @pytest.mark.parametrize("version", SEARCH)
 def test_a_search_over_all_shards_in_time_is_good(version: str) -> None:
     assert judge_search(200, SEARCH[version].encode(), None) == GOOD
+
+
+class Unread(bytes):
+    """A reply that is not to be decoded."""
+
+    def decode(self, *arguments: object) -> str:
+        raise AssertionError("a reply was decoded")
+
+
+@pytest.mark.parametrize("key", ["_scroll_id", "pit_id"])
+@pytest.mark.parametrize("length", [1, 290, 300, 320, 340, 396, 400, 600, 50_000])
+def test_a_page_is_judged_without_decoding_it_however_long_its_id(key: str, length: int) -> None:
+    rest = SEARCH["7.17"].removeprefix("{")
+    page = Unread(f'{{"{key}":"{"x" * length}",{rest}'.encode())
+    assert judge_search(200, page, None) == GOOD
+    for good, bad, error in (
+        ('"failed":0', '"failed":1', "shard failures"),
+        ('"timed_out":false', '"timed_out":true', "search timed out"),
+    ):
+        body = page.replace(good.encode(), bad.encode())
+        assert judge_search(200, body, None).error == error
+
+
+def test_what_stands_at_the_place_of_a_count_that_is_not_there_is_not_read() -> None:
+    body = '{"took":0,"timed_out":false,"hits":{"hits":[]}}'
+    assert judge_search(200, body.encode(), None) == GOOD
+    assert judge_search(200, (body + "x").encode(), None).error == "bad response"
 
 
 def test_a_search_that_timed_out_is_a_failure() -> None:
@@ -154,6 +183,26 @@ def test_an_old_bulk_item_error_is_text() -> None:
 
 def test_errors_that_no_item_has_are_none() -> None:
     assert judge_bulk(200, bulk_errors(OK_ITEM), 1) == Verdict(1)
+    assert judge_raw_bulk(200, bulk_errors(OK_ITEM), None) == GOOD
+
+
+@pytest.mark.parametrize("version", BULK_GOOD)
+def test_a_raw_bulk_without_errors_is_good(version: str) -> None:
+    assert judge_raw_bulk(200, BULK_GOOD[version].encode(), None) == GOOD
+
+
+def test_a_raw_bulk_with_refused_documents_fails_as_a_bulk_does() -> None:
+    body = bulk_errors(OK_ITEM, REJECTED, OK_ITEM, MAPPING, REJECTED)
+    verdict = judge_raw_bulk(200, body, None)
+    assert verdict == replace(judge_bulk(200, body, 5), units=0)
+    assert verdict.example == "3 of 5 documents: rejected execution of coordinating operation"
+
+
+def test_a_raw_bulk_may_leave_out_what_it_was_not_asked_for() -> None:
+    assert judge_raw_bulk(200, b'{"took":30}', None) == GOOD
+    assert judge_raw_bulk(200, b"", None) == GOOD
+    assert judge_raw_bulk(200, b'{"errors":true}', None).error == "bad response"
+    assert judge_raw_bulk(404, b"", None).error == "HTTP 404"
 
 
 def test_a_refused_bulk_acknowledges_nothing() -> None:

@@ -95,6 +95,15 @@ def test_an_undeclared_variable_is_told_with_a_guess() -> None:
 # raw-request
 
 
+@pytest.mark.parametrize("path", ["/_bulk", "/orders/_bulk?refresh=true", "/bulk", "/orders/_bulk/x"])
+def test_a_raw_request_to_bulk_is_judged_as_a_bulk(path: str) -> None:
+    program = client("raw-request", {"method": "POST", "path": path, "body": "x", "ignore": [400, 404]})
+    refused = '{"errors":true,"items":[{"index":{"status":400,"error":{"type":"mapper_parsing_exception"}}}]}'
+    is_bulk = path.partition("?")[0].endswith("/_bulk")
+    assert judged(program, 200, refused).error == ("bulk item 400 mapper_parsing_exception" if is_bulk else None)
+    assert judged(program, 404, "").error is None
+
+
 def test_a_raw_request_is_sent_as_it_is_written() -> None:
     assert request("raw-request", {"path": "/_cat/indices?v"}) == ("GET /_cat/indices?v", b"")
     params = {"method": "put", "path": "/_settings", "body": {"a": 1}, "request-params": {"x": True}}

@@ -172,9 +172,10 @@ def register(registry):
     assert list(plugins_in(tmp_path, code).runners) == ["decorated", "partial"]
 
 
+RUNNING = f"{sys.version_info.major}.{sys.version_info.minor}"
 WRONG = {
     "raise ValueError('no file')\ndef register(registry): ...": ("track.py:1: ", "failed with ValueError: no file"),
-    "def register(registry)\n": ("track.py:1: ", "expected ':'"),
+    "def register(registry)\n": ("track.py:1: ", f"this is not valid Python {RUNNING}: def register(registry)"),
     "x = 1\n": ("track.py: ", "there is no function register(registry)"),
     "import numppy\ndef register(registry): ...": ("track.py:1: ", "pip install numppy"),
     "import esrally.mechanic\ndef register(registry): ...": ("track.py:1: ", "esbench provides esrally, "),
@@ -194,7 +195,6 @@ WRONG = {
     "async def register(registry): ...\n": ("track.py:1: ", "register() is asynchronous, and nobody awaits it"),
     "x = 1\ndef register(): ...\n": ("track.py:2: ", "register(registry) failed with TypeError: register() takes 0"),
     "def register(r):\n  r.register_runer('f', 1)\n": ("track.py:2: ", '(did you mean "register_runner"?)'),
-    "class S: ...\ndef register(r): r.register_param_source('p', S)\n": ("track.py:2: ", '"p" has no params()'),
     "def p(t, q):\n  yield {}\ndef register(r): r.register_param_source('p', p)\n": (
         "track.py:3: ",
         '"p" is a generator',
@@ -221,7 +221,7 @@ def test_code_that_is_wrong_gets_one_line(tmp_path: Path, code: str) -> None:
 def test_an_f_string_of_a_newer_python_says_so(tmp_path: Path) -> None:
     with pytest.raises(TrackCodeError) as caught:
         plugins_in(tmp_path, 'def register(registry):\n    print(f"{registry["a"]}")\n')
-    assert str(caught.value).startswith(f"{tmp_path}/shop/track.py:2: f-string: ")
+    assert str(caught.value).startswith(f"{tmp_path}/shop/track.py:2: this is not valid Python 3.11: print(f")
     assert "Python 3.12 may read it; this is 3.11" in str(caught.value)
 
 
@@ -245,7 +245,7 @@ def test_frames_of_a_recursion_are_shown_once(tmp_path: Path) -> None:
 def test_a_file_that_is_no_text_is_one_line(tmp_path: Path) -> None:
     root = write_track(tmp_path, TRACK)
     (root / "track.py").write_bytes(b"a\0b")
-    with pytest.raises(TrackCodeError, match=r"shop/track.py: source code string cannot contain null bytes$"):
+    with pytest.raises(TrackCodeError, match=r"shop/track.py: is no text: it has a null byte$"):
         load_plugins(root)
 
 

@@ -30,10 +30,20 @@ def test_a_record_of_schema_1_is_read_with_what_it_has() -> None:
     assert (task_of(old, "get-by-id").warmup.error_kinds, len(task_of(new, "get-by-id").warmup.error_kinds)) == ({}, 1)
 
 
+def test_a_record_of_schema_2_is_read_with_what_it_has() -> None:
+    """Schema 3 keeps how the load workers of each task fared."""
+    old, new = decode_record(GOLDEN.with_name("race-schema-2.json").read_bytes()), golden_race()
+    assert old.schema == 2
+    assert old.tasks == tuple(replace(task, worker_health=None) for task in new.tasks)
+    health = task_of(new, "bulk").worker_health
+    assert health is not None
+    assert (health.busy_ratio, health.busy_above_ratio, health.loop_lag_ms) == (0.61, 0.05, 12.5)
+
+
 def test_the_golden_record_has_every_field_of_this_schema() -> None:
     """A new field must come with a new golden file, or this one regenerated, on purpose."""
     assert json.loads(GOLDEN.read_bytes()).keys() == RaceRecord.__dataclass_fields__.keys()
-    assert SCHEMA == 2
+    assert SCHEMA == 3
 
 
 def test_a_record_without_its_optional_fields_is_read() -> None:
@@ -59,7 +69,7 @@ def test_a_percentile_among_unsent_requests_is_inf_in_json_and_infinite_in_pytho
 
 def test_a_newer_schema_is_refused_by_name() -> None:
     document = json.loads(GOLDEN.read_bytes()) | {"schema": SCHEMA + 1}
-    with pytest.raises(ValueError, match=r"written by a newer esbench: schema 3, this one reads up to 2"):
+    with pytest.raises(ValueError, match=r"written by a newer esbench: schema 4, this one reads up to 3"):
         decode_record(json.dumps(document).encode())
 
 

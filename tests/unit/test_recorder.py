@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from esbench.load.histogram import Counts
 from esbench.load.recorder import TIMEOUT, Errors, Part, Recorder, Tally
-from esbench.operations.base import GOOD, Verdict
+from esbench.operations.base import GOOD, Details, Evidence, Verdict
 from esbench.operations.replies import CREATED, UPDATED
 
 NS = 1_000_000_000
@@ -114,7 +116,7 @@ def test_failures_have_a_histogram_of_their_own() -> None:
     assert tally.errors.examples["HTTP 503"] == "no master"
     assert (tally.failed.count, tally.service_time.count, tally.latency.count) == (3, 1, 1)
     assert tally.driver_lag.count == 4
-    assert tally.timed_out == 0
+    assert (tally.latency_beyond.count, tally.service_time_beyond.count) == (0, 0)
 
 
 def test_what_a_failed_bulk_got_acknowledged_still_counts() -> None:
@@ -124,13 +126,33 @@ def test_what_a_failed_bulk_got_acknowledged_still_counts() -> None:
     assert (tally.units, tally.in_window_units, tally.errors.total) == (997, 997, 1)
 
 
-def test_timeouts_are_counted_apart() -> None:
-    recorder = Recorder(START, is_open=False)
-    complete(recorder, 0.1, 60.1, Verdict(0, TIMEOUT, "no reply"))
-    complete(recorder, 0.1, 60.2, Verdict(0, "connection lost", "reset"))
+@pytest.mark.parametrize("is_open", [False, True])
+def test_timeouts_are_counted_apart_with_the_time_after_which_they_were_given_up(is_open: bool) -> None:
+    recorder = Recorder(START, is_open=is_open)
+    for kind in (TIMEOUT, "connection lost"):
+        recorder.completed(at(0.1), at(0.2), at(0.3), at(60.3), False, Verdict(0, kind, "no reply"))
     tally = closed(recorder)[60, False]
-    assert tally.timed_out == 1
+    assert (tally.service_time_beyond.count, tally.service_time_beyond.min_ns) == (1, 60 * NS)
+    assert (tally.latency_beyond.count, tally.latency_beyond.total_ns) == ((1, 60_200 * MS) if is_open else (0, 0))
     assert tally.errors.total == 2
+
+
+def test_an_arrival_that_was_never_sent_is_known_to_have_waited() -> None:
+    recorder = Recorder(START, is_open=True)
+    recorder.arrived(at(0.5), False, waits=True)
+    waits = Counts()
+    waits.add(1_750 * MS)
+    recorder.never_sent(at(2.25), waits)
+    waited = closed(recorder)[2, False].latency_beyond
+    assert (waited.count, waited.min_ns) == (1, 1_750 * MS)
+
+
+def test_parts_of_a_sequence_that_timed_out_are_counted_apart() -> None:
+    recorder = Recorder(START, is_open=False)
+    recorder.part("read", at(0.1), at(30.1), False, TIMEOUT)
+    recorder.part("read", at(0.1), at(30.2), False, "HTTP 503")
+    part = closed(recorder)[30, False].parts["read"]
+    assert (part.errors, part.beyond.count, part.beyond.max_ns) == (2, 1, 30 * NS)
 
 
 def test_thresholds_are_counted_exactly() -> None:
@@ -207,13 +229,21 @@ def test_memory_does_not_grow_with_requests() -> None:
 
 def test_the_ends_of_the_measurement_phase_are_remembered() -> None:
     recorder = Recorder(START, is_open=False)
-    assert (recorder.first_measured_sent_ns, recorder.last_measured_received_ns) == (None, None)
+    assert (recorder.first_measured_ns, recorder.last_measured_received_ns) == (None, None)
     complete(recorder, 0.1, 0.2, warmup=True)
-    assert (recorder.first_measured_sent_ns, recorder.last_measured_received_ns) == (None, None)
+    assert (recorder.first_measured_ns, recorder.last_measured_received_ns) == (None, None)
     complete(recorder, 0.3, 0.4)
     complete(recorder, 0.5, 0.6)
     complete(recorder, 0.6, 0.7, warmup=True)
-    assert (recorder.first_measured_sent_ns, recorder.last_measured_received_ns) == (at(0.3), at(0.6))
+    assert (recorder.first_measured_ns, recorder.last_measured_received_ns) == (at(0.3), at(0.6))
+
+
+def test_an_open_loop_measures_from_its_first_arrival_on() -> None:
+    recorder = Recorder(START, is_open=True)
+    for due, warmup in ((0.1, True), (0.2, False), (0.3, False)):
+        recorder.arrived(at(due), warmup, waits=False)
+        recorder.sent(at(due + 0.05), warmup)
+    assert recorder.first_measured_ns == at(0.2)
 
 
 def test_results_of_different_kinds_are_counted_apart() -> None:
@@ -252,14 +282,33 @@ def test_tallies_of_two_workers_add_up() -> None:
     merged = Tally()
     for tally in tallies:
         merged.merge(tally)
-    assert (merged.due, merged.sent, merged.requests, merged.waited, merged.timed_out) == (200, 200, 200, 20, 4)
+    assert (merged.due, merged.sent, merged.requests, merged.waited) == (200, 200, 200, 20)
     assert merged.units == merged.in_window_units == 196
     assert merged.errors.counts == {TIMEOUT: 4}
     assert merged.errors.examples == {TIMEOUT: "worker 0"}
     assert merged.within == [20, 176]
     assert merged.latency.count == 196
     assert merged.latency.total_ns == sum(tally.latency.total_ns for tally in tallies)
+    assert (merged.latency_beyond.count, merged.service_time_beyond.count) == (4, 4)
     assert (merged.failed.count, merged.parts["created"].requests) == (4, 196)
+
+
+def test_a_tally_that_was_merged_into_several_sums_is_no_part_of_them() -> None:
+    recorder = Recorder(0, is_open=True, within_ns=(MS, 10 * MS))
+    recorder.arrived(0, False, waits=True)
+    recorder.sent(10, False)
+    details = Details(results={"created": 3}, took_ms=2, returned={"recall": 0.5})
+    recorder.completed(0, 0, 10, 5 * MS, False, Verdict(label="hit", details=details))
+    recorder.completed(0, 0, 10, 6 * MS, False, Verdict(0, TIMEOUT, "late", evidence=Evidence("GET /")))
+    recorder.part("write", 10, 5 * MS, False)
+    (second,) = recorder.closed_seconds(NS)
+    as_it_was = pickle.dumps(second.tally)
+    record, listener = Tally(), Tally()
+    record.merge(second.tally)
+    listener.merge(second.tally)
+    listened = pickle.dumps(listener)
+    record.merge(second.tally)
+    assert (pickle.dumps(second.tally), pickle.dumps(listener)) == (as_it_was, listened)
 
 
 def test_errors_and_parts_merge_with_what_is_empty() -> None:

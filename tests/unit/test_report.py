@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 import pytest
@@ -158,6 +159,22 @@ def test_a_race_that_was_not_as_it_should_be_says_so_first(changes: dict[str, An
 def test_a_percentile_among_unsent_requests_is_printed_as_above_the_longest() -> None:
     lines = render(summary(golden_race()), "text").splitlines()
     assert [line.split()[-4:] for line in lines if line.startswith("p99.99 latency")] == [[">", "812.5", "ms", "!"]]
+
+
+def test_figures_among_requests_that_timed_out_are_above_what_is_known_of_them() -> None:
+    times = {
+        "mean": 1.2,
+        "min": 0.4,
+        "p50": 1.1,
+        "p99": inf,
+        "p99_at_least": 1000.4,
+        "max": inf,
+        "max_at_least": 1003.0,
+    }
+    record = with_task(golden_race(), "get-by-id-open", latency_ms=times)
+    lines = [line.split() for line in render(summary(record), "text").splitlines() if "get-by-id-open" in line]
+    found = {" ".join(line[:2]): line[3:-2] for line in lines if line[1] == "latency"}
+    assert found == {"p50 latency": ["1.100"], "p99 latency": [">", "1000"], "max latency": [">", "1003"]}
 
 
 def test_a_percentile_among_unsent_requests_is_above_the_longest_in_every_format() -> None:

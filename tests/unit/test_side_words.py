@@ -37,7 +37,7 @@ def test_paths_and_other_spellings_mean_the_same_anywhere() -> None:
         ("race-id=x", 'a side has no "race-id"'),
         ("keep-node", "end with it"),
         ("format=json", "no option of a race"),
-        ("heap='1g", "no closing quotation"),
+        ("heap='1g", "a quote is not closed"),
         ('track-params={"a": 1}', "JSON stands in quotes of its own"),
         ('track-params={"a":1}', 'the value of "track-params" is no JSON .JSON stands in quotes of its own'),
     ],

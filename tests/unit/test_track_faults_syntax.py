@@ -88,7 +88,7 @@ def test_a_byte_order_mark_is_none_of_the_text(tmp_path: Path) -> None:
             "track.json",
             '"version": 2,',
             '"version": 2',
-            "track.json:5: not valid JSON: Expecting ',' delimiter (write a comma between two values)",
+            "track.json:5: not valid JSON: a comma is missing (write a comma between two values)",
         ),
         (
             "challenges/one.json",
@@ -108,13 +108,13 @@ def test_a_byte_order_mark_is_none_of_the_text(tmp_path: Path) -> None:
             "track.json",
             "  ]\n}\n",
             "  ]\n",
-            "track.json:11: not valid JSON: it ends too early, while the { of track.json:3 is open (write })",
+            "track.json:11: not valid JSON: it ends too early, and does not close the { of track.json:3 (write })",
         ),
         (
             "operations/all.json",
             '"refresh"},',
             '"refresh"}',
-            "operations/all.json:2: not valid JSON: Expecting ',' delimiter (write a comma between two values)",
+            "operations/all.json:2: not valid JSON: a comma is missing (write a comma between two values)",
         ),
         (
             "operations/all.json",
@@ -163,13 +163,19 @@ def test_a_byte_order_mark_is_none_of_the_text(tmp_path: Path) -> None:
             "challenges/one.json",
             "clients | default(1)",
             "clients",
-            "challenges/one.json:4: not valid JSON: Expecting value (a value is missing, or a template rendered",
+            "challenges/one.json:4: not valid JSON: a value is missing (or a template rendered",
         ),
         (
             "challenges/one.json",
             "macros.times(5)",
             "macros.tmes(5)",
             'challenges/one.json:5: the template fails: there is no macro "tmes" (did you mean "times"?',
+        ),
+        (
+            "challenges/one.json",
+            "macros.times(5)",
+            "'5.2.2024' | days_ago(now)",
+            'challenges/one.json:5: the template fails: "5.2.2024" is no date of the form %d-%m-%Y',
         ),
         (
             "challenges/one.json",
@@ -231,9 +237,9 @@ def test_a_byte_order_mark_is_none_of_the_text(tmp_path: Path) -> None:
             "index.json",
             "}}}\n}",
             "}}}\n",
-            "index.json:2: not valid JSON: it ends too early, while the { of index.json:1 is open (write })",
+            "index.json:2: not valid JSON: it ends too early, and does not close the { of index.json:1 (write })",
         ),
-        ("index.json", INDEX, "", "index.json:1: not valid JSON: the file is empty (or its template rendered to noth"),
+        ("index.json", INDEX, "", "index.json:1: not valid JSON: it is empty (or its template rendered to noth"),
         ("index.json", INDEX, "[]", "index.json:1: an index body must be a mapping"),
         (
             "track.json",

@@ -20,7 +20,7 @@ from track_files import load, write_track
 from esbench.errors import TrackError
 from esbench.model import Variable
 from esbench.track.templates import Encoding
-from esbench.track.variables import PICKS, Source, SourceContext, builtin_variables, loaded_key, make_sources
+from esbench.track.variables import PICKS, Source, SourceContext, builtin_variables, make_sources
 
 CONTEXT = SourceContext(seed=1, race_id="race-1", task="read", stripe=0, stripes=1, next_values={}, documents=())
 ONE = ((None, Encoding.JSON),)
@@ -217,7 +217,7 @@ def test_fields_of_a_document_belong_together(tmp_path: Path) -> None:
 
 def test_only_documents_that_were_loaded_are_drawn(tmp_path: Path) -> None:
     documents = generated(tmp_path, 1000)
-    context = replace(CONTEXT, documents=(documents,), next_values={loaded_key(documents): 10})
+    context = replace(CONTEXT, documents=(documents,), loaded={str(documents.path): 10})
     made = source("corpus-document", context, (("_id", Encoding.PATH),))
     lines = documents.path.read_bytes().splitlines()[:20:2]
     assert {made.draw()[0].decode() for _ in range(300)} == {json.loads(line)["index"]["_id"] for line in lines}
@@ -228,8 +228,8 @@ def test_of_several_files_what_was_loaded_of_each_is_drawn(tmp_path: Path) -> No
     for name, first in (("a", 0), ("b", 100)):
         (tmp_path / f"{name}.json").write_text("".join(f'{{"n":{n}}}\n' for n in range(first, first + 100)))
         files.append(from_file(tmp_path, f"{name}.json", 100))
-    loaded = {loaded_key(files[0]): 5, loaded_key(files[1]): 2}
-    context = replace(CONTEXT, documents=tuple(files), next_values=loaded)
+    loaded = {str(files[0].path): 5, str(files[1].path): 2}
+    context = replace(CONTEXT, documents=tuple(files), loaded=loaded)
     made = source("corpus-document", context, (("n", Encoding.PATH),))
     assert {int(made.draw()[0]) for _ in range(300)} == {0, 1, 2, 3, 4, 100, 101}
 

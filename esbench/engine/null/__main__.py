@@ -16,6 +16,8 @@ import msgspec
 from esbench.engine.null.script import Script, read_script
 from esbench.engine.null.server import Server
 from esbench.errors import EngineError, EsbenchError
+from esbench.open_files import raise_limit
+from esbench.reasons import reason_of
 
 try:
     import uvloop
@@ -25,6 +27,7 @@ except ImportError:
 
 def main() -> int:
     options = _options()
+    raise_limit()
     try:
         script = read_script(options.script) if options.script else Script()
         tls = _tls(options.tls_cert, options.tls_key)
@@ -59,7 +62,7 @@ def _tls(certificate: Path | None, key: Path | None) -> ssl.SSLContext | None:
     try:
         context.load_cert_chain(certificate, key)
     except OSError as error:
-        raise EngineError(f"cannot use the certificate: {error}", where=str(certificate)) from None
+        raise EngineError(f"cannot use the certificate: {reason_of(error)}", where=str(certificate)) from None
     return context
 
 
@@ -74,7 +77,7 @@ async def _serve(options: argparse.Namespace, script: Script, tls: ssl.SSLContex
         server = Server(script, log=options.log, tls=tls)
         port = await server.start(options.host, options.port)
     except OSError as error:
-        raise EngineError(f"cannot serve: {error.strerror or error}", where=f"{options.host}:{options.port}") from None
+        raise EngineError(f"cannot serve: {reason_of(error)}", where=f"{options.host}:{options.port}") from None
     # A collection would stall every reply. What the server makes dies by its reference counts (plain asyncio
     # leaves 1 kB for each connection).
     gc.collect()

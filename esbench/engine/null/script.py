@@ -185,7 +185,8 @@ def _check(script: Script, where: str) -> None:
         try:
             re.compile(rule.path or "")
         except re.error as error:
-            raise UsageError(f'path "{rule.path}" is no regular expression: {error}', where=place) from None
+            what = f'path "{rule.path}" is no regular expression: it fails at character {(error.pos or 0) + 1}'
+            raise UsageError(what, where=place) from None
         problem = _problem(rule)
         if problem:
             raise UsageError(problem, where=place)

@@ -8,7 +8,7 @@ from typing import Any
 
 from bokeh.models.annotations import Span
 
-from esbench.over_time import TaskOverTime, over_time, percentile_curve
+from esbench.over_time import TaskOverTime, histograms_at_least, over_time, percentile_curve
 from esbench.record import RaceRecord, TaskResult
 from esbench.report.document import Cell, Column, Table, time_cell
 from esbench.report.html.charts import BLUE, GREEN, GREY, PURPLE, curves_chart, shared_cursor
@@ -182,9 +182,8 @@ def _charts_over_time(task: TaskResult, seconds: TaskOverTime | None, charts: Ch
 
 def _percentiles(task: TaskResult, charts: Charts) -> list[str]:
     curves = [
-        (name.replace("_", " "), colour, percentile_curve(task.histograms[name]))
+        (name.replace("_", " "), colour, percentile_curve(*histograms_at_least(task, name)))
         for name, colour in _MEASURES
-        if name in task.histograms
     ]
     curves = [(name, colour, curve) for name, colour, curve in curves if len(curve) > 1]
     if not curves:

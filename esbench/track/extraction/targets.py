@@ -9,6 +9,7 @@ from typing import Any
 
 from esbench.cluster import Cluster, ClusterInfo, index_path
 from esbench.errors import ClusterError, EsbenchError, UsageError, did_you_mean
+from esbench.reasons import form_fault
 
 INDICES, DATA_STREAMS = "--indices", "--data-streams"
 _STREAM_PREFIX = ".ds-"
@@ -151,7 +152,7 @@ def _target(cluster: Cluster, info: ClusterInfo, name: str, indices: tuple[str, 
             is_typed=info.distribution == "elasticsearch" and info.version_tuple < (7,),
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise ClusterError(f"the reply has an unknown form ({error!r})", where=f"GET {path}") from error
+        raise ClusterError(f"the reply has an unknown form ({form_fault(error)})", where=f"GET {path}") from error
 
 
 def _count(cluster: Cluster, name: str) -> int:

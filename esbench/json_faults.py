@@ -1,0 +1,184 @@
+"""Says why a text is no JSON: the first fault against its grammar, the place, and the remedy.
+
+Python's parser reads JSON; its errors are not shown, since their words and places differ from version to version.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+EMPTY = "it is empty"
+NO_VALUE = "a value is missing"
+COMMENT = "a comment"
+SINGLE_QUOTES = "text stands in single quotes"
+_REMEDIES = {
+    NO_VALUE: "write one, or null",
+    COMMENT: "JSON has none: remove it",
+    SINGLE_QUOTES: 'write "..."',
+    "a comma is missing": "write a comma between two values",
+    "a colon is missing": 'write "key": value',
+    "a key is missing": 'write "key": value',
+    "a key stands without quotes": 'write "key": value',
+    "text follows the document": "the document ends before this",
+    "nothing follows this comma": "remove it",
+    "text is not closed": 'close it with "',
+    "a line break within text": 'write \\n for it, or close the text with "',
+    "a control character within text": "write it as \\u and four hexadecimal digits",
+    "an unknown escape": "write \\\\ for a backslash",
+}
+_OF_PYTHON = {"True": "true", "False": "false", "None": "null"}
+_NO_NUMBERS = ("NaN", "Infinity", "-Infinity")
+_CLOSERS = {"{": "}", "[": "]"}
+_PUNCTUATION = "{}[],:"
+# Text in quotes is a token as far as it is right. All but the white space of JSON belongs to some token.
+_TOKENS = re.compile(
+    r'[][{},:/#]|"(?:[^"\\\x00-\x1f]+|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*(?P<end>")?|[^][{},:/#" \t\n\r]+'
+)
+_SCALAR = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null")
+
+
+@dataclass(frozen=True)
+class JsonFault:
+    """What is wrong at which line (from 1) and column (from 0); `opened` is the place of the bracket it speaks of."""
+
+    what: str
+    line: int
+    column: int
+    hint: str = ""
+    opened: tuple[int, int] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.what}, line {self.line} column {self.column + 1}"
+
+
+def json_fault(text: str | bytes) -> JsonFault:
+    """The first fault of a text that Python cannot read as JSON. NaN and Infinity are faults, too."""
+    if isinstance(text, bytes):
+        try:
+            text = text.decode("utf-8")
+        except UnicodeDecodeError as error:
+            return JsonFault(f"byte {error.start} is not UTF-8 text", 1, 0, "save it as UTF-8")
+    found = _Reader(text).read()
+    opened = None if found.opener is None else _line_and_column(text, found.opener)
+    hint = found.hint or _REMEDIES.get(found.what, "")
+    return JsonFault(found.what, *_line_and_column(text, found.offset), hint, opened)
+
+
+def _line_and_column(text: str, offset: int) -> tuple[int, int]:
+    return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset) - 1
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A fault at an offset; `opener` is the offset of the bracket that it speaks of."""
+
+    what: str
+    offset: int
+    hint: str = ""
+    opener: int | None = None
+
+
+class _Reader:
+    """Reads a text token by token, as far as it is JSON."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._open: list[int] = []  # offsets of brackets
+        self._expected = "value"  # or "key", "colon", or "end": what may follow a value
+        self._last = ""
+        self._last_offset = 0
+
+    def read(self) -> _Found:
+        for token in _TOKENS.finditer(self._text):
+            word, offset = token[0], token.start()
+            if not self._take(word, offset):
+                return self._unexpected(word, offset)
+            if word[0] == '"' and not token["end"]:
+                return self._within_text(offset, token.end())
+            self._last, self._last_offset = word, offset
+        end = len(self._text.rstrip())
+        if end == 0:
+            return _Found(EMPTY, 0)
+        if self._open:
+            what = f"it ends too early, and does not close the {self._opener}"
+            return _Found(what, end, f"write {_CLOSERS[self._opener]}", self._open[-1])
+        return _Found("a number is too long", 0)  # the only JSON that Python refuses
+
+    @property
+    def _opener(self) -> str:
+        return self._text[self._open[-1]] if self._open else ""
+
+    def _take(self, word: str, offset: int) -> bool:
+        """Go on after a token; False for one that must not stand here."""
+        match self._expected, word:
+            case ("end", "}" | "]") | ("key", "}") | ("value", "]"):
+                if not self._open or word != _CLOSERS[self._opener]:
+                    return False
+                if self._expected != "end" and self._last != self._opener:
+                    return False  # after a comma
+                self._open.pop()
+                self._expected = "end"
+            case "end", ",":
+                if not self._open:
+                    return False
+                self._expected = "key" if self._opener == "{" else "value"
+            case "colon", ":":
+                self._expected = "value"
+            case "value", "{" | "[":
+                self._open.append(offset)
+                self._expected = "key" if word == "{" else "value"
+            case "key", _ if word[0] == '"':
+                self._expected = "colon"
+            case "value", _ if word[0] == '"' or _SCALAR.fullmatch(word):
+                self._expected = "end"
+            case _:
+                return False
+        return True
+
+    def _unexpected(self, word: str, offset: int) -> _Found:
+        if self._open and word in ("}", "]"):
+            return self._wrong_closer(word, offset)
+        if word[0] == "'":
+            return _Found(SINGLE_QUOTES, offset)
+        if word in ("/", "#"):
+            return _Found(COMMENT, offset)
+        if word in _OF_PYTHON:
+            return _Found(f"{word} is written {_OF_PYTHON[word]}", offset, "in a template: {{ ... | tojson }}")
+        if word in _NO_NUMBERS:
+            return _Found(f"{word} is no number there", offset, "write a number, or null")
+        return _Found(self._missing(word), offset)
+
+    def _wrong_closer(self, word: str, offset: int) -> _Found:
+        closer = _CLOSERS[self._opener]
+        if word != closer:
+            hint = f"write {closer} before it, or remove it"
+            return _Found(f"this {word} does not close the {self._opener}", offset, hint, self._open[-1])
+        if self._last == ",":
+            return _Found("nothing follows this comma", self._last_offset)
+        return _Found(self._missing(word), offset)
+
+    def _missing(self, word: str) -> str:
+        is_word = word not in _PUNCTUATION
+        match self._expected:
+            case "end":
+                return "a comma is missing" if self._open else "text follows the document"
+            case "colon":
+                return "a colon is missing"
+            case "key":
+                return "a key stands without quotes" if is_word else "a key is missing"
+        return f"{_shown(word)} is no value" if is_word else NO_VALUE
+
+    def _within_text(self, offset: int, end: int) -> _Found:
+        match self._text[end : end + 1]:
+            case "":
+                return _Found("text is not closed", offset)
+            case "\\":
+                return _Found("an unknown escape", end)
+            case "\n" | "\r":
+                return _Found("a line break within text", end)
+        return _Found("a control character within text", end)
+
+
+def _shown(word: str) -> str:
+    return word[:40] if word.isprintable() else ascii(word)[1:-1]

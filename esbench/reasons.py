@@ -1,0 +1,39 @@
+"""Says why a call failed from facts: error numbers, OpenSSL's names, types of errors.
+
+The texts of Python's own exceptions differ from version to version, and between event loops; none is shown.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import ssl
+
+# What a peer that just closes looks like in a TLS handshake: before Python 3.11.4 also a ZeroReturn.
+TLS_CLOSED = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
+
+
+def reason_of(error: BaseException) -> str:  # noqa: PLR0911 - one line for each
+    """Why a connection could not be opened or used, or a file not be read."""
+    match error:
+        case ssl.SSLCertVerificationError():
+            return f"its certificate is not trusted: {error.verify_message}"
+        case ssl.SSLError() if isinstance(error, TLS_CLOSED):
+            return "the host closed the connection during the TLS handshake"
+        case ssl.SSLError():
+            return f"TLS failed: {error.reason or type(error).__name__}"
+        case socket.gaierror():
+            return "this name cannot be resolved"
+        case OSError() if error.errno:
+            return os.strerror(error.errno).lower()
+        case TimeoutError():
+            return "no answer in time"
+        case ConnectionResetError():
+            return os.strerror(errno.ECONNRESET).lower()
+    return str(error) or type(error).__name__
+
+
+def form_fault(error: BaseException) -> str:
+    """What was missing where data have an unknown form: the key, or only the type of the error."""
+    return f"KeyError: {error}" if isinstance(error, KeyError) else type(error).__name__

@@ -1,0 +1,121 @@
+"""Sequences whose connection ends between their requests: each request is counted under its name, with all its time."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from esbench.client_options import ClientOptions, Host
+from esbench.load.client import Route, TemplateClient
+from esbench.load.hosts import Hosts
+from esbench.load.hot import clock_ns
+from esbench.load.loops import ClosedLoop, Length
+from esbench.load.recorder import Recorder, Tally
+from esbench.operations.base import Exchange, Verdict
+from esbench.operations.replies import judge_plain
+
+MS = 1_000_000
+CONNECT_S = 0.2
+REPLY = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+LAST_REPLY = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}"
+
+
+class Times(Recorder):
+    """A recorder that keeps when requests, and their parts, were sent and received."""
+
+    def __init__(self, start_ns: int) -> None:
+        super().__init__(start_ns, is_open=False)
+        self.wholes: list[tuple[int, int]] = []
+        self.parts: list[tuple[str, int, int, str | None]] = []
+
+    def completed(
+        self, due_ns: int, free_ns: int, sent_ns: int, received_ns: int, warmup: bool, verdict: Verdict
+    ) -> None:
+        self.wholes.append((sent_ns, received_ns))
+        super().completed(due_ns, free_ns, sent_ns, received_ns, warmup, verdict)
+
+    def part(self, name: str, sent_ns: int, received_ns: int, warmup: bool, error: str | None = None) -> None:
+        self.parts.append((name, sent_ns, received_ns, error))
+        super().part(name, sent_ns, received_ns, warmup, error)
+
+
+class SlowToConnect(TemplateClient):
+    """A client whose connections take a while, but for the first one."""
+
+    pause_s = 0.0
+
+    async def connect(self) -> None:
+        await asyncio.sleep(self.pause_s)
+        self.pause_s = CONNECT_S
+        await super().connect()
+
+
+class Server(asyncio.Protocol):
+    """Answers each connection's first request as `replies` say, and is gone once `accepts` connections were made."""
+
+    listener: asyncio.Server
+    replies: list[bytes]
+    accepts: int
+
+    def connection_made(self, transport: Any) -> None:
+        self._transport = transport
+        Server.accepts -= 1
+        if not Server.accepts:
+            Server.listener.close()
+
+    def data_received(self, data: bytes) -> None:
+        answer = Server.replies.pop(0)
+        self._transport.write(answer)
+        if b"close" in answer:
+            self._transport.close()
+
+
+async def run(replies: list[bytes], accepts: int) -> tuple[Times, Tally]:
+    """Send one sequence of a write and a read."""
+    Server.replies, Server.accepts = replies, accepts
+    Server.listener = await asyncio.get_running_loop().create_server(Server, "127.0.0.1", 0)
+    host = Host("127.0.0.1", Server.listener.sockets[0].getsockname()[1])
+    hosts = Hosts((host,), ClientOptions(), lost=lambda: None, back=lambda: None)
+    exchanges = tuple(
+        Exchange(name, lambda drawn: (b"GET / HTTP/1.1\r\nHost: test\r\n\r\n",), judge_plain)
+        for name in ("write", "read")
+    )
+    program = SimpleNamespace(exchanges=exchanges, draw=lambda: None)
+    client = SlowToConnect(0, Route(hosts, None, b"", 5), program)  # type: ignore[arg-type]
+    await client.connect()
+    ended, start_ns = asyncio.Event(), clock_ns()
+    times = Times(start_ns)
+    loop = ClosedLoop([client], times, Length(requests=1), ended=ended.set, failed=lambda verdict: None)
+    loop.start(start_ns)
+    await asyncio.wait_for(ended.wait(), 10)
+    loop.close()
+    hosts.close()
+    Server.listener.close()
+    tally = Tally()
+    for second in times.closed_seconds(clock_ns() + 9_000 * MS):
+        tally.merge(second.tally)
+    return times, tally
+
+
+@pytest.mark.parametrize("first", [REPLY, LAST_REPLY], ids=["same connection", "new connection"])
+async def test_the_parts_of_a_sequence_add_up(first: bytes) -> None:
+    times, tally = await run([first, REPLY], accepts=5)
+    (write, read), (whole,) = times.parts, times.wholes
+    assert (write[0], read[0], tally.errors.total) == ("write", "read", 0)
+    assert write[1] == whole[0]
+    assert read[2] == whole[1]
+    assert 0 <= read[1] - write[2] < CONNECT_S * 1000 * MS / 2, "to connect again is part of the read"
+
+
+async def test_a_part_that_cannot_connect_is_counted() -> None:
+    times, tally = await run([LAST_REPLY], accepts=1)
+    assert {name: (part.requests, part.errors) for name, part in tally.parts.items()} == {
+        "write": (1, 0),
+        "read": (1, 1),
+    }
+    assert (tally.requests, tally.errors.counts) == (1, {"connection refused": 1})
+    assert times.parts[1][3] == "connection refused"
+    assert times.parts[1][2] - times.parts[1][1] >= CONNECT_S * 1000 * MS / 2

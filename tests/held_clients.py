@@ -1,0 +1,86 @@
+"""Clients without sockets, whose requests are answered when the test says so."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from esbench.load.client import Client
+from esbench.load.hot import clock_ns
+from esbench.load.loops import NS
+from esbench.load.recorder import Recorder, Tally
+from esbench.operations.base import GOOD, Exhausted, NotReady, Verdict
+
+
+class HeldClient(Client):
+    """A client that keeps what it sent: when it was due, in seconds since `start_ns`, and its phase.
+
+    `supply` is the number of its requests; after `ready` of them the next one is made by `make_ready` only.
+    """
+
+    def __init__(self, slot: int, start_ns: int, *, supply: int = 1 << 30, ready: int = 1 << 30) -> None:
+        self.slot = slot
+        self.free_ns = 0
+        self.draw = self._draw
+        self.sent: list[tuple[float, bool]] = []
+        self.in_flight = False
+        self._start_ns = start_ns
+        self._supply = supply
+        self._ready = ready
+        self._call_back: Callable[[], None]
+        self._begun = (0, 0, False)
+
+    def begin(self, due_ns: int, warmup: bool) -> None:
+        assert not self.in_flight
+        self.in_flight = True
+        self._begun = (due_ns, clock_ns(), warmup)
+        self.sent.append(((due_ns - self._start_ns) / NS, warmup))
+        self.loop.recorder.sent(self._begun[1], warmup)
+
+    def answer(self, verdict: Verdict = GOOD) -> None:
+        """End the request in flight."""
+        self.in_flight = False
+        due_ns, sent_ns, warmup = self._begun
+        received_ns = clock_ns()
+        self.loop.recorder.completed(due_ns, self.free_ns, sent_ns, received_ns, warmup, verdict)
+        self.free_ns = received_ns
+        self.loop.freed(self)
+
+    def make_ready(self) -> None:
+        """Make the request that the client waits for, and all further ones."""
+        self._ready = self._supply
+        self._call_back()
+
+    def give_up(self, kind: str, detail: str) -> None:
+        if self.in_flight:
+            self.answer(Verdict(0, kind, detail))
+
+    def close(self) -> None:
+        pass
+
+    def _draw(self) -> None:
+        if not self._supply:
+            raise Exhausted
+        if not self._ready:
+            raise NotReady(self._wait)
+        self._supply -= 1
+        self._ready -= 1
+
+    def _wait(self, call_back: Callable[[], None]) -> None:
+        self._call_back = call_back
+
+
+async def until(happened: Callable[[], object]) -> None:
+    """Let the event loop turn until something has happened."""
+    async with asyncio.timeout(10):
+        while not happened():
+            await asyncio.sleep(0.001)
+
+
+def counted(recorder: Recorder) -> Tally:
+    """All that was counted of the measurement."""
+    tally = Tally()
+    for second in recorder.closed_seconds(clock_ns() + 3_600 * NS):
+        if not second.warmup:
+            tally.merge(second.tally)
+    return tally
