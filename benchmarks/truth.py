@@ -5,7 +5,8 @@
 The server delays by known distributions; requests carry an X-Opaque-Id. Printed, for an open loop (latency) and a
 closed one (service time), one after the other: the median over requests of |driver - server| beside
 what is allowed (100 us + 1 %); p99 and p99.9 by the driver's histogram and by the server's log, their difference beside
-what is allowed (1 % + the run's driver lag at that percentile). Exit status 1 when anything differs by more.
+what is allowed: 1 % + the run's driver lag at that percentile and, in closed loops, the requests' way to the server.
+Exit status 1 when anything differs by more.
 """
 
 from __future__ import annotations
