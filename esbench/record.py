@@ -11,11 +11,14 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from enum import Enum
+from typing import Any, Literal
 
 SCHEMA = 3
 PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99)
 HIDDEN = "<hidden>"
+# Of a check. "driver": its part in one task; "workers": the load workers; "host": their CPUs; tasks share these two.
+Subject = Literal["rate", "driver", "workers", "host", "replies", "warmup", "race"]
 _SECRET = re.compile(r"^secret_|password|api_?key")
 
 
@@ -96,6 +99,45 @@ class Check:
     message: str
     hint: str = ""
     value: float | None = None
+
+    @property
+    def subject(self) -> Subject | None:
+        """The subject of its kind; None where another esbench named it, and it may be about anything."""
+        return next((kind.subject for kind in CheckKind if kind.label == self.name), None)
+
+
+class CheckKind(Enum):
+    """The checks by their names in records, each with its subject. No check is made but by its kind."""
+
+    SHORT = "short", "race"
+    UNSENT = "unsent", "rate"
+    BACKLOG = "backlog", "rate"
+    TARGET_RATE = "target-rate", "rate"
+    CLIENT_LIMITED = "client-limited", "rate"
+    DRIVER_LAG = "driver-lag", "driver"
+    DRIVER_SHARE = "driver-share", "driver"
+    FEED_WAITS = "feed-waits", "driver"
+    INCOMPLETE = "incomplete", "driver"  # a load worker died or hung
+    DRIVER_BUSY = "driver-busy", "workers"
+    RUN_DELAY = "run-delay", "host"
+    STEAL = "steal", "host"
+    LOOP_LAG = "loop-lag", "workers"
+    DRIFT = "drift", "warmup"
+    INSIDE_WARMUP = "inside-warmup", "warmup"
+    ERRORS = "errors", "replies"
+    CLAMPED = "clamped", "replies"
+    LOST_HOSTS = "lost-hosts", "race"
+    NEVER_BEGUN = "never-begun", "race"
+
+    def __init__(self, label: str, subject: Subject) -> None:
+        self.label = label
+        self.subject = subject
+
+    def warning(self, message: str, hint: str, value: float | None = None) -> Check:
+        return Check(self.label, "warning", message, hint, value)
+
+    def unusable(self, message: str, hint: str, value: float | None = None) -> Check:
+        return Check(self.label, "unusable", message, hint, value)
 
 
 @dataclass(frozen=True)

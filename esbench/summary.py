@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from math import isinf
 from typing import Any
 
-from esbench.record import PERCENTILES, Check, RaceRecord, TaskResult
+from esbench.record import PERCENTILES, Check, CheckKind, RaceRecord, Subject, TaskResult
 
 HIGHER, LOWER, NEITHER = "higher", "lower", ""
-_OF_THE_DRIVER = ("driver-busy", "run-delay", "steal", "loop-lag")
+_SHARED: tuple[Subject, ...] = ("workers", "host")  # by the tasks of a race
 _NAMED_AT_MOST = 4
 _SUMMARY_PERCENTILES = tuple(f"p{value:g}" for value in PERCENTILES if value != 95)
 
@@ -81,9 +81,14 @@ def is_usable(task: TaskResult) -> bool:
     return all(check.level != "unusable" for check in task.checks)
 
 
+def missed_target(task: TaskResult) -> bool:
+    """Whether the cluster did not carry the rate, by the checks of the race."""
+    return any(check.level == "unusable" and check.subject == "rate" for check in task.checks)
+
+
 def measured_phase(task: TaskResult) -> str:
     """The phase whose seconds a task's figures are of."""
-    return "warmup" if any(check.name == "inside-warmup" for check in task.checks) else "measurement"
+    return "warmup" if any(check.name == CheckKind.INSIDE_WARMUP.label for check in task.checks) else "measurement"
 
 
 def known(times: Mapping[str, float], name: str) -> float:
@@ -220,9 +225,9 @@ def _task_notices(task: TaskResult, label: str) -> Iterator[Notice]:
     if task.include_in_reporting and task.throughput.mean is None:
         yield Notice(f"{label}: nothing was completed in its measurement window, so it has no throughput")
     for check in task.checks:
-        if check.level != "ok" and check.name not in _OF_THE_DRIVER:
+        if check.level != "ok" and check.subject not in _SHARED:
             yield Notice(f"{label}: {_sentence(check)}", check.level == "unusable", about=f"{check.name} of {label}")
-    if len(task.error_kinds) == 1 and any(check.name == "errors" for check in task.checks):
+    if len(task.error_kinds) == 1 and any(check.name == CheckKind.ERRORS.label for check in task.checks):
         return  # the check has told it
     for kind, errors in task.error_kinds.items():
         example = " ".join(errors.example.split())
@@ -231,19 +236,19 @@ def _task_notices(task: TaskResult, label: str) -> Iterator[Notice]:
 
 def _shared_notices(record: RaceRecord) -> Iterator[Notice]:
     """How the driver and its host fared in many tasks is said once, with the worst figure."""
-    for name in _OF_THE_DRIVER:
+    for kind in (kind for kind in CheckKind if kind.subject in _SHARED):
         found = [
             (check, task_label(record, task))
             for task in reported_tasks(record)
             for check in task.checks
-            if check.name == name
+            if check.name == kind.label
         ]
         if found:
             worst, _ = max(found, key=lambda pair: pair[0].value or 0.0)
             labels = _enumerated([label for _, label in found])
             worst_of = " at worst" if len(found) > 1 else ""
             text = f"{labels}: {worst.message}{worst_of} ({worst.hint})"
-            yield Notice(text, about=name, worse=worst.value or 0.0)
+            yield Notice(text, about=kind.label, worse=worst.value or 0.0)
 
 
 def _enumerated(labels: Sequence[str]) -> str:

@@ -7,8 +7,9 @@ from statistics import fmean
 
 from esbench.comparison.estimates import Design
 from esbench.comparison.model import ERRORS, FASTER, SLOWER, UNUSABLE, CompareOptions, Verdict
-from esbench.comparison.values import Percentile, Race, missed_target, other_fault
+from esbench.comparison.values import Percentile, Race, other_fault
 from esbench.record import TaskResult
+from esbench.summary import missed_target
 
 _SATURATED = 0.8
 

@@ -20,7 +20,6 @@ SHORTEST_S = 120
 _PRIMARY = {"closed": (THROUGHPUT, "p99 service time"), "open": ("p50 latency", "p99 latency")}
 PRIMARY_METRICS = tuple(dict.fromkeys(metric for metrics in _PRIMARY.values() for metric in metrics))
 _SHOWN = {"closed": (), "open": ("p50 service time", "p99 service time")}
-_MISSED = ("unsent", "backlog", "target-rate")
 _NS_PER_MS = 1e6
 
 Key = tuple[str, str, str]  # metric, task, unit
@@ -84,15 +83,10 @@ def has_interval(task: TaskResult, metric: str) -> bool:
     return is_primary(task, metric) or (task.include_in_reporting and metric in _SHOWN[task.loop])
 
 
-def missed_target(task: TaskResult) -> bool:
-    """Whether the cluster did not carry the rate, by the checks of the race."""
-    return any(check.level == "unusable" and check.name in _MISSED for check in task.checks)
-
-
 def other_fault(task: TaskResult) -> str:
     """Why a task's figures must not be used, beside a target that was missed; "" when nothing is wrong."""
-    faults = (check.message for check in task.checks if check.level == "unusable" and check.name not in _MISSED)
-    return next(faults, "")
+    faults = (check for check in task.checks if check.level == "unusable" and check.subject != "rate")
+    return next((check.message for check in faults), "")
 
 
 def typical(races: Sequence[Race], key: Key) -> Figure | None:

@@ -11,14 +11,10 @@ from esbench.load.health import BUSY_LIMIT, LOOP_LAG_LIMIT, RUN_DELAY_LIMIT, STE
 from esbench.load.recorder import MEASURES, TIMEOUT, Errors, Tally
 from esbench.load.schedule import measured_period_s
 from esbench.model import Task
-from esbench.record import Check, WorkerHealth
+from esbench.record import Check, CheckKind, WorkerHealth
 
 NS = 1_000_000_000
-WARNING = "warning"
-UNUSABLE = "unusable"
-NEVER_BEGUN = Check(
-    "never-begun",
-    WARNING,
+NEVER_BEGUN = CheckKind.NEVER_BEGUN.warning(
     "the task never began: its step ended before its clients were free",
     'give the "parallel" more clients, or leave out its "completed-by"',
 )
@@ -87,14 +83,12 @@ def _any_of(*remedies: str) -> str:
 
 def incomplete(reason: str) -> Check:
     """Of a task that was not ended by all of its workers."""
-    return Check("incomplete", UNUSABLE, f"{reason}: what it had not reported by then is missing", "race again")
+    return CheckKind.INCOMPLETE.unusable(f"{reason}: what it had not reported by then is missing", "race again")
 
 
 def lost_hosts(hosts: Sequence[str], count: int) -> Check:
     """Of a task during which some of the cluster's `count` hosts could not be reached."""
-    return Check(
-        "lost-hosts",
-        WARNING,
+    return CheckKind.LOST_HOSTS.warning(
         f"{len(hosts)} of {count} hosts could not be reached for a time: {', '.join(hosts)}",
         "their clients used the other hosts, if any: see events in the record",
         len(hosts),
@@ -104,9 +98,7 @@ def lost_hosts(hosts: Sequence[str], count: int) -> Check:
 def _amount(figures: TaskFigures) -> Iterator[Check]:
     amount = figures.amount
     if amount is not None and amount.sent < amount.wanted:
-        yield Check(
-            "short",
-            UNUSABLE,
+        yield CheckKind.SHORT.unusable(
             f"the task ended after {amount.sent:,.0f} of {amount.wanted:,.0f} {amount.unit}",
             "figures are those of a part of its work: race again, and report it when that is short, too",
             amount.sent / amount.wanted,
@@ -116,34 +108,26 @@ def _amount(figures: TaskFigures) -> Iterator[Check]:
 def _rate(figures: TaskFigures) -> Iterator[Check]:
     tally = figures.tally
     if figures.unsent:
-        yield Check(
-            "unsent",
-            UNUSABLE,
+        yield CheckKind.UNSENT.unusable(
             f"{figures.unsent} arrivals were due and never sent",
             "the cluster cannot carry the rate with so many clients: lower the rate, or add clients",
             figures.unsent,
         )
     elif figures.backlog_rise is not None and figures.backlog_rise > figures.task.clients:
-        yield Check(
-            "backlog",
-            UNUSABLE,
+        yield CheckKind.BACKLOG.unusable(
             f"the line of arrivals that waited for a client grew by {figures.backlog_rise:,.0f}",
             "the cluster is overloaded, latency is undefined: lower the rate, or add clients",
             figures.backlog_rise,
         )
     achieved = _achieved_ratio(figures)
     if achieved is not None and achieved < _ENOUGH:
-        yield Check(
-            "target-rate",
-            UNUSABLE,
+        yield CheckKind.TARGET_RATE.unusable(
             f"only {achieved:.1%} of the target rate was reached",
             "the cluster is overloaded, latency is undefined: lower the rate",
             achieved,
         )
     if tally.due and tally.waited / tally.due > 0.01:
-        yield Check(
-            "client-limited",
-            WARNING,
+        yield CheckKind.CLIENT_LIMITED.warning(
             f"{tally.waited / tally.due:.1%} of the arrivals found no free client",
             "clients waited for their documents: see feed-waits first"
             if figures.feed_waits
@@ -179,17 +163,13 @@ def _achieved_ratio(figures: TaskFigures) -> float | None:
 def _driver(figures: TaskFigures) -> Iterator[Check]:
     yield from _driver_lag(figures)
     if figures.driver_share_ratio is not None and figures.driver_share_ratio > 0.1:
-        yield Check(
-            "driver-share",
-            WARNING,
+        yield CheckKind.DRIVER_SHARE.warning(
             f"clients spent {figures.driver_share_ratio:.0%} of their time in the driver: this is its throughput",
             _any_of(figures.more_workers, "fewer clients"),
             figures.driver_share_ratio,
         )
     if figures.feed_waits:
-        yield Check(
-            "feed-waits",
-            WARNING,
+        yield CheckKind.FEED_WAITS.warning(
             f"{figures.feed_waits:,} times a request waited for its documents to be made or unpacked",
             "the throughput is the driver's: give it more cores; unpack files first (--corpus-cache=unpack)",
             figures.feed_waits,
@@ -207,18 +187,14 @@ def _driver_lag(figures: TaskFigures) -> Iterator[Check]:
     noticed = [name for name, part in parts.items() if part > 0.1 and lag[name] > 0.5]
     if too_much:
         name = max(too_much, key=parts.__getitem__)
-        yield Check(
-            "driver-lag",
-            UNUSABLE,
+        yield CheckKind.DRIVER_LAG.unusable(
             f"driver lag {name} is {lag[name]:.2f} ms of {reported[name]:.2f} ms: the driver was the limit",
             _any_of(figures.more_workers, "give the driver cores of its own", "lower the rate (see esbench calibrate)"),
             parts[name],
         )
     elif noticed:
         name = max(noticed, key=parts.__getitem__)
-        yield Check(
-            "driver-lag",
-            WARNING,
+        yield CheckKind.DRIVER_LAG.warning(
             f"driver lag {name} is {lag[name]:.2f} ms of {reported[name]:.2f} ms",
             _any_of(figures.more_workers, "give the driver cores of its own"),
             parts[name],
@@ -238,25 +214,21 @@ def _replies(figures: TaskFigures) -> Iterator[Check]:
     tally = figures.tally
     if tally.errors.total and tally.requests:
         kind = max(tally.errors.counts, key=lambda name: tally.errors.counts[name])
-        yield Check(
-            "errors",
-            WARNING,
+        yield CheckKind.ERRORS.warning(
             f"{tally.errors.total:,} of {tally.requests:,} requests failed, most with {kind}: "
             f"{' '.join(tally.errors.examples[kind].split())[:200]}",
             _where_failures_are(tally.errors),
             tally.errors.total / tally.requests,
         )
     if figures.inside_warmup:
-        yield Check(
-            "inside-warmup",
-            WARNING,
+        yield CheckKind.INSIDE_WARMUP.warning(
             "the task ended inside its warmup: its figures are those of the warmup",
             "shorten the warmup or index more",
         )
     clamped = sum(getattr(tally, measure).clamped for measure in MEASURES)
     if clamped:
-        yield Check(
-            "clamped", WARNING, f"{clamped} durations lay outside 0 to 24 h", "did the host's clock jump?", clamped
+        yield CheckKind.CLAMPED.warning(
+            f"{clamped} durations lay outside 0 to 24 h", "did the host's clock jump?", clamped
         )
 
 
@@ -265,9 +237,7 @@ def _drift(figures: TaskFigures) -> Iterator[Check]:
         return
     what = "p50 latency" if figures.task.schedule.is_open else "throughput"
     moved = "rose" if figures.drift_ratio > 0 else "fell"
-    yield Check(
-        "drift",
-        WARNING,
+    yield CheckKind.DRIFT.warning(
         f"{what} {moved} by {abs(figures.drift_ratio):.0%} in the course of the measurement",
         "lengthen the warmup until it is level, or measure what changes: caches, merges, a growing index",
         figures.drift_ratio,
@@ -282,25 +252,19 @@ def _health(figures: TaskFigures, workers: WorkerHealth | None) -> Iterator[Chec
         busy = f"for {workers.busy_ratio:.0%} of the measurement"
         if workers.busy_ratio <= BUSY_LIMIT:
             busy = f"for over {BUSY_LIMIT:.0%} of the time in {workers.busy_above_ratio:.0%} of the measurement"
-        yield Check(
-            "driver-busy",
-            WARNING,
+        yield CheckKind.DRIVER_BUSY.warning(
             f"a load worker was busy {busy}: replies waited for it, and count as slower",
             _any_of(figures.more_workers, "give the driver faster cores", "ask for less: fewer clients, a lower rate"),
             workers.busy_ratio,
         )
     if workers.run_delay_ratio > RUN_DELAY_LIMIT:
-        yield Check(
-            "run-delay",
-            WARNING,
+        yield CheckKind.RUN_DELAY.warning(
             f"a load worker waited for a CPU for {workers.run_delay_ratio:.0%} of the measurement",
             "run the driver on a machine, or at least on cores, of its own",
             workers.run_delay_ratio,
         )
     if workers.steal_ratio > STEAL_LIMIT:
-        yield Check(
-            "steal",
-            WARNING,
+        yield CheckKind.STEAL.warning(
             f"the hypervisor took a CPU of the load workers away for {workers.steal_ratio:.0%} of the measurement",
             "race on a host that shares its CPUs with nobody",
             workers.steal_ratio,
@@ -308,9 +272,7 @@ def _health(figures: TaskFigures, workers: WorkerHealth | None) -> Iterator[Chec
     reported_ms = (figures.reported_ms or {}).get("p99", 0.0)
     # late for 1 % of the time: the p99 feels it
     if workers.loop_lag_ratio > LOOP_LAG_LIMIT and workers.loop_lag_ratio * 1000 > reported_ms / 10:
-        yield Check(
-            "loop-lag",
-            WARNING,
+        yield CheckKind.LOOP_LAG.warning(
             f"the event loop of a load worker was late by {workers.loop_lag_ratio * 1000:.0f} ms in a mean second, "
             f"once by {workers.loop_lag_ms:.0f} ms",
             _any_of(

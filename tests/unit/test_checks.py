@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from esbench.load.checks import UNUSABLE, WARNING, Amount, TaskFigures, task_checks
+from esbench.load.checks import NEVER_BEGUN, Amount, TaskFigures, incomplete, lost_hosts, task_checks
 from esbench.load.recorder import Tally
 from esbench.model import Operation, Schedule, Stage, Task
-from esbench.record import Check, WorkerHealth
+from esbench.record import Check, CheckKind, WorkerHealth
 from esbench.units import Rate
 
 MS = 1_000_000
@@ -57,14 +57,14 @@ def test_a_healthy_task_has_no_checks(task: Task) -> None:
 
 def test_unsent_arrivals_make_figures_unusable() -> None:
     check = checks(unsent=3)["unsent"]
-    assert check.level == UNUSABLE
+    assert check.level == "unusable"
     assert check.message == "3 arrivals were due and never sent"
     assert "lower the rate" in check.hint
 
 
 def test_a_line_that_grows_makes_figures_unusable_even_where_the_rate_was_nearly_reached() -> None:
     check = checks(BY_NUMBER, backlog_rise=45.2)["backlog"]
-    assert check.level == UNUSABLE
+    assert check.level == "unusable"
     assert check.message == "the line of arrivals that waited for a client grew by 45"
     assert "lower the rate" in check.hint
 
@@ -81,7 +81,7 @@ def test_a_line_that_was_never_served_is_told_once() -> None:
 def test_a_task_that_sent_less_than_all_of_its_work_makes_figures_unusable() -> None:
     assert checks(CLOSED, amount=Amount(5000, 5000, "docs")) == {}
     check = checks(CLOSED, amount=Amount(250, 5000, "docs"))["short"]
-    assert (check.level, check.message) == (UNUSABLE, "the task ended after 250 of 5,000 docs")
+    assert (check.level, check.message) == ("unusable", "the task ended after 250 of 5,000 docs")
     assert check.value == 0.05
 
 
@@ -90,7 +90,7 @@ def test_a_task_that_sent_less_than_all_of_its_work_makes_figures_unusable() -> 
 
 def test_a_missed_rate_makes_figures_unusable() -> None:
     check = checks(in_window=855)["target-rate"]
-    assert check.level == UNUSABLE
+    assert check.level == "unusable"
     assert check.message == "only 85.5% of the target rate was reached"
 
 
@@ -175,7 +175,7 @@ def test_a_window_without_an_end_is_judged_by_the_time_that_the_arrivals_took() 
 def test_too_few_clients_are_a_warning() -> None:
     assert checks(counted=tally(waited=10)) == {}
     check = checks(counted=tally(waited=25))["client-limited"]
-    assert (check.level, check.message) == (WARNING, "2.5% of the arrivals found no free client")
+    assert (check.level, check.message) == ("warning", "2.5% of the arrivals found no free client")
     assert "the cluster is slower" in check.hint
 
 
@@ -189,12 +189,12 @@ def test_clients_that_wait_for_documents_are_not_laid_to_the_cluster() -> None:
     ("lag_ms", "reported_ms", "level"),
     [
         (0.5, 2.0, None),  # up to 500 us is nobody's business
-        (0.51, 2.0, WARNING),
+        (0.51, 2.0, "warning"),
         (1.0, 10.0, None),  # a tenth
-        (1.01, 10.0, WARNING),
-        (5.0, 10.0, WARNING),  # half
-        (5.01, 10.0, UNUSABLE),
-        (0.3, 0.5, UNUSABLE),
+        (1.01, 10.0, "warning"),
+        (5.0, 10.0, "warning"),  # half
+        (5.01, 10.0, "unusable"),
+        (0.3, 0.5, "unusable"),
         (80.0, float("inf"), None),  # the cluster hung: the driver was not the limit
     ],
 )
@@ -209,18 +209,18 @@ INFINITE = float("inf")
 @pytest.mark.parametrize(
     ("lag_ms", "reported_ms", "level", "percentile"),
     [
-        ({"p50": 0.3, "p99": 1.5}, {"p50": 0.4, "p99": 20.0}, UNUSABLE, "p50"),
-        ({"p50": 0.1, "p99": 1.0, "p99.9": 30.0}, {"p50": 4.0, "p99": 10.0, "p99.9": 40.0}, UNUSABLE, "p99.9"),
-        ({"p50": 0.1, "p99": 1.0, "p99.9": 8.0}, {"p50": 4.0, "p99": 10.0, "p99.9": 40.0}, WARNING, "p99.9"),
-        ({"p50": 3.0, "p99": 9.0}, {"p50": 5.0, "p99": 10.0}, UNUSABLE, "p99"),  # the larger part of the two
-        ({"p50": 3.0, "p99": 4.0}, {"p50": 5.0, "p99": 10.0}, UNUSABLE, "p50"),  # the worse level
+        ({"p50": 0.3, "p99": 1.5}, {"p50": 0.4, "p99": 20.0}, "unusable", "p50"),
+        ({"p50": 0.1, "p99": 1.0, "p99.9": 30.0}, {"p50": 4.0, "p99": 10.0, "p99.9": 40.0}, "unusable", "p99.9"),
+        ({"p50": 0.1, "p99": 1.0, "p99.9": 8.0}, {"p50": 4.0, "p99": 10.0, "p99.9": 40.0}, "warning", "p99.9"),
+        ({"p50": 3.0, "p99": 9.0}, {"p50": 5.0, "p99": 10.0}, "unusable", "p99"),  # the larger part of the two
+        ({"p50": 3.0, "p99": 4.0}, {"p50": 5.0, "p99": 10.0}, "unusable", "p50"),  # the worse level
         # too few samples for a p99
-        ({"p50": 2.0, "p90": 30.0, "max": 33.0}, {"p50": 30.0, "p90": 35.0, "max": 40.0}, UNUSABLE, "p90"),
+        ({"p50": 2.0, "p90": 30.0, "max": 33.0}, {"p50": 30.0, "p90": 35.0, "max": 40.0}, "unusable", "p90"),
         # so few that there is the median alone
-        ({"p50": 0.1, "max": 33.0}, {"p50": 5.0, "max": 40.0}, UNUSABLE, "max"),
+        ({"p50": 0.1, "max": 33.0}, {"p50": 5.0, "max": 40.0}, "unusable", "max"),
         ({"p50": 0.1, "p90": 0.2, "max": 33.0}, {"p50": 5.0, "p90": 9.0, "max": 40.0}, None, ""),
         # timeouts: the largest percentile that is known
-        ({"p50": 1.0, "p95": 300.0, "p99": 400.0}, {"p50": 20.0, "p95": 310.0, "p99": INFINITE}, UNUSABLE, "p95"),
+        ({"p50": 1.0, "p95": 300.0, "p99": 400.0}, {"p50": 20.0, "p95": 310.0, "p99": INFINITE}, "unusable", "p95"),
         ({"p50": 0.1, "max": 33.0}, {"p50": 5.0, "max": INFINITE}, None, ""),
     ],
 )
@@ -239,12 +239,12 @@ def test_without_figures_there_is_no_driver_lag_to_judge() -> None:
 def test_a_closed_loop_whose_clients_wait_for_the_driver_is_a_warning() -> None:
     assert checks(CLOSED, driver_share_ratio=0.1) == {}
     check = checks(CLOSED, driver_share_ratio=0.25)["driver-share"]
-    assert check.level == WARNING
+    assert check.level == "warning"
     assert check.message == "clients spent 25% of their time in the driver: this is its throughput"
 
 
 def test_waiting_for_documents_is_a_warning() -> None:
-    assert checks(feed_waits=2)["feed-waits"].level == WARNING
+    assert checks(feed_waits=2)["feed-waits"].level == "warning"
 
 
 @pytest.mark.parametrize(
@@ -260,14 +260,14 @@ def test_waiting_for_documents_is_a_warning() -> None:
 def test_drift_beyond_a_tenth_is_a_warning(ratio: float, task: Task, message: str | None) -> None:
     found = checks(task, drift_ratio=ratio)
     assert [check.message for check in found.values()] == ([] if message is None else [message])
-    assert [check.level for check in found.values()] == ([] if message is None else [WARNING])
+    assert [check.level for check in found.values()] == ([] if message is None else ["warning"])
 
 
 @pytest.mark.parametrize("task", [OPEN, CLOSED])
 def test_a_worker_without_time_to_spare_is_a_warning(task: Task) -> None:
     assert checks(task, health=WorkerHealth(busy_ratio=0.9)) == {}
     check = checks(task, health=WorkerHealth(busy_ratio=0.97))["driver-busy"]
-    assert (check.level, check.value) == (WARNING, 0.97)
+    assert (check.level, check.value) == ("warning", 0.97)
     assert check.message.startswith("a load worker was busy for 97% of the measurement")
 
 
@@ -303,7 +303,7 @@ def test_an_open_loop_that_needs_one_worker_is_not_given_another() -> None:
 def test_a_cpu_that_the_hypervisor_took_away_is_a_warning() -> None:
     assert checks(health=WorkerHealth(steal_ratio=0.05)) == {}
     check = checks(health=WorkerHealth(steal_ratio=0.08))["steal"]
-    assert (check.level, check.value) == (WARNING, 0.08)
+    assert (check.level, check.value) == ("warning", 0.08)
     assert check.message == "the hypervisor took a CPU of the load workers away for 8% of the measurement"
 
 
@@ -311,7 +311,7 @@ def test_an_event_loop_that_is_late_is_a_warning_where_the_p99_would_feel_it() -
     assert checks(health=WorkerHealth(loop_lag_ratio=0.01, loop_lag_ms=900.0)) == {}
     late = WorkerHealth(loop_lag_ratio=0.014, loop_lag_ms=85.0)
     check = checks(health=late)["loop-lag"]
-    assert (check.level, check.value) == (WARNING, 0.014)
+    assert (check.level, check.value) == ("warning", 0.014)
     assert check.message == "the event loop of a load worker was late by 14 ms in a mean second, once by 85 ms"
     assert checks(health=late, reported_ms={"p99": 150.0}) == {}
     assert set(checks(health=late, reported_ms={"p99": 130.0})) == {"loop-lag"}
@@ -321,7 +321,7 @@ def test_an_event_loop_that_is_late_is_a_warning_where_the_p99_would_feel_it() -
 def test_a_worker_that_waits_for_a_cpu_is_a_warning() -> None:
     assert checks(health=WorkerHealth(run_delay_ratio=0.05)) == {}
     check = checks(health=WorkerHealth(run_delay_ratio=0.12))["run-delay"]
-    assert (check.level, check.message) == (WARNING, "a load worker waited for a CPU for 12% of the measurement")
+    assert (check.level, check.message) == ("warning", "a load worker waited for a CPU for 12% of the measurement")
 
 
 # Replies
@@ -332,7 +332,7 @@ def test_errors_are_a_warning_with_the_most_frequent_kind() -> None:
     counted.errors.add("HTTP 404", "no such index")
     counted.errors.add("HTTP 429", "queue full", 3)
     check = checks(counted=counted)["errors"]
-    assert check.level == WARNING
+    assert check.level == "warning"
     assert check.message == "4 of 1,000 requests failed, most with HTTP 429: queue full"
 
 
@@ -361,7 +361,7 @@ def test_a_long_example_of_an_error_stays_in_one_line() -> None:
 
 def test_a_task_inside_its_warmup_is_a_warning() -> None:
     check = checks(inside_warmup=True)["inside-warmup"]
-    assert check.level == WARNING
+    assert check.level == "warning"
     assert "shorten the warmup" in check.hint
 
 
@@ -386,10 +386,8 @@ def test_every_check_names_its_cause_and_its_remedy_in_one_line() -> None:
     lagging = {"driver_lag_ms": {"p99": 9.0}, "driver_share_ratio": 0.5, "feed_waits": 1, "drift_ratio": 0.5}
     found = checks(counted=counted, health=bad, in_window=500, unsent=1, inside_warmup=False, **lagging)
     found |= checks(inside_warmup=True, backlog_rise=99.0, amount=Amount(1, 2, "docs"))
-    assert set(found) == {
-        *("short", "unsent", "backlog", "target-rate", "client-limited", "driver-lag", "driver-share", "feed-waits"),
-        *("drift", "errors", "inside-warmup", "clamped", "driver-busy", "run-delay", "steal", "loop-lag"),
-    }
+    found |= {check.name: check for check in (incomplete("worker 1 died"), lost_hosts(["a:9200"], 2), NEVER_BEGUN)}
+    assert set(found) == {kind.label for kind in CheckKind}
     for check in found.values():
         assert check.message and check.hint
         assert "\n" not in check.message + check.hint

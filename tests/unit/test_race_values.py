@@ -15,7 +15,6 @@ from esbench.comparison.values import (
     Race,
     has_interval,
     is_primary,
-    missed_target,
     other_fault,
     primary_keys,
     samples_beyond,
@@ -26,6 +25,7 @@ from esbench.comparison.values import (
 from esbench.load.histogram import Counts, encode
 from esbench.record import Check, Throughput, Window
 from esbench.series_files import SecondLine
+from esbench.summary import missed_target
 
 BULK = task_of(with_task(golden_race(), "bulk", window=Window(0.5, 126.5)), "bulk")
 

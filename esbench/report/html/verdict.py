@@ -6,15 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from esbench.record import RaceRecord, TaskResult
+from esbench.record import RaceRecord, Subject, TaskResult
 from esbench.report.document import Column
 from esbench.report.html.tables import verdict, verdict_line
 from esbench.report.tables import race_facts
 from esbench.report.text import cell_text
-from esbench.summary import is_usable, reported_tasks, task_label
+from esbench.summary import is_usable, missed_target, reported_tasks, task_label
 
-_RATE_CHECKS = {"target-rate", "unsent", "backlog"}
-_DRIVER_CHECKS = {"driver-busy", "driver-lag", "driver-share", "loop-lag", "run-delay", "steal", "feed-waits"}
+_DRIVER: tuple[Subject, ...] = ("driver", "workers", "host")
 _ELSEWHERE = ("Race ID", "Track", "Status", "Parameters", "Tags")
 _TEXT = Column("", "value")
 
@@ -65,7 +64,7 @@ def _rates(record: RaceRecord, tasks: Sequence[TaskResult]) -> Sentence:
     paced = [task for task in tasks if task.target_rate_per_s is not None]
     if not paced:
         return Sentence("", "No target rates.", "Every client sent again as soon as it was answered.")
-    missed = [task for task in paced if _failed(task, _RATE_CHECKS) or not task.throughput.mean]
+    missed = [task for task in paced if missed_target(task) or not task.throughput.mean]
     if missed:
         of = f"({len(missed)} of {len(paced)} tasks with one)"
         return Sentence("bad", "Target rates were missed:", f"{_names(record, missed)} {of}")
@@ -85,15 +84,19 @@ def _errors(tasks: Sequence[TaskResult]) -> Sentence:
 
 
 def _driver(record: RaceRecord, tasks: Sequence[TaskResult]) -> Sentence:
-    late = [task for task in tasks if _failed(task, _DRIVER_CHECKS)]
-    if not late:
-        return Sentence("good", "The driver kept up.", "No check of its lag and its CPU failed.")
-    unusable = any(check.level == "unusable" for task in late for check in task.checks if check.name in _DRIVER_CHECKS)
-    return Sentence("bad" if unusable else "warning", "The driver was not at ease:", _names(record, late))
+    late = [task for task in tasks if _levels(task, _DRIVER)]
+    if late:
+        unusable = any("unusable" in _levels(task, _DRIVER) for task in late)
+        return Sentence("bad" if unusable else "warning", "The driver was not at ease:", _names(record, late))
+    if unknown := [task for task in tasks if _levels(task, (None,))]:
+        text = f"this version does not know a check that failed: {_names(record, unknown)}"
+        return Sentence("warning", "The driver may not have kept up:", text)
+    return Sentence("good", "The driver kept up.", "No check of its lag and its CPU failed.")
 
 
-def _failed(task: TaskResult, names: set[str]) -> bool:
-    return any(check.name in names and check.level != "ok" for check in task.checks)
+def _levels(task: TaskResult, subjects: Sequence[Subject | None]) -> set[str]:
+    """The levels of a task's checks about these subjects that failed."""
+    return {check.level for check in task.checks if check.subject in subjects} - {"ok"}
 
 
 def _names(record: RaceRecord, tasks: Sequence[TaskResult]) -> str:
