@@ -74,11 +74,8 @@ def shares_a_node(sides: Collection[RaceOptions], *, restart_node: bool) -> bool
     """Whether one node of esbench's own can be raced by all sides, one after the other."""
     if restart_node or any(options.hosts or java_options(options) for options in sides):
         return False
-    nodes = {
-        (options.distribution, options.nodes, options.heap_bytes, options.java_home, options.node_user)
-        for options in sides
-    }
-    return len(nodes) == 1
+    first, *others = (options.node_options for options in sides)
+    return all(other == first for other in others)
 
 
 def begins_cold(sides: Collection[RaceOptions]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +19,8 @@ from esbench.progress.base import Progress
 from esbench.race_options import RaceOptions
 from esbench.record import RaceRecord
 from esbench.sessions import RaceSession, SessionRace, SessionStore, Side
+from esbench.telemetry import Chosen
+from esbench.telemetry.device import Device
 
 SIDES = (Side("baseline"), Side("contender"))
 
@@ -174,6 +176,12 @@ def test_rounds_are_added_at_the_end_and_after_a_result_they_are_a_further_look(
         with_rounds(begun, 1)
 
 
+class WithJavaOptions(Device):
+    @classmethod
+    def java_options(cls, params: Mapping[str, object]) -> tuple[str, ...]:
+        return ("-Dwatched=true",)
+
+
 Change = Callable[[RaceOptions], RaceOptions]
 
 
@@ -182,11 +190,8 @@ Change = Callable[[RaceOptions], RaceOptions]
     [
         (lambda options: options, False, True),
         (lambda options: options, True, False),
-        (lambda options: replace(options, track_params={"number_of_replicas": 1}), False, True),
-        (lambda options: replace(options, heap_bytes=1 << 30), False, False),
-        (lambda options: replace(options, distribution="7.6.2"), False, False),
-        (lambda options: replace(options, nodes=2), False, False),
         (lambda options: replace(options, hosts=(Host("a"),)), False, False),
+        (lambda options: replace(options, telemetry=(Chosen(WithJavaOptions),)), False, False),
     ],
 )
 def test_sides_share_a_node_unless_they_need_their_own(
