@@ -54,15 +54,15 @@ class DocumentFiles:
                 lambda corpus: self._ready(self._or_synthetic((corpus,), track, challenge, code, raw=True), track),
                 self.progress.say,
             )
-        wanted = {corpus.name for corpus in corpora_needed(track, challenge)}
-        unordered = read_out_of_order(track, challenge)
+        wanted = {corpus.name for corpus in corpora_needed(track, challenge, self.operations)}
+        unordered = read_out_of_order(track, challenge, self.operations)
         if code is not None and track.corpora:
             read = processing.corpora_of_sources(challenge, code.view, code.plugins)
             wanted |= read
             unordered |= dict.fromkeys(read, "the track's own code")
         wanted -= {corpus.name for corpus in made}
         corpora = tuple(corpus for corpus in track.corpora if corpus.name in wanted)
-        streaming = Streaming(self.corpus_cache, unordered, measured_before(track, challenge))
+        streaming = Streaming(self.corpus_cache, unordered, measured_before(track, challenge, self.operations))
         listed = self._ready(self._or_synthetic(corpora, track, challenge, code), track, streaming)
         return (*listed, *(self._ready(made, track, cache=processing.fresh_cache(made, root)) if made else ()))
 

@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
+from typing import get_args
 
 from esbench.duelling_order import order
 from esbench.engine.embedded import EmbeddedEngine
@@ -22,10 +23,14 @@ from esbench.errors import EsbenchError, RaceError, UsageError
 from esbench.interrupts import Interrupts
 from esbench.keeper import now
 from esbench.model import Challenge
+from esbench.operations.base import OperationType
+from esbench.operations.python import operation_type
+from esbench.operations.traits import Target
 from esbench.progress.base import Progress
 from esbench.race_options import RaceOptions
 from esbench.raced_cluster import embedded_engine, java_options
 from esbench.record import RaceRecord
+from esbench.registry import Registry
 from esbench.sessions import COMPLETE, PLANNED, RUNNING, RaceSession, SessionRace, SessionStore, Side
 from esbench.store import RaceStore, new_race_id
 from esbench.units import format_duration
@@ -84,21 +89,24 @@ def begins_cold(sides: Collection[RaceOptions]) -> bool:
     return any(not options.hosts for options in sides)
 
 
-def makes_indices_anew(challenge: Challenge) -> bool:
+def makes_indices_anew(challenge: Challenge, operations: Registry[OperationType]) -> bool:
     """Whether a race on a cluster that was raced before begins with indices of its own.
 
     Raises UsageError when it cannot begin: it makes an index that is there, and does not delete it first.
     """
-    types = {task.operation.type for task in challenge.tasks}
-    for kind in ("index", "data-stream"):
-        if f"create-{kind}" in types and f"delete-{kind}" not in types:
+    types = [operation_type(task.operation, operations) for task in challenge.tasks]
+    creating = {kind.traits.creates: kind.name for kind in types}
+    deleted = {kind.traits.deletes for kind in types}
+    for target in get_args(Target):
+        if target in creating and target not in deleted:
+            deleting = " or ".join(name for name in operations if operations.get(name).traits.deletes == target)
             raise UsageError(
-                f'challenge "{challenge.name}" has create-{kind} without delete-{kind}: the second race would find the '
-                "first one's",
-                hint=f"put delete-{kind} before it, or delete it by --before-round; a node of esbench's own may be "
+                f'challenge "{challenge.name}" has {creating[target]} without {deleting}: the second race would find '
+                "the first one's",
+                hint=f"put {deleting} before it, or delete it by --before-round; a node of esbench's own may be "
                 "started anew for each race: --restart-node",
             )
-    return bool(types & {"create-index", "create-data-stream"})
+    return any(kind.traits.creates for kind in types)
 
 
 def left_s(session: RaceSession) -> float | None:

@@ -29,7 +29,7 @@ from esbench.locks import RaceLock, end_other_races, other_races
 from esbench.model import Challenge, Step, Track
 from esbench.open_files import hard_limit, require_for
 from esbench.operations.base import OperationType
-from esbench.operations.python import operation_type
+from esbench.operations.python import operation_type, traits_of
 from esbench.progress.base import Progress
 from esbench.pulses import Pulses, spans
 from esbench.race_options import RaceOptions
@@ -87,7 +87,7 @@ def run(
         cluster = RacedCluster(options, progress, folder, stack, node)
         raced = RacedTrack(options, cluster.info, operations, progress)
         track, challenge = raced.track, raced.challenge
-        cluster.require(track, challenge)
+        cluster.require(track, challenge, operations)
         _require_open_files(options, challenge, operations)
         warnings = (*options.client_options.warnings, *raced.warnings)
         record = _first_record(options, started_at, track, challenge, cluster.facts(), warnings)
@@ -100,7 +100,7 @@ def run(
             keeper.begin(cluster.facts(), [_corpus_facts(part) for part in documents])
             target = Target(hosts, client_options, cluster.dialect)
             _refuse_missing_features(target.dialect, challenge, operations)
-            _count_what_is_there(cluster.client, track, challenge, coordinator)
+            _count_what_is_there(cluster.client, track, challenge, operations, coordinator)
             stock = Stock(
                 track.indices,
                 track.corpora,
@@ -142,7 +142,7 @@ def look(options: RaceOptions, operations: Registry[OperationType], progress: Pr
         folder = RaceFolder(RaceStore(options.home).races_folder / options.race_id)
         cluster = RacedCluster(options, progress, folder, stack)
         raced = RacedTrack(options, cluster.info, operations, progress)
-        cluster.require(raced.track, raced.challenge)
+        cluster.require(raced.track, raced.challenge, operations)
         _require_open_files(options, raced.challenge, operations)
         return raced.track, raced.challenge
 
@@ -281,15 +281,18 @@ def _refuse_missing_features(dialect: Dialect, challenge: Challenge, operations:
             dialect.require(feature, f'task "{task.name}"')
 
 
-def _count_what_is_there(cluster: Cluster, track: Track, challenge: Challenge, coordinator: Coordinator) -> None:
-    """What the race does not make anew starts with what it holds; assert-count needs to know."""
-    types = {task.operation.type for task in challenge.tasks}
-    if "assert-count" not in types or types & _MAKING_ANEW:
+def _count_what_is_there(
+    cluster: Cluster,
+    track: Track,
+    challenge: Challenge,
+    operations: Registry[OperationType],
+    coordinator: Coordinator,
+) -> None:
+    """Count what the race does not make itself, for those operations that compare counts."""
+    traits = [traits_of(task.operation, operations) for task in challenge.tasks]
+    if not any(each.compares_counts for each in traits) or any(each.creates or each.deletes for each in traits):
         return
     for name in track.targets:
         reply = cluster.request("GET", f"/{name}/_count", ignore=(404,))
         if "count" in reply:
             coordinator.count_as_acknowledged(name, int(reply["count"]))
-
-
-_MAKING_ANEW = {"create-index", "delete-index", "create-data-stream", "delete-data-stream"}

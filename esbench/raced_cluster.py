@@ -18,9 +18,11 @@ from esbench.errors import ClusterError, EsbenchError, UsageError
 from esbench.keeper import RecordKeeper
 from esbench.listeners import Listener
 from esbench.model import Challenge, Track
+from esbench.operations.base import OperationType
 from esbench.progress.base import Progress
 from esbench.race_options import RaceOptions
 from esbench.record import ClusterFacts, NodeFacts
+from esbench.registry import Registry
 from esbench.store import RaceFolder
 from esbench.telemetry import surroundings
 from esbench.telemetry.device import Reading, Scene
@@ -76,12 +78,12 @@ class RacedCluster:
         major, minor = (*self.info.version_tuple, 0, 0)[:2]
         return Dialect(self.info.distribution, (major, minor))
 
-    def require(self, track: Track, challenge: Challenge) -> None:
+    def require(self, track: Track, challenge: Challenge, operations: Registry[OperationType]) -> None:
         """An error when a node of ours would lack what the challenge needs, or be too few."""
         if not isinstance(self._engine, EmbeddedEngine):
             return
-        self._engine.require(features_needed(track, challenge))
-        if (needed := nodes_needed(track, challenge)) > self._options.nodes:
+        self._engine.require(features_needed(track, challenge, operations))
+        if (needed := nodes_needed(track, challenge, operations)) > self._options.nodes:
             raise UsageError(
                 f"the challenge waits for a green cluster, and {needed - 1} replicas need {needed} nodes",
                 hint=f"--nodes={needed}, or fewer replicas",

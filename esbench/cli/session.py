@@ -156,13 +156,14 @@ class SessionCommand:
         from esbench.operations import builtin_operations
         from esbench.race import look
 
+        operations = builtin_operations()
         shared = shares_a_node(sides.values(), restart_node=session.restart_node)
         for name, options in sides.items():
             with about(f"--{name}" if len(sides) > 1 else ""):
-                track, challenge = look(options, builtin_operations(), self._progress)
+                track, challenge = look(options, operations, self._progress)
                 self._check_track(session, name, track.digest)
                 raced_before = len(session.races) > 1 and (options.hosts or shared)
-                if raced_before and not session.before_round and not makes_indices_anew(challenge):
+                if raced_before and not session.before_round and not makes_indices_anew(challenge, operations):
                     self._progress.warn(
                         f'challenge "{challenge.name}" has no create-index: a race begins with what others left'
                     )

@@ -206,11 +206,11 @@ class Coordinator:
                 task,
                 number,
                 unit=(kind := operation_type(task.operation, self._operations)).unit_of(task.operation.params),
-                admin=kind.admin,
+                admin=kind.traits.administrative,
                 per_request=(
                     amounts := next(a.per_request for shares in dealt.values() for a in shares if a.task is task)
                 ),
-                most_workers=most_workers(task, amounts, stock),
+                most_workers=most_workers(task, kind, amounts, stock),
                 workers=frozenset(n for n, shares in dealt.items() if any(a.task is task for a in shares)),
                 epoch_ns=self._epoch_ns,
                 units_in_all=units_in_all.get(task.name),

@@ -34,8 +34,10 @@ def deal(
     dealt: dict[int, list[Assignment]] = {number: [] for number in range(workers)}
     load = dict.fromkeys(dealt, 0)
     shares: list[tuple[int, Task, tuple[int, ...], Mapping[str, float]]] = []
-    amounts_of = [per_request(task, operation_type(task.operation, operations), stock) for task in step.tasks]
-    for task, amounts, count in zip(step.tasks, amounts_of, _counts(step, amounts_of, workers, stock), strict=True):
+    kinds = [operation_type(task.operation, operations) for task in step.tasks]
+    amounts_of = [per_request(task, kind, stock) for task, kind in zip(step.tasks, kinds, strict=True)]
+    counts = _counts(step, kinds, amounts_of, workers, stock)
+    for task, amounts, count in zip(step.tasks, amounts_of, counts, strict=True):
         chosen = sorted(dealt, key=lambda number: (load[number], number))[:count]
         for place, number in enumerate(chosen):
             slots = _slots(task, place, count)
@@ -70,11 +72,13 @@ def fullest_worker(step: Step, workers: int, operations: Registry[OperationType]
     return max(dealt.values(), key=lambda shares: sum(len(share.slots) for share in shares))
 
 
-def _counts(step: Step, amounts: Sequence[Mapping[str, float]], workers: int, stock: Stock) -> list[int]:
+def _counts(
+    step: Step, kinds: Sequence[OperationType], amounts: Sequence[Mapping[str, float]], workers: int, stock: Stock
+) -> list[int]:
     """How many workers each task of a step gets."""
-    tasks = list(zip(step.tasks, amounts, strict=True))
-    counts = [min(workers, workers_needed(task, each)) for task, each in tasks]
-    most = [min(workers, most_workers(task, each, stock)) for task, each in tasks]
+    tasks = list(zip(step.tasks, kinds, amounts, strict=True))
+    counts = [min(workers, workers_needed(task, each)) for task, _, each in tasks]
+    most = [min(workers, most_workers(task, kind, each, stock)) for task, kind, each in tasks]
     places = range(len(counts))
     while sum(counts) < workers and (growing := [place for place in places if counts[place] < most[place]]):
         counts[max(growing, key=lambda place: step.tasks[place].clients / counts[place])] += 1
@@ -122,7 +126,7 @@ def workers_needed(task: Task, amounts: Mapping[str, float]) -> int:
     return min(task.clients, max(1, by_clients, by_rate))
 
 
-def most_workers(task: Task, amounts: Mapping[str, float], stock: Stock) -> int:
+def most_workers(task: Task, kind: OperationType, amounts: Mapping[str, float], stock: Stock) -> int:
     """As many workers as a task can use: of a closed loop that ends by time, one for each eight clients.
 
     Its clients take over nothing from one another. One that ends by numbers would wait for the slowest worker, and each
@@ -130,7 +134,7 @@ def most_workers(task: Task, amounts: Mapping[str, float], stock: Stock) -> int:
     """
     needed = workers_needed(task, amounts)
     is_closed = not task.schedule.is_open and not task.operation.python
-    unpacks = task.operation.type == "bulk" and any(part.streamed is not None for part in stock.documents)
+    unpacks = kind.traits.in_file_order and any(part.streamed is not None for part in stock.documents)
     if is_closed and task.time_period_s is not None and not unpacks:
         return max(needed, task.clients // FEWEST_CLIENTS_PER_WORKER)
     return needed

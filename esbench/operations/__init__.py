@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from esbench.errors import UsageError
 from esbench.operations.base import OperationType
+from esbench.operations.traits import Traits
 from esbench.registry import Registry
 
 
@@ -100,4 +102,8 @@ def builtin_operations() -> Registry[OperationType]:
     ):
         registry.add(kind.name, kind())
     registry.add_entry_points("esbench.operations")
+    for name in registry:
+        if not isinstance(getattr(registry.get(name), "traits", None), Traits):
+            what = f'operation type "{name}" of an installed package states no traits'
+            raise UsageError(what, hint="docs/reference/track-python.md says which there are")
     return registry

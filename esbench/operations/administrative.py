@@ -37,8 +37,6 @@ CONDITION = Parameter('what must hold: {"path": "a.b", "expected-value": 0}', (d
 class AdministrativeType(OperationType):
     """An operation type that is a script, tried again as its retry parameters say."""
 
-    admin = True
-
     def script(self, context: TaskContext) -> Script:
         raise NotImplementedError
 

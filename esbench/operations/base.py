@@ -16,6 +16,7 @@ from esbench.dialect import Dialect, Feature
 from esbench.errors import TrackError, closest
 from esbench.model import Corpus, DataStream, Index, Task, Templates, Variable
 from esbench.operations.parameters import COMMON, Parameter
+from esbench.operations.traits import Traits
 from esbench.units import Rate
 
 if TYPE_CHECKING:
@@ -350,9 +351,9 @@ class OperationType:
     """A kind of operation by its name in tracks; subclasses say how it compiles."""
 
     name: str
+    traits: Traits
     doc: str
     unit = "ops"
-    admin = False  # hidden from the summary unless it failed
     feature: ClassVar[Feature | None] = None  # what a server must be able to do for it
     asks_index: ClassVar[bool] = False  # its requests go to `index`, or to the track's only one
     parameters: ClassVar[Mapping[str, Parameter]] = {}

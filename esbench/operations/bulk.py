@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from esbench.errors import TrackError, did_you_mean
 from esbench.model import DataStream, Index
 from esbench.operations.base import OperationType, Program, TaskContext, default_index
 from esbench.operations.parameters import REFRESH, Parameter, flag, whole
+from esbench.operations.traits import MEASURED
 from esbench.track.templates import plain
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ _NUMBER = (int, float, str)
 
 class Bulk(OperationType):
     name = "bulk"
+    traits = replace(MEASURED, sends_corpora=True, in_file_order=True)
     doc = "Index the documents of corpora in bulks; ends when they are exhausted, unless it is looped."
     unit = "docs"
     parameters = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from esbench.operations.administrative import (
@@ -19,6 +19,7 @@ from esbench.operations.administrative import (
 from esbench.operations.base import GOOD, RequestFailed, Script, Session, TaskContext, Verdict
 from esbench.operations.parameters import SECONDS, Parameter, flag
 from esbench.operations.scripts import ask
+from esbench.operations.traits import ADMINISTRATIVE, MEASURED
 
 _STATUSES = ("red", "yellow", "green")
 _AT_WORK = (
@@ -34,6 +35,7 @@ UNHEALTHY = "cluster not healthy"
 
 class ClusterHealth(AdministrativeType):
     name = "cluster-health"
+    traits = replace(ADMINISTRATIVE, waits_for_status=True)
     doc = "Wait until the cluster is as healthy as the request asks."
     parameters = {
         "index": Parameter("only these indices", (str, list)),
@@ -86,8 +88,8 @@ class Health:
 
 class NodeStats(RequestType):
     name = "node-stats"
+    traits = MEASURED
     doc = "The statistics of all nodes."
-    admin = False
     parameters = {"request-params": QUERY}
 
     def calls(self, context: TaskContext) -> Iterable[Call]:
@@ -96,6 +98,7 @@ class NodeStats(RequestType):
 
 class Sleep(AdministrativeType):
     name = "sleep"
+    traits = replace(ADMINISTRATIVE, in_composite=True)
     doc = "Do nothing for a while."
     parameters = {"duration": Parameter("seconds", SECONDS, required=True, duration=True)}
 

@@ -17,37 +17,22 @@ from esbench.model import Operation
 from esbench.operations.assertions import asserted
 from esbench.operations.base import GOOD, OperationType, Program, RequestFailed, Script, Session, TaskContext, Verdict
 from esbench.operations.drawn import VariableScript, as_drawn, insist
+from esbench.operations.handles import OpenPointInTime, SubmitAsyncSearch
 from esbench.operations.parameters import Parameter, whole
+from esbench.operations.traits import REQUEST
 from esbench.units import parse_duration
 
-ALLOWED = (
-    "close-point-in-time",
-    "composite",
-    "composite-agg",
-    "delete-async-search",
-    "esql",
-    "field-caps",
-    "get",
-    "get-async-search",
-    "open-point-in-time",
-    "paginated-search",
-    "raw-request",
-    "scroll-search",
-    "search",
-    "sleep",
-    "sql",
-    "submit-async-search",
-)
 # Parameters that name an earlier request, and that request's type.
 _REFERENCES = {
-    "with-point-in-time-from": "open-point-in-time",
-    "retrieve-results-for": "submit-async-search",
-    "delete-results-for": "submit-async-search",
+    "with-point-in-time-from": OpenPointInTime.name,
+    "retrieve-results-for": SubmitAsyncSearch.name,
+    "delete-results-for": SubmitAsyncSearch.name,
 }
 
 
 class Composite(OperationType):
     name = "composite"
+    traits = REQUEST
     doc = "Several requests as one operation, each with a row of its own; streams run beside each other."
     parameters = {
         "requests": Parameter(
@@ -82,6 +67,7 @@ def _check_elements(elements: Sequence[Any], names: dict[str, str], where: str) 
     from esbench.operations import builtin_operations
 
     types = builtin_operations()
+    allowed = [name for name in types if types.get(name).traits.in_composite]
     for element in elements:
         if not isinstance(element, Mapping) or ("stream" in element) == ("operation-type" in element):
             what = f'a request needs an "operation-type", or is a {{"stream": [...]}}, not {str(element)[:100]}'
@@ -92,9 +78,8 @@ def _check_elements(elements: Sequence[Any], names: dict[str, str], where: str) 
             _check_elements(element["stream"], names, where)
             continue
         kind = element["operation-type"]
-        if kind not in ALLOWED or kind not in types:
-            known = [name for name in ALLOWED if name in types]
-            raise TrackError(f'a composite cannot contain "{kind}"', where=where, hint=did_you_mean(str(kind), known))
+        if kind not in allowed:
+            raise TrackError(f'a composite cannot contain "{kind}"', where=where, hint=did_you_mean(str(kind), allowed))
         name = _name_of(element)
         try:
             _check_request(element, names)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from esbench.dialect import Feature
 from esbench.errors import TrackError
 from esbench.operations.administrative import ONLY_IF_EXISTS, QUERY, Call, RequestType, query_of, segment
 from esbench.operations.base import TaskContext
 from esbench.operations.parameters import Parameter, flag
+from esbench.operations.traits import ADMINISTRATIVE
 
 DATA_STREAMS = Feature("data streams", (7, 9), (1, 0))
 _NAMES = Parameter("the data stream or data streams; those of the track by default", (str, list))
@@ -25,6 +27,7 @@ def _names(context: TaskContext) -> list[str]:
 
 class CreateDataStream(RequestType):
     name = "create-data-stream"
+    traits = replace(ADMINISTRATIVE, creates="data-stream")
     doc = "Create the track's data streams, or the named ones; a composable template must match them."
     feature = DATA_STREAMS
     parameters = {"data-stream": _NAMES, "request-params": QUERY}
@@ -36,6 +39,7 @@ class CreateDataStream(RequestType):
 
 class DeleteDataStream(RequestType):
     name = "delete-data-stream"
+    traits = replace(ADMINISTRATIVE, deletes="data-stream")
     doc = "Delete the track's data streams, or the named ones, with all that they hold."
     feature = DATA_STREAMS
     parameters = {"data-stream": _NAMES, "only-if-exists": ONLY_IF_EXISTS, "request-params": QUERY}

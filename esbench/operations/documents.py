@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -12,6 +13,7 @@ from esbench.operations.base import Ledger, OperationType, Program, TaskContext,
 from esbench.operations.parameters import REFRESH, Parameter, flag
 from esbench.operations.programs import Judge, Request, TemplateProgram, common_headers
 from esbench.operations.replies import judge_deleted, judge_found, judge_get, judge_indexed
+from esbench.operations.traits import MEASURED, REQUEST
 from esbench.track.prepared import PreparedDocuments, documents_of, mean_document_bytes
 from esbench.track.templates import Encoding, RequestTemplate, Slot, encode_all, segment
 from esbench.track.variables import Places
@@ -23,6 +25,7 @@ _FRESH = "esbench-fresh-document"  # the variable that an insert's own document 
 
 class Get(OperationType):
     name = "get"
+    traits = REQUEST
     asks_index = True
     doc = "GET one document by its id."
     parameters = {
@@ -62,6 +65,7 @@ def _routed(routing: Any) -> dict[str, Any]:
 
 class Delete(OperationType):
     name = "delete"
+    traits = MEASURED
     asks_index = True
     doc = "Delete one document by its id."
     parameters = {
@@ -170,6 +174,7 @@ _WRITE_PARAMETERS = {
 
 class Index(OperationType):
     name = "index"
+    traits = replace(MEASURED, sends_corpora=True)
     asks_index = True
     doc = "Write single documents: new ones of a corpus, or a body with variables."
     unit = "docs"
@@ -194,6 +199,7 @@ class Index(OperationType):
 
 class ReadAfterWrite(OperationType):
     name = "read-after-write"
+    traits = replace(MEASURED, sends_corpora=True)
     asks_index = True
     doc = "Index a fresh document and, once it is acknowledged, GET it; each half has a row of its own."
     parameters = {**_WRITE_PARAMETERS, "realtime": Get.parameters["realtime"]}

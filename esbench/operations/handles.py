@@ -21,6 +21,7 @@ from esbench.operations.programs import ScriptProgram, common_headers
 from esbench.operations.replies import judge_plain
 from esbench.operations.scripts import ask
 from esbench.operations.search import TARGET, target
+from esbench.operations.traits import REQUEST
 from esbench.track.templates import RequestTemplate
 
 POINTS_IN_TIME = Feature("points in time", (7, 10), (2, 4))
@@ -66,6 +67,7 @@ class _Noting(Exchanges):
 
 class OpenPointInTime(_PartOfComposite):
     name = "open-point-in-time"
+    traits = REQUEST
     doc = "In a composite: open a point in time for those who name this request in `with-point-in-time-from`."
     feature = POINTS_IN_TIME
     parameters = {
@@ -89,6 +91,7 @@ class OpenPointInTime(_PartOfComposite):
 
 class ClosePointInTime(_PartOfComposite):
     name = "close-point-in-time"
+    traits = REQUEST
     doc = "In a composite: close a point in time."
     feature = POINTS_IN_TIME
     parameters = {"with-point-in-time-from": Parameter("the name of its open-point-in-time", required=True)}
@@ -115,6 +118,7 @@ class _Close:
 
 class SubmitAsyncSearch(_PartOfComposite):
     name = "submit-async-search"
+    traits = REQUEST
     doc = "In a composite: submit an async search for those who name this request."
     feature = ASYNC_SEARCHES
     parameters = {
@@ -153,6 +157,7 @@ class _OnSearches:
 
 class GetAsyncSearch(_PartOfComposite):
     name = "get-async-search"
+    traits = REQUEST
     doc = "In a composite: get the results of async searches, which must be there; ended ones without id are left out."
     feature = ASYNC_SEARCHES
     parameters = {
@@ -177,6 +182,7 @@ class _GetResults(_OnSearches):
 
 class DeleteAsyncSearch(_PartOfComposite):
     name = "delete-async-search"
+    traits = REQUEST
     doc = "In a composite: delete async searches and their results."
     feature = ASYNC_SEARCHES
     parameters = {

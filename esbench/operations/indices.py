@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from esbench.errors import TrackError, did_you_mean
@@ -29,6 +29,7 @@ from esbench.operations.parameters import SECONDS, Parameter, whole
 from esbench.operations.replies import judge_shards
 from esbench.operations.scripts import ask
 from esbench.operations.settings import with_settings
+from esbench.operations.traits import ADMINISTRATIVE
 from esbench.track.templates import plain
 
 _ALL = Parameter("the index or indices; those of the track by default", (str, list))
@@ -43,6 +44,7 @@ def _target(context: TaskContext) -> str:
 
 class CreateIndex(RequestType):
     name = "create-index"
+    traits = replace(ADMINISTRATIVE, creates="index")
     doc = "Create the track's indices, or one from its own body."
     parameters = {
         "index": Parameter("which indices of the track; all by default", (str, list)),
@@ -81,6 +83,7 @@ def _to_create(context: TaskContext) -> tuple[Index, ...]:
 
 class DeleteIndex(AdministrativeType):
     name = "delete-index"
+    traits = replace(ADMINISTRATIVE, deletes="index")
     doc = "Delete the track's indices, or the named ones; of a pattern, each index that matches."
     parameters = {"index": _ALL, "only-if-exists": ONLY_IF_EXISTS, "request-params": QUERY}
 
@@ -114,6 +117,7 @@ class _Delete:
 
 class Refresh(AdministrativeType):
     name = "refresh"
+    traits = ADMINISTRATIVE
     doc = "Make everything that was written visible to searches."
     parameters = {"index": _ALL, "request-params": QUERY}
 
@@ -132,6 +136,7 @@ class _Post:
 
 class ForceMerge(AdministrativeType):
     name = "force-merge"
+    traits = ADMINISTRATIVE
     doc = "Merge the segments of the track's indices."
     parameters = {
         "index": _ALL,
@@ -165,6 +170,7 @@ class _PollingMerge:
 
 class IndexStats(AdministrativeType):
     name = "index-stats"
+    traits = ADMINISTRATIVE
     doc = "Index statistics, optionally until a value is as expected."
     parameters = {
         "index": Parameter("the index or indices; all by default", (str, list)),
@@ -190,6 +196,7 @@ class _Stats:
 
 class AssertCount(AdministrativeType):
     name = "assert-count"
+    traits = replace(ADMINISTRATIVE, compares_counts=True)
     asks_index = True
     doc = "Refresh, count, and fail the race when documents are missing or too many."
     parameters = {

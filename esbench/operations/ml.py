@@ -17,6 +17,7 @@ from esbench.operations.administrative import (
 )
 from esbench.operations.base import TaskContext
 from esbench.operations.parameters import Parameter, flag
+from esbench.operations.traits import ADMINISTRATIVE
 
 ML = Feature("machine learning", (5, 4))
 _JOB = Parameter("the job's id", required=True)
@@ -67,6 +68,7 @@ class _StopType(_MlType):
 
 class CreateMlJob(_MlType):
     name = "create-ml-job"
+    traits = ADMINISTRATIVE
     doc = "Create an anomaly detection job."
     parameters = {"job-id": _JOB, "body": BODY, "request-params": QUERY}
 
@@ -76,6 +78,7 @@ class CreateMlJob(_MlType):
 
 class DeleteMlJob(_DeleteType):
     name = "delete-ml-job"
+    traits = ADMINISTRATIVE
     doc = "Delete an anomaly detection job."
     parameters = {"job-id": _JOB, "force": _FORCE, "only-if-exists": ONLY_IF_EXISTS, "request-params": QUERY}
 
@@ -85,6 +88,7 @@ class DeleteMlJob(_DeleteType):
 
 class OpenMlJob(_MlType):
     name = "open-ml-job"
+    traits = ADMINISTRATIVE
     doc = "Open an anomaly detection job."
     parameters = {"job-id": _JOB, "body": Parameter("the request's body", (dict,)), "request-params": QUERY}
 
@@ -94,6 +98,7 @@ class OpenMlJob(_MlType):
 
 class CloseMlJob(_StopType):
     name = "close-ml-job"
+    traits = ADMINISTRATIVE
     doc = "Close an anomaly detection job."
     parameters = {"job-id": _JOB, "force": _FORCE, "timeout": _TIMEOUT, "request-params": QUERY}
 
@@ -103,6 +108,7 @@ class CloseMlJob(_StopType):
 
 class CreateMlDatafeed(_MlType):
     name = "create-ml-datafeed"
+    traits = ADMINISTRATIVE
     doc = "Create a datafeed of a job."
     parameters = {"datafeed-id": _DATAFEED, "body": BODY, "request-params": QUERY}
 
@@ -112,6 +118,7 @@ class CreateMlDatafeed(_MlType):
 
 class DeleteMlDatafeed(_DeleteType):
     name = "delete-ml-datafeed"
+    traits = ADMINISTRATIVE
     doc = "Delete a datafeed."
     parameters = {"datafeed-id": _DATAFEED, "force": _FORCE, "only-if-exists": ONLY_IF_EXISTS, "request-params": QUERY}
 
@@ -121,6 +128,7 @@ class DeleteMlDatafeed(_DeleteType):
 
 class StartMlDatafeed(_MlType):
     name = "start-ml-datafeed"
+    traits = ADMINISTRATIVE
     doc = "Start a datafeed."
     parameters = {
         "datafeed-id": _DATAFEED,
@@ -140,6 +148,7 @@ class StartMlDatafeed(_MlType):
 
 class StopMlDatafeed(_StopType):
     name = "stop-ml-datafeed"
+    traits = ADMINISTRATIVE
     doc = "Stop a datafeed."
     parameters = {"datafeed-id": _DATAFEED, "force": _FORCE, "timeout": _TIMEOUT, "request-params": QUERY}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from esbench.dialect import Feature
@@ -19,6 +20,7 @@ from esbench.operations.administrative import (
 )
 from esbench.operations.base import TaskContext
 from esbench.operations.parameters import Parameter, flag
+from esbench.operations.traits import ADMINISTRATIVE
 
 ILM = Feature("lifecycle policies", (6, 6))
 ENRICH = Feature("enrich policies", (7, 5))
@@ -28,6 +30,7 @@ _POLICY = Parameter("the policy's name", required=True)
 
 class PutSettings(RequestType):
     name = "put-settings"
+    traits = ADMINISTRATIVE
     doc = "Change settings of the cluster."
     parameters = {"body": BODY, "request-params": QUERY}
 
@@ -37,6 +40,7 @@ class PutSettings(RequestType):
 
 class PutPipeline(RequestType):
     name = "put-pipeline"
+    traits = replace(ADMINISTRATIVE, node_features=frozenset({"ingest-processors"}))
     doc = "Create or replace an ingest pipeline."
     parameters = {"id": _PIPELINE, "body": BODY, "request-params": QUERY}
 
@@ -47,6 +51,7 @@ class PutPipeline(RequestType):
 
 class DeletePipeline(RequestType):
     name = "delete-pipeline"
+    traits = ADMINISTRATIVE
     doc = "Delete an ingest pipeline."
     parameters = {"id": _PIPELINE, "only-if-exists": ONLY_IF_EXISTS, "request-params": QUERY}
 
@@ -57,6 +62,7 @@ class DeletePipeline(RequestType):
 
 class CreateIlmPolicy(RequestType):
     name = "create-ilm-policy"
+    traits = ADMINISTRATIVE
     doc = "Create or replace a lifecycle policy."
     feature = ILM
     parameters = {"policy-name": _POLICY, "body": BODY, "request-params": QUERY}
@@ -68,6 +74,7 @@ class CreateIlmPolicy(RequestType):
 
 class DeleteIlmPolicy(RequestType):
     name = "delete-ilm-policy"
+    traits = ADMINISTRATIVE
     doc = "Delete a lifecycle policy."
     feature = ILM
     parameters = {"policy-name": _POLICY, "only-if-exists": ONLY_IF_EXISTS, "request-params": QUERY}
@@ -80,6 +87,7 @@ class DeleteIlmPolicy(RequestType):
 
 class EnrichPolicy(RequestType):
     name = "enrich-policy"
+    traits = ADMINISTRATIVE
     doc = "Create enrich policies and execute them, so that pipelines can use them."
     feature = ENRICH
     parameters = {

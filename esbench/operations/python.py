@@ -6,6 +6,7 @@ Both are slower than what is compiled.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from esbench.errors import TrackError
@@ -18,6 +19,7 @@ from esbench.operations.base import (
 from esbench.operations.python_draws import DrawnProgram
 from esbench.operations.python_sources import code_of
 from esbench.operations.python_turns import RunnerProgram
+from esbench.operations.traits import MEASURED, Traits
 from esbench.registry import Registry
 from esbench.units import Rate
 
@@ -27,18 +29,27 @@ RUNNER, SOURCE = "runner", "source"
 def operation_type(operation: Operation, registry: Registry[OperationType]) -> OperationType:
     """What runs an operation: its type, or the Python part of its track."""
     if operation.python == RUNNER:
-        return PythonRunner(operation.type)
+        return PythonRunner(operation.type, registry)
     kind = registry.get(operation.type)
     return DrawnParameters(kind) if operation.python == SOURCE else kind
 
 
+def traits_of(operation: Operation, registry: Registry[OperationType]) -> Traits:
+    """The traits of what runs an operation."""
+    return operation_type(operation, registry).traits
+
+
 class PythonRunner(OperationType):
-    """An operation whose runner is registered by the track."""
+    """An operation whose runner is registered by the track.
+
+    A runner states no traits. It is measured, and has those of the operation type whose name it takes, if any.
+    """
 
     doc = "Runs a runner that the track registers."
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, registry: Registry[OperationType]) -> None:
         self.name = name
+        self.traits = replace(registry.get(name).traits, administrative=False) if name in registry else MEASURED
 
     def check_rate(self, rate: Rate, params: Mapping[str, Any], where: str) -> None:
         if rate.unit != "ops":
@@ -61,7 +72,7 @@ class DrawnParameters(OperationType):
 
     def __init__(self, kind: OperationType) -> None:
         self.kind = kind
-        self.name, self.doc, self.unit, self.admin = kind.name, kind.doc, kind.unit, kind.admin
+        self.name, self.traits, self.doc, self.unit = kind.name, kind.traits, kind.doc, kind.unit
         self.parameters = kind.parameters  # type: ignore[misc]
         self.feature = kind.feature  # type: ignore[misc]
 

@@ -28,6 +28,7 @@ from esbench.operations.python_runners import bulk_body, bulk_path, bulk_query, 
 from esbench.operations.python_sources import parts_of, source_of
 from esbench.operations.replies import judge_bulk
 from esbench.track.plugins import ParamSource
+from esbench.track.plugins_sources import is_bulk
 
 
 class DrawnProgram:
@@ -99,7 +100,7 @@ class _Drawing:
             return None
         self.close()
         where = self._context.where
-        if self._kind.name == "bulk" and "body" in params:
+        if is_bulk(self._kind.name) and "body" in params:
             of_task(self._context)
             return _GivenBulk(params, self._headers, where, self._context)
         operation = replace(self._context.task.operation, params=params)

@@ -18,6 +18,7 @@ from esbench.errors import EsbenchError, TrackError, did_you_mean
 from esbench.model import Operation
 from esbench.operations.base import Reply, RequestBytes, RequestFailed, Script, Session, TaskContext, Verdict
 from esbench.operations.replies import judge_bulk
+from esbench.track.plugins_sources import is_bulk
 from esbench.track.templates import json_text
 from esbench.units import parse_duration
 
@@ -129,7 +130,7 @@ class BuiltinRunner(Runner):
         self.name = name
 
     async def __call__(self, es: Any, params: Mapping[str, Any]) -> dict[str, Any]:
-        if self.name == "bulk" and "body" in params:
+        if is_bulk(self.name) and "body" in params:
             return await BulkIndex()(es, params)
         context = _context()
         assert context.code is not None

@@ -7,7 +7,7 @@ import random
 from esbench.errors import TrackError
 from esbench.operations.base import TaskContext, TrackCode
 from esbench.track.plugins import ParamSource
-from esbench.track.plugins_sources import BulkIndexParamSource
+from esbench.track.plugins_sources import BulkIndexParamSource, is_bulk
 
 
 def code_of(context: TaskContext) -> TrackCode:
@@ -20,7 +20,7 @@ def source_of(context: TaskContext) -> ParamSource | None:
     """The task's parameter source; None where the operation's own parameters are used."""
     params, code, kind = context.params, code_of(context), context.task.operation.type
     if params.get("param-source") is None:
-        if kind != "bulk":
+        if not is_bulk(kind):
             return None
         return code.plugins.make_source(kind, BulkIndexParamSource, code.view, params, context.where)
     random.seed(f"{context.seed}/{context.task.name}/{context.stripe}")  # what sources draw is repeatable

@@ -15,6 +15,7 @@ from esbench.operations.needs import needing
 from esbench.operations.parameters import Parameter, flag, whole
 from esbench.operations.programs import Judge, Request, TemplateProgram, common_headers
 from esbench.operations.replies import judge_plain, judge_raw_bulk
+from esbench.operations.traits import MEASURED, REQUEST
 from esbench.track.templates import RequestTemplate, json_text, plain
 
 _QUERY = Parameter("query string parameters, with variables", (dict,))
@@ -25,6 +26,7 @@ _METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH")
 
 class RawRequest(OperationType):
     name = "raw-request"
+    traits = REQUEST
     doc = "Any request; good when its status is 2xx or one to ignore, and no document of a `_bulk` was refused."
     parameters = {
         "method": Parameter("the HTTP method", default="GET"),
@@ -86,6 +88,7 @@ def _judge_ignoring(statuses: set[int | None], judge: Judge) -> Judge:
 
 class FieldCaps(OperationType):
     name = "field-caps"
+    traits = REQUEST
     doc = "Ask which fields there are, of which types."
     parameters = {
         "index": Parameter("the index or indices; all by default", (str, list)),
@@ -110,6 +113,7 @@ class FieldCaps(OperationType):
 
 class Esql(OperationType):
     name = "esql"
+    traits = REQUEST
     doc = "An ES|QL query, whose results must not be partial."
     feature = ESQL
     profile = False
@@ -146,6 +150,7 @@ class Esql(OperationType):
 
 class EsqlProfile(Esql):
     name = "esql-profile"
+    traits = MEASURED
     doc = "An ES|QL query that the server profiles."
     profile = True
 
@@ -172,6 +177,7 @@ def _judge_in_detail(status: int, body: bytes, drawn: object) -> Verdict:
 
 class Sql(OperationType):
     name = "sql"
+    traits = REQUEST
     feature = SQL
     doc = "An SQL query and, by its cursor, its further pages; first-page and next-page have rows of their own."
     unit = "pages"

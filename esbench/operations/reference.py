@@ -80,7 +80,7 @@ def _lines(operations: Registry[OperationType]) -> Iterator[str]:
         kind = operations.get(name)
         yield f"\n## {name}\n"
         needs = f" From {' and '.join(kind.feature.first_versions)} on." if kind.feature else ""
-        yield f"{kind.doc} Unit: {kind.unit}.{' Administrative.' if kind.admin else ''}{needs}\n"
+        yield f"{kind.doc} Unit: {kind.unit}.{' Administrative.' if kind.traits.administrative else ''}{needs}\n"
         yield from _table(kind.parameters)
     yield _COMPOSITES.rstrip("\n")
 

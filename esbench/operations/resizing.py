@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from esbench.dialect import Feature
@@ -25,12 +25,14 @@ from esbench.operations.administrative import (
 from esbench.operations.base import RequestFailed, Script, Session, TaskContext, Verdict
 from esbench.operations.parameters import SECONDS, Parameter
 from esbench.operations.scripts import ask
+from esbench.operations.traits import ADMINISTRATIVE, MEASURED
 
 DOWNSAMPLING = Feature("downsampling", (8, 5))
 
 
 class ShrinkIndex(AdministrativeType):
     name = "shrink-index"
+    traits = ADMINISTRATIVE
     doc = "Move an index to one node, make it read-only, and shrink it; a pattern shrinks each of its indices."
     parameters = {
         "source-index": Parameter("the index that is there, or a pattern", required=True),
@@ -105,8 +107,8 @@ async def _is_allocated(session: Session, index: str) -> bool:
 
 class Downsample(RequestType):
     name = "downsample"
+    traits = MEASURED
     doc = "Downsample a time series index, which must be read-only."
-    admin = False
     feature = DOWNSAMPLING
     parameters = {
         "source-index": Parameter("the index that is there; the track's only one by default"),
@@ -130,8 +132,8 @@ class Downsample(RequestType):
 
 class Reindex(AdministrativeType):
     name = "reindex"
+    traits = replace(MEASURED, node_features=frozenset({"reindex"}))
     doc = "Copy documents from one index to another; those that were written are the units."
-    admin = False
     unit = "docs"
     parameters = {
         "body": BODY,

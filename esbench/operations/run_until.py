@@ -14,6 +14,7 @@ from esbench.operations.administrative import QUERY, AdministrativeType, at, que
 from esbench.operations.base import GOOD, RequestFailed, Script, Session, TaskContext, Verdict
 from esbench.operations.parameters import SECONDS, Parameter
 from esbench.operations.scripts import ask
+from esbench.operations.traits import MEASURED
 
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
 _OPERATORS = ("gte", "lte", "eq", "neq", "exists", "not_exists")
@@ -22,8 +23,8 @@ _NEEDS_NO_VALUE = ("exists", "not_exists")
 
 class RunUntil(AdministrativeType):
     name = "run-until"
+    traits = MEASURED
     doc = "Repeat a request until a value of its reply is as it must be."
-    admin = False
     parameters = {
         "method": Parameter("the HTTP method", default="GET"),
         "path": Parameter("the path, beginning with /", required=True),

@@ -25,6 +25,7 @@ from esbench.operations.pagination import (
 from esbench.operations.parameters import Parameter, flag, whole
 from esbench.operations.programs import Request, TemplateProgram, common_headers
 from esbench.operations.replies import judge_search
+from esbench.operations.traits import REQUEST
 from esbench.track.templates import RequestTemplate
 
 COMPOSITE_AGGREGATIONS = Feature("composite aggregations", (6, 1), (1, 0))
@@ -130,6 +131,7 @@ class _ByPages(OperationType):
 
 class Search(_ByPages):
     name = "search"
+    traits = REQUEST
     asks_index = True
     doc = (
         "One search request, whose reply must cover all shards in time; with `pages` a scroll, "
@@ -156,6 +158,7 @@ class Search(_ByPages):
 
 class ScrollSearch(_ByPages):
     name = "scroll-search"
+    traits = REQUEST
     asks_index = True
     doc = "Scroll through a search; first-page, next-page and close have rows of their own."
     parameters = {
@@ -207,6 +210,7 @@ def _paged_template(context: TaskContext, body: dict[str, Any]) -> RequestTempla
 
 class PaginatedSearch(_InPointInTime):
     name = "paginated-search"
+    traits = REQUEST
     doc = "Page through a sorted search by search_after; first-page and next-page have rows of their own."
     parameters = {
         **_ONE_PAGE,
@@ -237,6 +241,7 @@ class PaginatedSearch(_InPointInTime):
 
 class CompositeAgg(_InPointInTime):
     name = "composite-agg"
+    traits = REQUEST
     feature = COMPOSITE_AGGREGATIONS
     doc = "Page through the buckets of a composite aggregation; first-page and next-page have rows of their own."
     parameters = {

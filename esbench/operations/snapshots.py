@@ -25,6 +25,7 @@ from esbench.operations.base import GOOD, RequestFailed, Script, Session, TaskCo
 from esbench.operations.parameters import SECONDS, Parameter, flag
 from esbench.operations.replies import judge_shards
 from esbench.operations.scripts import ask
+from esbench.operations.traits import ADMINISTRATIVE, MEASURED
 
 _REPOSITORY = Parameter("the repository's name", required=True)
 _SNAPSHOT = Parameter("the snapshot's name", required=True)
@@ -37,6 +38,7 @@ _UNDER_WAY = ("INIT", "STARTED", "IN_PROGRESS")
 
 class CreateSnapshotRepository(RequestType):
     name = "create-snapshot-repository"
+    traits = ADMINISTRATIVE
     doc = "Register a snapshot repository."
     parameters = {"repository": _REPOSITORY, "body": BODY, "request-params": QUERY}
 
@@ -47,6 +49,7 @@ class CreateSnapshotRepository(RequestType):
 
 class DeleteSnapshotRepository(RequestType):
     name = "delete-snapshot-repository"
+    traits = ADMINISTRATIVE
     doc = "Forget a snapshot repository; its files stay."
     parameters = {"repository": _REPOSITORY, "only-if-exists": ONLY_IF_EXISTS, "request-params": QUERY}
 
@@ -76,12 +79,14 @@ class _SnapshotType(AdministrativeType):
 
 class CreateSnapshot(_SnapshotType):
     name = "create-snapshot"
+    traits = ADMINISTRATIVE
     doc = "Take a snapshot."
     method = "PUT"
 
 
 class RestoreSnapshot(_SnapshotType):
     name = "restore-snapshot"
+    traits = ADMINISTRATIVE
     doc = "Restore a snapshot, or the indices of it that the body names."
     method = "POST"
     ending = "/_restore"
@@ -104,8 +109,8 @@ class _Snapshot:
 
 class WaitForSnapshotCreate(AdministrativeType):
     name = "wait-for-snapshot-create"
+    traits = MEASURED
     doc = "Wait until a snapshot is taken; its bytes are the units."
-    admin = False
     unit = "bytes"
     parameters = {"repository": _REPOSITORY, "snapshot": _SNAPSHOT, _BETWEEN: _RECHECK}
 
@@ -135,8 +140,8 @@ class _SnapshotTaken:
 
 class WaitForCurrentSnapshotsCreate(AdministrativeType):
     name = "wait-for-current-snapshots-create"
+    traits = MEASURED
     doc = "Wait until no snapshot of a repository is being taken."
-    admin = False
     parameters = {"repository": _REPOSITORY, _BETWEEN: _RECHECK, "request-params": QUERY}
 
     def script(self, context: TaskContext) -> Script:
@@ -159,8 +164,8 @@ class _NoneUnderWay:
 
 class WaitForRecovery(AdministrativeType):
     name = "wait-for-recovery"
+    traits = MEASURED
     doc = "Wait until the shards of indices are recovered, say from a snapshot; their bytes are the units."
-    admin = False
     unit = "bytes"
     parameters = {"index": Parameter("the index or indices", (str, list), required=True), _BETWEEN: _RECHECK}
 

@@ -24,6 +24,7 @@ from esbench.operations.administrative import (
 from esbench.operations.base import Ledger, Script, Session, TaskContext, Verdict
 from esbench.operations.parameters import Parameter, flag
 from esbench.operations.settings import with_settings
+from esbench.operations.traits import ADMINISTRATIVE
 
 COMPOSABLE = Feature("composable templates", (7, 8), (1, 0))
 
@@ -185,30 +186,36 @@ def _chosen(templates: tuple[Template, ...], context: TaskContext, otherwise: st
 
 class CreateIndexTemplate(_Legacy, _Create):
     name = "create-index-template"
+    traits = ADMINISTRATIVE
     doc = "Create the track's legacy templates, or one from its own body."
 
 
 class DeleteIndexTemplate(_Legacy, _Delete):
     name = "delete-index-template"
+    traits = ADMINISTRATIVE
     doc = "Delete the track's legacy templates, or the named one, and the indices of their patterns."
 
 
 class CreateComposableTemplate(_Composable, _Create):
     name = "create-composable-template"
+    traits = ADMINISTRATIVE
     doc = "Create the track's composable templates, or one from its own body."
 
 
 class DeleteComposableTemplate(_Composable, _Delete):
     name = "delete-composable-template"
+    traits = ADMINISTRATIVE
     doc = "Delete the track's composable templates, or the named one, and the indices of their patterns."
 
 
 class CreateComponentTemplate(_Component, _Create):
     name = "create-component-template"
+    traits = ADMINISTRATIVE
     doc = "Create the track's component templates, or one from its own body."
 
 
 class DeleteComponentTemplate(_Component, _Delete):
     name = "delete-component-template"
+    traits = ADMINISTRATIVE
     doc = "Delete the track's component templates, or the named one."
     parameters = {name: _DELETE[name] for name in ("template", "only-if-exists", "request-params")}

@@ -28,6 +28,7 @@ from esbench.operations.administrative import (
 from esbench.operations.base import GOOD, RequestFailed, Script, Session, TaskContext, Verdict
 from esbench.operations.parameters import SECONDS, Parameter, flag
 from esbench.operations.scripts import ask
+from esbench.operations.traits import ADMINISTRATIVE
 
 TRANSFORMS = Feature("transforms", (7, 2))
 _ID = Parameter("the transform's id", required=True)
@@ -50,6 +51,7 @@ def _root(dialect: Dialect) -> str:
 
 class CreateTransform(_TransformType):
     name = "create-transform"
+    traits = ADMINISTRATIVE
     doc = "Create a transform."
     parameters = {
         "transform-id": _ID,
@@ -66,6 +68,7 @@ class CreateTransform(_TransformType):
 
 class StartTransform(_TransformType):
     name = "start-transform"
+    traits = ADMINISTRATIVE
     doc = "Start a transform."
     parameters = {"transform-id": _ID, "timeout": _TIMEOUT, "request-params": QUERY}
 
@@ -76,6 +79,7 @@ class StartTransform(_TransformType):
 
 class StopTransform(_TransformType):
     name = "stop-transform"
+    traits = ADMINISTRATIVE
     doc = "Stop a transform."
     parameters = {
         "transform-id": _ID,
@@ -109,6 +113,7 @@ def _stop_query(dialect: Dialect, params: Mapping[str, Any], *, checkpoint: bool
 
 class DeleteTransform(_TransformType):
     name = "delete-transform"
+    traits = ADMINISTRATIVE
     doc = "Delete a transform; the index that it wrote stays."
     parameters = {"transform-id": _ID, "force": _FORCE, "only-if-exists": ONLY_IF_EXISTS, "request-params": QUERY}
 
@@ -121,6 +126,7 @@ class DeleteTransform(_TransformType):
 
 class TransformStats(AdministrativeType):
     name = "transform-stats"
+    traits = ADMINISTRATIVE
     doc = "The statistics of a transform, optionally until a value of them is as expected."
     feature = TRANSFORMS
     parameters = {"transform-id": _ID, "condition": CONDITION}
@@ -149,6 +155,7 @@ async def _stats_of(session: Session, path: str) -> dict[str, Any]:
 
 class WaitForTransform(AdministrativeType):
     name = "wait-for-transform"
+    traits = ADMINISTRATIVE
     doc = "Let a transform finish its checkpoint and wait until it has stopped; the documents it read are the units."
     unit = "docs"
     feature = TRANSFORMS

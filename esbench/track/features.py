@@ -6,6 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from esbench.model import Challenge, Templates, Track
+from esbench.operations.base import OperationType
+from esbench.operations.python import traits_of
+from esbench.registry import Registry
 
 LANGUAGE_ANALYZERS = "language-analyzers"
 PERCOLATOR = "percolator"
@@ -22,7 +25,6 @@ _ADDED = frozenset(
     stemmer porter_stem kstem minimal_english
     """.split()  # noqa: SIM905
 )
-_OF_OPERATIONS = {"reindex": {"reindex"}, "put-pipeline": {"ingest-processors"}}
 _MAPPERS = "field-mappers"
 _OF_FIELDS = {
     "percolator": PERCOLATOR,
@@ -39,19 +41,19 @@ _OF_LANGUAGES = {"painless": PAINLESS, "expression": EXPRESSIONS}
 _ANALYZERS = ("analyzer", "search_analyzer", "search_quote_analyzer", "filter")
 
 
-def features_needed(track: Track, challenge: Challenge) -> tuple[str, ...]:
+def features_needed(track: Track, challenge: Challenge, operations: Registry[OperationType]) -> tuple[str, ...]:
     """The features that one challenge needs: what the track requires, and what its operations do."""
     found = set(track.requires)
     for task in challenge.tasks:
-        found |= _OF_OPERATIONS.get(task.operation.type, set())
+        found |= traits_of(task.operation, operations).node_features
         found |= _of_scripts(task.operation.params)
     return tuple(sorted(found))
 
 
-def nodes_needed(track: Track, challenge: Challenge) -> int:
+def nodes_needed(track: Track, challenge: Challenge, operations: Registry[OperationType]) -> int:
     """How many data nodes it takes until a challenge that waits for green goes on: a copy of a shard each."""
     waits = any(
-        task.operation.type == "cluster-health"
+        traits_of(task.operation, operations).waits_for_status
         and str((task.operation.params.get("request-params") or {}).get("wait_for_status")).lower() == "green"
         for task in challenge.tasks
     )

@@ -15,6 +15,7 @@ from esbench import model
 from esbench.errors import EsbenchError, TrackError, did_you_mean
 from esbench.load.schedule import builtin_schedules
 from esbench.track import plugins_view as view
+from esbench.track.plugins_sources import FILE_READER, is_bulk
 from esbench.track.tasks import contradiction
 from esbench.units import Rate, parse_duration, parse_rate
 
@@ -202,7 +203,7 @@ def _operation(seen: view.Operation, names: Names) -> model.Operation:
             f'operation "{seen.name}" has the unknown type "{kind}"',
             hint=did_you_mean(kind, names.operation_types | names.runners),
         )
-    own_source = source is not None and not (kind == "bulk" and source == "file-reader")
+    own_source = source is not None and not (source == FILE_READER and is_bulk(kind))
     if own_source and source not in names.param_sources:
         hint = did_you_mean(str(source), names.param_sources)
         raise TrackError(f'operation "{seen.name}" has the unknown param-source "{source}"', hint=hint)

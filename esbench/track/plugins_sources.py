@@ -12,6 +12,13 @@ from esbench.errors import TrackError
 from esbench.track.plugins_view import Documents, Track
 from esbench.track.prepared import PreparedDocuments
 
+FILE_READER = "file-reader"
+
+
+def is_bulk(operation_type: str) -> bool:
+    """Return True for the operation type that Rally's `file-reader` feeds: its parameters have a `body` of lines."""
+    return operation_type == "bulk"
+
 
 class ParamSource:
     """Hands out the operation's own parameters, unchanged, for ever; subclasses override `params`."""

@@ -20,6 +20,7 @@ from esbench.track.corpus import corpus_folder
 from esbench.track.document_sets import DocumentSets
 from esbench.track.plugins import Plugins, importable, own_code, place_of
 from esbench.track.plugins_changes import Names, with_changes
+from esbench.track.plugins_sources import is_bulk
 from esbench.track.prepared import PreparedDocuments
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def requests_of_sources(challenge: Challenge, view: plugins_view.Track, plugins:
     found: list[Mapping[str, Any]] = []
     state = random.getstate()
     for task in challenge.tasks:
-        if task.operation.python and task.operation.type != "bulk":
+        if task.operation.python and not is_bulk(task.operation.type):
             random.seed(task.name)
             with suppress(EsbenchError):
                 if (source := plugins.source_of(task, view)) is not None:

@@ -11,11 +11,10 @@ from esbench.load.schedule import rates
 from esbench.model import Challenge, Corpus, Step, Task, Track
 from esbench.operations.base import OperationType
 from esbench.operations.parameters import flag
+from esbench.operations.python import operation_type, traits_of
 from esbench.registry import Registry
 
 _TYPE, _TAG = "type:", "tag:"
-
-_WRITES_DOCUMENTS = ("bulk", "index", "read-after-write")
 
 
 def choose_challenge(track: Track, name: str | None) -> Challenge:
@@ -90,41 +89,41 @@ def _matcher(text: str, challenge: Challenge, where: str) -> Callable[[Task], bo
     return lambda task: wanted in names(task)
 
 
-def corpora_needed(track: Track, challenge: Challenge) -> tuple[Corpus, ...]:
+def corpora_needed(track: Track, challenge: Challenge, operations: Registry[OperationType]) -> tuple[Corpus, ...]:
     """The corpora that a challenge's tasks load, write on or draw from; the others need not be there."""
     needed: set[str] = set()
     for task in challenge.tasks:
-        needed |= _drawn(track, task) | _sent(track, task)
+        needed |= _drawn(track, task) | _sent(track, task, operations)
     return tuple(corpus for corpus in track.corpora if corpus.name in needed)
 
 
-def read_out_of_order(track: Track, challenge: Challenge) -> dict[str, str]:
+def read_out_of_order(track: Track, challenge: Challenge, operations: Registry[OperationType]) -> dict[str, str]:
     """The corpora of which a task does not just send each file once from its beginning, with the first such task."""
     found: dict[str, str] = {}
     for task in challenge.tasks:
-        names = _drawn(track, task) | _sent(track, task)
-        if _is_pass(task):
+        names = _drawn(track, task) | _sent(track, task, operations)
+        if _is_pass(task, operations):
             names = _drawn(track, task)
         for name in names:
             found.setdefault(name, f'task "{task.name}"')
     return found
 
 
-def measured_before(track: Track, challenge: Challenge) -> dict[str, str]:
+def measured_before(track: Track, challenge: Challenge, operations: Registry[OperationType]) -> dict[str, str]:
     """The corpora whose documents' sizes a target rate in bytes depends on, with the first such task."""
     found: dict[str, str] = {}
     for task in challenge.tasks:
         if any(rate.unit == "MB" for rate in rates(task.schedule)):
-            for name in _sent(track, task):
+            for name in _sent(track, task, operations):
                 found.setdefault(name, f'the target rate of task "{task.name}"')
     return found
 
 
-def _is_pass(task: Task) -> bool:
-    """Whether a task is a bulk that sends its documents in their order and ends with them."""
+def _is_pass(task: Task, operations: Registry[OperationType]) -> bool:
+    """Return True for a task that sends its documents in the order of their files and ends with them."""
     params = task.operation.params
     return (
-        task.operation.type == "bulk"
+        traits_of(task.operation, operations).in_file_order
         and not task.operation.python
         and not task.schedule.custom
         and not params.get("conflicts")
@@ -144,13 +143,13 @@ def _drawn(track: Track, task: Task) -> set[str]:
     return found
 
 
-def _sent(track: Track, task: Task) -> set[str]:
+def _sent(track: Track, task: Task, operations: Registry[OperationType]) -> set[str]:
     """The corpora whose documents a task sends, or may send; what the track's own code reads is that code's to say."""
     params = task.operation.params
     if task.operation.python:
         if "corpora" not in params:
             return set()
-    elif task.operation.type not in _WRITES_DOCUMENTS or params.get("body") is not None:
+    elif not traits_of(task.operation, operations).sends_corpora or params.get("body") is not None:
         return set()
     named = params.get("corpora") or params.get("corpus")
     names = [named] if isinstance(named, str) else named
@@ -191,8 +190,6 @@ def _wide_steps(challenge: Challenge) -> Iterator[str]:
 
 def idle_tasks(track: Track, challenge: Challenge, operations: Registry[OperationType]) -> Iterator[str]:
     """A sentence for each task that does nothing, whatever the server."""
-    from esbench.operations.python import operation_type
-
     for task in challenge.tasks:
         if not task.operation.python:
             kind = operation_type(task.operation, operations)
@@ -202,8 +199,6 @@ def idle_tasks(track: Track, challenge: Challenge, operations: Registry[Operatio
 
 def check_indices(track: Track, challenge: Challenge, operations: Registry[OperationType]) -> None:
     """A TrackError for a task that must say which of the track's indices it asks."""
-    from esbench.operations.python import operation_type
-
     for task in challenge.tasks:
         if not task.operation.python:
             kind, where = operation_type(task.operation, operations), f'{track.path}: task "{task.name}"'

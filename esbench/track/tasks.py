@@ -16,6 +16,7 @@ from esbench.registry import Registry
 from esbench.track import templates
 from esbench.track.document import Node
 from esbench.track.faults import AlreadyFound, Faults
+from esbench.track.plugins_sources import FILE_READER, BulkIndexParamSource, is_bulk
 from esbench.track.schedules import build_schedule, optional_seconds
 from esbench.track.schema import known_keys
 from esbench.track.templates import Encoding, Slot
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from esbench.track.plugins import Plugins
 
 _QUOTED = re.compile(r'"([^"]+)"')
-_BULK_SOURCE = "file-reader"
 _OPERATION_KEYS = known_keys("operation")
 _TASK_KEYS = known_keys("task")
 _PARALLEL_DEFAULTS = (
@@ -136,7 +136,7 @@ class TaskBuilder:
     def _of_python(self, node: Node, operation: Operation) -> Operation:
         """The operation, marked where the track's own code runs it or draws its parameters; its runners win."""
         source = operation.params.get("param-source")
-        if source == _BULK_SOURCE and operation.type == "bulk":
+        if source == FILE_READER and is_bulk(operation.type):
             source = None  # Rally's name for what a bulk sends anyway
         if source is not None:
             if self.lacks_code:
@@ -154,12 +154,10 @@ class TaskBuilder:
 
     def _with_corpora(self, operation: Operation) -> Mapping[str, Any]:
         """The parameters of a runner whose source sends documents: of all corpora unless it names some."""
-        from esbench.track.plugins_sources import BulkIndexParamSource
-
         params, source = operation.params, None
         if self.plugins is not None and (name := params.get("param-source")) is not None:
             source = self.plugins.param_sources.get(name)
-        elif operation.type == "bulk":
+        elif is_bulk(operation.type):
             source = BulkIndexParamSource
         if isinstance(source, type) and issubclass(source, BulkIndexParamSource) and not params.get("corpora"):
             return {**params, "corpora": self.corpora}

@@ -22,6 +22,7 @@ from esbench.load.dealing import (
 from esbench.load.messages import Stock
 from esbench.model import ANY_TASK, Corpus, Documents, Index, Operation, Schedule, Stage, Step, Task
 from esbench.operations import builtin_operations
+from esbench.operations.python import operation_type
 from esbench.track.corpus import prepare
 from esbench.track.prepared import PreparedDocuments, Streamed
 from esbench.units import Rate
@@ -132,29 +133,34 @@ def test_a_closed_loop_that_ends_by_time_is_dealt_to_a_worker_for_each_eight_cli
     assert max(sizes) - min(sizes) <= 1
 
 
+def most(task: Task, stock: Stock = NO_STOCK) -> int:
+    kind = operation_type(task.operation, builtin_operations())
+    return most_workers(task, kind, per_request(task, kind, stock), stock)
+
+
 @pytest.mark.parametrize(
     "keys", [{"iterations": 9}, {"requests": 99}, {}, {"warmup_time_s": 1.0}, {"warmup_iterations": 3}], ids=str
 )
 def test_a_closed_loop_that_ends_by_numbers_stays_on_one_worker(keys: dict[str, object]) -> None:
     """Else the worker whose share is done first would idle while the others go on."""
-    assert most_workers(replace(task(clients=500), **keys), {"ops": 1.0}, NO_STOCK) == 1  # type: ignore[arg-type]
+    assert most(replace(task(clients=500), **keys)) == 1  # type: ignore[arg-type]
 
 
 def test_an_open_loop_goes_to_as_few_workers_as_it_needs_though_it_ends_by_time() -> None:
-    assert most_workers(by_time(rate=Rate(1000, "ops")), {"ops": 1.0}, NO_STOCK) == 1
+    assert most(by_time(rate=Rate(1000, "ops"))) == 1
 
 
 def test_code_of_a_track_keeps_its_own_rule() -> None:
     drawn = replace(by_time(clients=24), operation=Operation("t", "search", {"param-source": "mine"}, python="source"))
-    assert most_workers(drawn, {"ops": 1.0}, NO_STOCK) == 3
+    assert most(drawn) == 3
 
 
 def test_a_file_that_is_read_as_a_stream_is_unpacked_by_one_worker() -> None:
     documents = PreparedDocuments("orders", Path("x"), Path("y"), 9, 99, "sha256:0", streamed=Streamed(Path("z"), 9, 0))
     streamed = replace(NO_STOCK, documents=(documents,))
-    assert most_workers(by_time(kind="bulk"), {"docs": 1.0}, streamed) == 1
-    assert most_workers(by_time(kind="bulk"), {"docs": 1.0}, NO_STOCK) == 8
-    assert most_workers(by_time(kind="get"), {"ops": 1.0}, streamed) == 8
+    assert most(by_time(kind="bulk"), streamed) == 1
+    assert most(by_time(kind="bulk")) == 8
+    assert most(by_time(kind="get"), streamed) == 8
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from track_files import load, write_track
 
 from esbench.errors import UsageError
 from esbench.model import Schedule, Stage, Variable
+from esbench.operations import builtin_operations
 from esbench.track.features import features_needed
 from esbench.track.library import find_track
 from esbench.units import Rate
@@ -275,7 +276,7 @@ challenges:
 """,
     )
     track = load(root)
-    assert [features_needed(track, challenge) for challenge in track.challenges] == [
+    assert [features_needed(track, challenge, builtin_operations()) for challenge in track.challenges] == [
         ("percolator",),
         ("painless", "percolator"),
     ]

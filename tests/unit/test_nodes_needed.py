@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from esbench.model import Challenge, Index, Operation, Step, Task, Track
+from esbench.operations import builtin_operations
 from esbench.track.features import nodes_needed
 
 GREEN = Operation("health", "cluster-health", {"request-params": {"wait_for_status": "green"}})
@@ -17,7 +18,7 @@ YELLOW = Operation("health", "cluster-health", {"request-params": {"wait_for_sta
 def needed(settings: dict[str, Any], operation: Operation) -> int:
     challenge = Challenge("c", (Step((Task("t", operation),)),))
     track = Track("t", Path("t.yml"), "", "", (challenge,), indices=(Index("i", {"settings": settings}),))
-    return nodes_needed(track, challenge)
+    return nodes_needed(track, challenge, builtin_operations())
 
 
 @pytest.mark.parametrize(

@@ -181,6 +181,9 @@ async def test_a_pause_asks_nothing_and_is_part_of_the_turn() -> None:
 def test_administrative_types_are_hidden_from_reports_and_the_others_are_not() -> None:
     operations = builtin_operations()
     shown = ["node-stats", "downsample", "reindex", "wait-for-recovery", "wait-for-snapshot-create"]
-    assert not any(operations.get(kind).admin for kind in shown)
-    assert all(operations.get(row[0]).admin for row in REQUESTS if row[0] not in shown)
-    assert all(operations.get(kind).admin for kind in ("sleep", "put-settings", "shrink-index", "wait-for-transform"))
+    assert not any(operations.get(kind).traits.administrative for kind in shown)
+    assert all(operations.get(row[0]).traits.administrative for row in REQUESTS if row[0] not in shown)
+    assert all(
+        operations.get(kind).traits.administrative
+        for kind in ("sleep", "put-settings", "shrink-index", "wait-for-transform")
+    )

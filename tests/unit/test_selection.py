@@ -9,6 +9,7 @@ import pytest
 
 from esbench.errors import UsageError
 from esbench.model import Challenge, Corpus, Documents, Operation, Schedule, Stage, Step, Task, Track, Variable
+from esbench.operations import builtin_operations
 from esbench.track.selection import (
     choose_challenge,
     corpora_needed,
@@ -124,7 +125,7 @@ def _reading(drawn_from: str | None, **params: object) -> Track:
     ],
 )
 def test_only_corpora_that_a_challenge_touches_are_needed(track: Track, names: list[str]) -> None:
-    assert [corpus.name for corpus in corpora_needed(track, track.challenges[0])] == names
+    assert [corpus.name for corpus in corpora_needed(track, track.challenges[0], builtin_operations())] == names
 
 
 @pytest.mark.parametrize(
@@ -141,7 +142,7 @@ def test_only_corpora_that_a_challenge_touches_are_needed(track: Track, names: l
     ],
 )
 def test_what_is_not_sent_once_from_its_beginning_is_read_out_of_order(track: Track, names: list[str]) -> None:
-    found = read_out_of_order(track, track.challenges[0])
+    found = read_out_of_order(track, track.challenges[0], builtin_operations())
     assert found == dict.fromkeys(names, 'task "t"')
 
 
@@ -153,16 +154,16 @@ def test_a_pass_that_the_tracks_own_code_makes_is_in_no_order() -> None:
         replace(task, schedule=Schedule(kind="mine", custom=True)),
     ):
         challenge = replace(track.challenges[0], steps=(Step((changed,)),))
-        assert list(read_out_of_order(track, challenge)) == ["b"]
+        assert list(read_out_of_order(track, challenge, builtin_operations())) == ["b"]
 
 
 def test_a_rate_in_bytes_needs_the_sizes_of_its_documents() -> None:
     track = _reading(None, operation_type="bulk", corpora="a")
     (task,) = track.challenges[0].tasks
-    assert measured_before(track, track.challenges[0]) == {}
+    assert measured_before(track, track.challenges[0], builtin_operations()) == {}
     for schedule in (
         Schedule(rate=Rate(1, "MB")),
         Schedule(stages=(Stage(1, Rate(5, "docs")), Stage(1, Rate(1, "MB")))),
     ):
         challenge = replace(track.challenges[0], steps=(Step((replace(task, schedule=schedule),)),))
-        assert measured_before(track, challenge) == {"a": 'the target rate of task "t"'}
+        assert measured_before(track, challenge, builtin_operations()) == {"a": 'the target rate of task "t"'}
