@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from esbench.client_options import Host
 from esbench.errors import ClusterError
-from esbench.reasons import reason_of
+from esbench.errors.reasons import reason_of
 
 _CONNECT_TIMEOUT_S = 2.0
 Lookup = Callable[[str, int], Sequence[tuple[int, str]]]  # name, port -> (family, address) in order of preference

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from esbench.errors import UsageError, did_you_mean
-from esbench.reasons import reason_of
+from esbench.errors.reasons import reason_of
 from esbench.units import parse_duration
 
 DEFAULT_PORT = 9200

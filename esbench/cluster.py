@@ -26,7 +26,7 @@ from esbench.connection_failure import (
     speaks_tls,
 )
 from esbench.errors import ClusterError
-from esbench.reasons import form_fault
+from esbench.errors.reasons import form_fault
 from esbench.record import NodeFacts
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from esbench.errors import UsageError
-from esbench.json_faults import json_fault
+from esbench.errors.json_faults import json_fault
 
 _INT = re.compile(r"[+-]?[0-9]+")
 _FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from esbench.engine.java import Java
 from esbench.errors import EngineError
-from esbench.reasons import reason_of
+from esbench.errors.reasons import reason_of
 
 _TRIAL_LIMIT_S = 60.0  # a flight recording takes 1 s to begin and to end
 _MODULES = {"-XX:StartFlightRecording": "jdk.jfr"}  # options, by how they begin, that a reduced Java has not

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from esbench.errors import EngineError
-from esbench.reasons import reason_of
+from esbench.errors.reasons import reason_of
 
 POLL_S = 0.05
 REFUSALS_S = 15.0  # how long a cluster may go on refusing to create an index

@@ -18,9 +18,9 @@ from typing import Protocol, cast
 import httptools
 
 from esbench.client_options import ClientOptions, Host
+from esbench.errors.reasons import reason_of
 from esbench.load.hot import Inbox, Link
 from esbench.operations.base import RequestBytes
-from esbench.reasons import reason_of
 
 _GZIP = b"\x1f"  # the first byte of gzip data
 _NOT_GZIP = (OSError, EOFError, zlib.error)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from esbench.json_faults import json_fault
+from esbench.errors.json_faults import json_fault
 from esbench.operations.base import GOOD, ClientProgram, RequestFailed, Script, Session, TaskContext, Verdict
 from esbench.operations.programs import Judge, Request, TemplateProgram
 from esbench.operations.replies import judge_plain

@@ -10,7 +10,7 @@ from typing import Any
 
 from esbench.dialect import Feature
 from esbench.errors import TrackError
-from esbench.json_faults import json_fault
+from esbench.errors.json_faults import json_fault
 from esbench.operations.base import Details, OperationType, Program, TaskContext, Verdict
 from esbench.operations.drawn import DrawnProgram
 from esbench.operations.pagination import (

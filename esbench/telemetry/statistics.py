@@ -14,7 +14,7 @@ from typing import Any
 
 from esbench.cluster import Cluster, index_path
 from esbench.errors import ClusterError
-from esbench.reasons import form_fault
+from esbench.errors.reasons import form_fault
 
 # A step waits for them: a cluster that hangs must not hold up the race.
 _INDICES_TIMEOUT_S = 5.0

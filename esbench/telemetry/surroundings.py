@@ -13,7 +13,7 @@ from typing import Any
 
 from esbench.cluster import Cluster, index_path
 from esbench.errors import ClusterError
-from esbench.reasons import form_fault
+from esbench.errors.reasons import form_fault
 from esbench.record import ClusterFacts, DiskFacts, ShardFacts, redact
 from esbench.redaction import Redactor
 

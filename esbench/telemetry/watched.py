@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from esbench.errors import EsbenchError
-from esbench.reasons import form_fault, reason_of
+from esbench.errors.reasons import form_fault, reason_of
 from esbench.telemetry.device import Device, Pulse, Reading, TaskSpan, Unseen
 from esbench.telemetry.series import Continued, SeriesOf
 

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import yaml
 
 from esbench.errors import EsbenchError, TrackError
-from esbench.json_faults import COMMENT, EMPTY, NO_VALUE, SINGLE_QUOTES, json_fault
+from esbench.errors.json_faults import COMMENT, EMPTY, NO_VALUE, SINGLE_QUOTES, json_fault
 from esbench.track.rendering import Rendered
 from esbench.track.source import YAML_SUFFIXES
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 from esbench.errors import CorpusError
-from esbench.reasons import reason_of
+from esbench.errors.reasons import reason_of
 from esbench.track.archives import open_documents
 from esbench.units import format_bytes
 

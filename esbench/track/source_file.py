@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from esbench.errors import CorpusError
-from esbench.json_faults import json_fault
+from esbench.errors.json_faults import json_fault
 from esbench.model import Documents
 from esbench.track.archives import Damaged, open_documents
 from esbench.track.prepared import GROUP

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from esbench.json_faults import json_fault
+from esbench.errors.json_faults import json_fault
 
 
 @pytest.mark.parametrize(

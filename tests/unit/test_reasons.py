@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from esbench.reasons import form_fault, reason_of
+from esbench.errors.reasons import form_fault, reason_of
 
 ESBENCH = Path(__file__).parents[2] / "esbench"
 

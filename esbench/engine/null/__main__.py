@@ -16,8 +16,8 @@ import msgspec
 from esbench.engine.null.script import Script, read_script
 from esbench.engine.null.server import Server
 from esbench.errors import EngineError, EsbenchError
+from esbench.errors.reasons import reason_of
 from esbench.open_files import raise_limit
-from esbench.reasons import reason_of
 
 try:
     import uvloop

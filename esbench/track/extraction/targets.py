@@ -9,7 +9,7 @@ from typing import Any
 
 from esbench.cluster import Cluster, ClusterInfo, index_path
 from esbench.errors import ClusterError, EsbenchError, UsageError, did_you_mean
-from esbench.reasons import form_fault
+from esbench.errors.reasons import form_fault
 
 INDICES, DATA_STREAMS = "--indices", "--data-streams"
 _STREAM_PREFIX = ".ds-"
