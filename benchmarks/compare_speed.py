@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from esbench.cli.compare import compare_stored
-from esbench.load.histogram import Counts, encode, percentiles_ns
+from esbench.measure.histogram import Counts, encode, percentiles_ns
 from esbench.record import RaceRecord, Session, TaskResult, Throughput, Window
 from esbench.report.comparison import comparison
 from esbench.report.render import render

@@ -26,7 +26,7 @@ from programs import race_command
 
 from esbench.engine.null import NullServer
 from esbench.engine.null.log import LogLine
-from esbench.load.histogram import decode, lowest_equivalent_ns
+from esbench.measure.histogram import decode, lowest_equivalent_ns
 from esbench.record import TaskResult
 from esbench.store import RaceStore
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
 
-from esbench.load.histogram import Counts, decode, lowest_equivalent_ns, percentiles_ns
+from esbench.measure.histogram import Counts, decode, lowest_equivalent_ns, percentiles_ns
 from esbench.record import RaceRecord, TaskResult
 from esbench.series_files import SecondLine
 from esbench.summary import task_label

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from esbench.listeners import Listener
-from esbench.load.histogram import Counts, percentiles_ns
 from esbench.load.recorder import Second
+from esbench.measure.histogram import Counts, percentiles_ns
 from esbench.model import Task
 from esbench.record import TaskResult
 from esbench.telemetry.device import Pulse, TaskSpan

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from esbench.errors import RecordError
-from esbench.load.histogram import Counts, decode, encode, percentiles_ns, supported
+from esbench.measure.histogram import Counts, decode, encode, percentiles_ns, supported
 from esbench.record import PERCENTILES
 
 MEASURES = ("latency", "service_time", "driver_lag")

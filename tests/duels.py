@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from esbench.comparison.model import Side
-from esbench.load.histogram import Counts, encode, percentiles_ns
+from esbench.measure.histogram import Counts, encode, percentiles_ns
 from esbench.record import PERCENTILES, RaceRecord, Session, TaskResult
 from esbench.series_files import SecondLine
 from esbench.store import decode_record

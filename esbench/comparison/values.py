@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import geometric_mean, median
 
-from esbench.load.histogram import Counts, percentiles_ns
+from esbench.measure.histogram import Counts, percentiles_ns
 from esbench.record import RaceRecord, TaskResult
 from esbench.series_files import SecondLine
 from esbench.stats import SECTIONS

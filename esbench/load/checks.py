@@ -9,7 +9,7 @@ from math import inf, isfinite
 from esbench.load.dealing import FEWEST_CLIENTS_PER_WORKER
 from esbench.load.health import BUSY_LIMIT, LOOP_LAG_LIMIT, RUN_DELAY_LIMIT, STEAL_LIMIT
 from esbench.load.recorder import MEASURES, TIMEOUT, Errors, Tally
-from esbench.load.schedule import measured_period_s
+from esbench.measure.schedule import measured_period_s
 from esbench.model import Task
 from esbench.record import Check, CheckKind, WorkerHealth
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from esbench.errors import TrackError
 from esbench.load.messages import Assignment, Stock
-from esbench.load.schedule import measured_period_s, rate_segments, rates
+from esbench.measure.schedule import measured_period_s, rate_segments, rates
 from esbench.model import ANY_TASK, Schedule, Step, Task
 from esbench.operations.base import OperationType
 from esbench.operations.python import operation_type

@@ -13,11 +13,11 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from esbench.alarm import Alarm
 from esbench.load.client import Client
-from esbench.load.histogram import Counts, index_of, lowest_equivalent_ns
 from esbench.load.hot import NEVER_NS, clock_ns
 from esbench.load.recorder import Recorder
+from esbench.measure.histogram import Counts, index_of, lowest_equivalent_ns
+from esbench.measure.precise_timer import Alarm
 from esbench.operations.base import Exhausted, NotReady, Verdict
 
 NS = 1_000_000_000

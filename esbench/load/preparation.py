@@ -13,10 +13,10 @@ from esbench.load.failures import Failures
 from esbench.load.hosts import Hosts
 from esbench.load.hot import Inbox
 from esbench.load.messages import Assignment, Prepare, Target
-from esbench.load.schedule import measured_period_s
 from esbench.load.script_client import ScriptClient
 from esbench.load.share import TaskShare
 from esbench.load.transport import header_lines
+from esbench.measure.schedule import measured_period_s
 from esbench.operations.assertions import asserting
 from esbench.operations.base import Ledger, OperationType, RequestFailed, Script, TaskContext, TrackCode
 from esbench.operations.python import operation_type

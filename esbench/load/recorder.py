@@ -11,8 +11,8 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from esbench.load.histogram import Counts
 from esbench.load.hot import Meter
+from esbench.measure.histogram import Counts
 from esbench.operations.base import Details, Evidence, Verdict
 
 NS = 1_000_000_000

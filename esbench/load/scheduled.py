@@ -15,11 +15,11 @@ from typing import Any
 
 from esbench.errors import TrackError
 from esbench.load.client import Client
-from esbench.load.histogram import Counts
 from esbench.load.hot import clock_ns
 from esbench.load.loops import NS, Length, TimedLoop
 from esbench.load.python_client import PythonClient
 from esbench.load.recorder import Recorder
+from esbench.measure.histogram import Counts
 from esbench.model import Task
 from esbench.operations.base import Exhausted, TrackCode, Verdict
 from esbench.track.plugins import own_code, place_of

@@ -10,7 +10,7 @@ from esbench.load.hot import clock_ns
 from esbench.load.loops import ClosedLoop, Length, OpenLoop, TaskLoop
 from esbench.load.messages import Assignment, TaskEnd, TaskSeconds
 from esbench.load.recorder import Recorder
-from esbench.load.schedule import arrival_seed, arrivals, measured_period_s
+from esbench.measure.schedule import arrival_seed, arrivals, measured_period_s
 from esbench.model import Task
 from esbench.operations.base import Program, TrackCode, Verdict
 

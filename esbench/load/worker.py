@@ -19,7 +19,6 @@ from functools import partial
 from multiprocessing.connection import Connection as Pipe
 from typing import Any
 
-from esbench.alarm import Alarm
 from esbench.errors import EsbenchError, RaceError
 from esbench.load.failures import remedy, sentence
 from esbench.load.health import Usage
@@ -39,6 +38,8 @@ from esbench.load.messages import (
 from esbench.load.outbox import Outbox
 from esbench.load.preparation import Preparation
 from esbench.load.share import TaskShare
+from esbench.measure.precise_timer import Alarm
+from esbench.measure.run_delay import run_delay_ns
 from esbench.model import Task
 from esbench.open_files import raise_limit
 from esbench.operations import builtin_operations
@@ -50,7 +51,6 @@ from esbench.operations.base import (
 )
 from esbench.operations.indices import ASSERTION_FAILED
 from esbench.registry import Registry
-from esbench.run_delay import run_delay_ns
 from esbench.units import format_duration
 
 NS = 1_000_000_000

@@ -12,7 +12,7 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, InfoMetricFamily
 from prometheus_client.samples import BucketSpan, NativeHistogram
 
-from esbench.load.histogram import Counts
+from esbench.measure.histogram import Counts
 from esbench.metrics.folding import LAG_BOUNDS, NATIVE_SCHEMA, Bounds, native, parse_bounds
 from esbench.metrics.following import NS, Seen
 from esbench.metrics.naming import metric_name

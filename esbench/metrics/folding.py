@@ -13,7 +13,7 @@ from functools import cache
 from itertools import accumulate
 
 from esbench.errors import UsageError
-from esbench.load.histogram import HIGHEST_NS, LOWEST_NS, index_of, lowest_equivalent_ns
+from esbench.measure.histogram import HIGHEST_NS, LOWEST_NS, index_of, lowest_equivalent_ns
 from esbench.units import parse_duration
 
 NS = 1_000_000_000

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from esbench.listeners import Listener
-from esbench.load.histogram import Counts
 from esbench.load.recorder import BEYOND, Second, Tally
-from esbench.load.schedule import nominal_rate
+from esbench.measure.histogram import Counts
+from esbench.measure.schedule import nominal_rate
 from esbench.model import Schedule, Step, Task
 from esbench.record import RaceRecord, TaskResult
 from esbench.telemetry.device import Reading

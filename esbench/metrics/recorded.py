@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from prometheus_client import CollectorRegistry, Metric, generate_latest
 
 from esbench.errors import RecordError
-from esbench.load.histogram import Counts, decode
 from esbench.load.recorder import BEYOND, Tally
+from esbench.measure.histogram import Counts, decode
 from esbench.metrics.families import families_of
 from esbench.metrics.folding import Bounds
 from esbench.metrics.following import MEASURES, Seen, race_facts

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from esbench.load.histogram import Counts, at_least_ns, percentiles_ns, supported
 from esbench.load.recorder import Second, Tally
-from esbench.load.schedule import measured_period_s, nominal_rate
+from esbench.measure.histogram import Counts, at_least_ns, percentiles_ns, supported
+from esbench.measure.schedule import measured_period_s, nominal_rate
 from esbench.model import Task
 from esbench.units import Rate
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from esbench import model
 from esbench.errors import EsbenchError, TrackError, did_you_mean
-from esbench.load.schedule import builtin_schedules
+from esbench.measure.schedule import builtin_schedules
 from esbench.track import plugins_view as view
 from esbench.track.plugins_sources import FILE_READER, is_bulk
 from esbench.track.tasks import contradiction

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from esbench.errors import EsbenchError, TrackError
-from esbench.load.schedule import rates
+from esbench.measure.schedule import rates
 from esbench.model import Challenge, Corpus, Task, Track
 from esbench.registry import Registry
 from esbench.track import plugins_view

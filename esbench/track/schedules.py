@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable
 
 from esbench.errors import EsbenchError, TrackError, did_you_mean
-from esbench.load.schedule import builtin_schedules
+from esbench.measure.schedule import builtin_schedules
 from esbench.model import Schedule, Stage
 from esbench.track.document import Node
 from esbench.track.schema import known_keys

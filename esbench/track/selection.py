@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from esbench.errors import UsageError, did_you_mean
-from esbench.load.schedule import rates
+from esbench.measure.schedule import rates
 from esbench.model import Challenge, Corpus, Step, Task, Track
 from esbench.operations.base import OperationType
 from esbench.operations.parameters import flag

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from esbench.errors import EsbenchError, TrackError, did_you_mean
-from esbench.load.schedule import rates, stages_duration_s
+from esbench.measure.schedule import rates, stages_duration_s
 from esbench.model import ANY_TASK, Challenge, Operation, Step, Task, Variable
 from esbench.registry import Registry
 from esbench.track import templates

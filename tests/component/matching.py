@@ -20,16 +20,16 @@ from esbench.client_options import ClientOptions, parse_hosts
 from esbench.engine.null import NullServer
 from esbench.engine.null.log import LogLine
 from esbench.load.client import Route, TemplateClient
-from esbench.load.histogram import percentiles_ns, supported
 from esbench.load.hosts import Hosts
 from esbench.load.hot import clock_ns
 from esbench.load.loops import ClosedLoop, Length, OpenLoop, TaskLoop
 from esbench.load.recorder import Recorder, Tally
-from esbench.load.schedule import arrivals
 from esbench.load.transport import header_lines
+from esbench.measure.histogram import percentiles_ns, supported
+from esbench.measure.run_delay import run_delay_ns
+from esbench.measure.schedule import arrivals
 from esbench.model import Schedule
 from esbench.operations.base import GOOD, Exchange, Verdict
-from esbench.run_delay import run_delay_ns
 from esbench.units import Rate
 
 NS = 1_000_000_000

@@ -17,11 +17,11 @@ from driver import Driver, NullServerFactory, get
 
 from esbench.client_options import ClientOptions, parse_hosts
 from esbench.load.client import Route, TemplateClient
-from esbench.load.histogram import Counts, decode, lowest_equivalent_ns, percentiles_ns
 from esbench.load.hosts import Hosts
 from esbench.load.hot import clock_ns
 from esbench.load.loops import NS, Length, OpenLoop
 from esbench.load.recorder import Recorder, Tally
+from esbench.measure.histogram import Counts, decode, lowest_equivalent_ns, percentiles_ns
 from esbench.operations.base import Exchange
 from esbench.operations.replies import judge_found
 from esbench.record import TaskResult

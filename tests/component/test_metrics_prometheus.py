@@ -23,7 +23,7 @@ import pytest
 from driver import NullServerFactory
 from racing import Races, press_ctrl_c, wait_until
 
-from esbench.load.histogram import decode
+from esbench.measure.histogram import decode
 from esbench.metrics.folding import DEFAULT_BOUNDS, LAG_BOUNDS, NATIVE_SCHEMA, native, parse_bounds
 from esbench.record import RaceRecord, TaskResult
 

@@ -9,7 +9,7 @@ import pytest
 from driver import Driver, NullServerFactory, all_requests, bulk, get, task
 
 from esbench.engine.null import NullServer
-from esbench.load.schedule import arrival_seed, arrivals
+from esbench.measure.schedule import arrival_seed, arrivals
 from esbench.model import Task
 from esbench.operations import builtin_operations
 from esbench.track.prepared import PreparedDocuments

@@ -15,7 +15,7 @@ from held_clients import HeldClient
 from esbench.load.hot import clock_ns
 from esbench.load.loops import NS, Length, OpenLoop
 from esbench.load.recorder import Recorder
-from esbench.load.schedule import arrivals
+from esbench.measure.schedule import arrivals
 from esbench.model import Schedule
 from esbench.units import Rate
 

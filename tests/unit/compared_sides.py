@@ -8,7 +8,7 @@ from typing import Any
 from races import golden_race, with_task
 
 from esbench.comparison.model import Pair, Row, Side
-from esbench.load.histogram import Counts, encode
+from esbench.measure.histogram import Counts, encode
 from esbench.record import RaceRecord, Session, TaskResult, Throughput
 from esbench.series_files import SecondLine
 

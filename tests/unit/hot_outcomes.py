@@ -12,10 +12,10 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
-from esbench.load.histogram import Counts
 from esbench.load.hot import IS_COMPILED, Inbox
 from esbench.load.recorder import Recorder, Tally
 from esbench.load.transport import Connection
+from esbench.measure.histogram import Counts
 from esbench.operations.base import GOOD, Details, Verdict
 from esbench.operations.replies import CREATED, UPDATED
 

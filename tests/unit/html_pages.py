@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
-from esbench.load.histogram import Counts, encode
+from esbench.measure.histogram import Counts, encode
 from esbench.series_files import SecondLine
 
 READS = "get-by-id-open"

@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from esbench.load.drift import Medians, change, relative_change, section_means
-from esbench.load.histogram import Counts
+from esbench.measure.drift import Medians, change, relative_change, section_means
+from esbench.measure.histogram import Counts
 
 MS = 1_000_000
 

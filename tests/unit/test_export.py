@@ -20,7 +20,7 @@ from esbench.errors import RecordError
 from esbench.export.document import document
 from esbench.export.interval_log import interval_log
 from esbench.export.table import table
-from esbench.load.histogram import HIGHEST_NS, LOWEST_NS, Counts, decode, encode
+from esbench.measure.histogram import HIGHEST_NS, LOWEST_NS, Counts, decode, encode
 from esbench.metrics.folding import DEFAULT_BOUNDS, parse_bounds
 from esbench.metrics.recorded import exposition
 from esbench.record import Check, RaceRecord

@@ -9,7 +9,7 @@ import random
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from esbench.load.histogram import (
+from esbench.measure.histogram import (
     DIGITS,
     HIGHEST_NS,
     LOWEST_NS,

@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
-from esbench.load.histogram import Counts
 from esbench.load.loops import Line
+from esbench.measure.histogram import Counts
 
 MS = 1_000_000
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from esbench.load.histogram import Counts, decode
 from esbench.load.measurements import TaskMeasurements, params_digest, seconds_line
 from esbench.load.messages import TaskEnd, TaskSeconds
 from esbench.load.recorder import TIMEOUT, Recorder, Second
+from esbench.measure.histogram import Counts, decode
 from esbench.model import Operation, Schedule, Stage, Task
 from esbench.operations.base import GOOD, Verdict
 from esbench.operations.replies import CREATED, UPDATED

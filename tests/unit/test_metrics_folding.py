@@ -7,7 +7,7 @@ import random
 import pytest
 
 from esbench.errors import UsageError
-from esbench.load.histogram import Counts
+from esbench.measure.histogram import Counts
 from esbench.metrics.folding import DEFAULT_BOUNDS, LAG_BOUNDS, NATIVE_SCHEMA, NS, native, parse_bounds
 
 MS = 1_000_000

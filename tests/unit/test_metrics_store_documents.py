@@ -12,7 +12,7 @@ import pytest
 from races import golden_race, task_of, with_task
 
 from esbench.errors import RecordError
-from esbench.load.histogram import Counts, encode
+from esbench.measure.histogram import Counts, encode
 from esbench.metrics_store.documents import Document, RaceDocuments
 from esbench.metrics_store.templates import mappings
 from esbench.record import RaceRecord

@@ -11,7 +11,7 @@ from races import golden_race, with_task
 
 from esbench.compare import compare
 from esbench.comparison.model import FASTER, SLOWER, CompareOptions, Comparison, Estimate, Side
-from esbench.load.histogram import Counts, encode
+from esbench.measure.histogram import Counts, encode
 from esbench.record import Check, RaceRecord, Session, Throughput, Window
 from esbench.series_files import SecondLine
 

@@ -22,7 +22,7 @@ from esbench.comparison.values import (
     sections,
     typical,
 )
-from esbench.load.histogram import Counts, encode
+from esbench.measure.histogram import Counts, encode
 from esbench.record import Check, Throughput, Window
 from esbench.series_files import SecondLine
 from esbench.summary import missed_target

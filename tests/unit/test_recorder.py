@@ -6,8 +6,8 @@ import pickle
 
 import pytest
 
-from esbench.load.histogram import Counts
 from esbench.load.recorder import TIMEOUT, Errors, Part, Recorder, Tally
+from esbench.measure.histogram import Counts
 from esbench.operations.base import GOOD, Details, Evidence, Verdict
 from esbench.operations.replies import CREATED, UPDATED
 

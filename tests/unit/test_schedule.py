@@ -8,7 +8,7 @@ from itertools import islice, pairwise, takewhile
 import pytest
 
 from esbench.errors import UsageError
-from esbench.load.schedule import NS, arrival_seed, arrivals, due_times, rate_segments, rates, stages_duration_s
+from esbench.measure.schedule import NS, arrival_seed, arrivals, due_times, rate_segments, rates, stages_duration_s
 from esbench.model import Schedule, Stage
 from esbench.units import Rate
 

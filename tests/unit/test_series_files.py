@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from esbench.errors import RecordError
-from esbench.load.histogram import Counts, encode
 from esbench.load.measurements import seconds_line
 from esbench.load.recorder import Second, Tally
+from esbench.measure.histogram import Counts, encode
 from esbench.series_files import SecondLine, Series, percentiles_ms, read_seconds, read_telemetry
 from esbench.store import RaceFolder
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from races import GOLDEN, golden_race, task_of, with_task
 
-from esbench.load.histogram import Counts, encode
+from esbench.measure.histogram import Counts, encode
 from esbench.record import Check, RaceRecord, Window
 from esbench.report.document import Document, Table
 from esbench.report.sparklines import ASCII, BLOCKS, bars_of, over_time, spark

@@ -24,7 +24,7 @@ from races import golden_race, task_of, with_task
 
 from esbench.compare import compare
 from esbench.comparison.model import CompareOptions, Pair, Side, Verdict
-from esbench.load.histogram import Counts, encode
+from esbench.measure.histogram import Counts, encode
 from esbench.record import Check, RaceRecord, Session, Throughput, Window
 from esbench.series_files import SecondLine
 from esbench.stats import rounds_to_settle

@@ -22,7 +22,7 @@ from esbench.engine.null.timer import Timer
 from esbench.engine.null.versions import parse_version
 from esbench.engine.null.wire import Head, Wire, scripted
 from esbench.errors import UsageError
-from esbench.run_delay import run_delay_ns
+from esbench.measure.run_delay import run_delay_ns
 
 _CONTROL = "/__null/"
 _S = 1_000_000_000

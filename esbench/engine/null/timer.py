@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from heapq import heappop, heappush
 
-from esbench.alarm import Alarm
+from esbench.measure.precise_timer import Alarm
 
 
 class Timer:

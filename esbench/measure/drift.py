@@ -9,7 +9,7 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from esbench.load.histogram import Counts, percentiles_ns
+from esbench.measure.histogram import Counts, percentiles_ns
 
 SECTIONS = 10
 _T = 3.355  # Student's t, 8 degrees of freedom, two-sided 1 % (NIST/SEMATECH e-Handbook, 1.3.6.7.2)
