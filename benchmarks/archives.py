@@ -29,7 +29,7 @@ from programs import race_command
 from tabulate import tabulate
 
 from esbench.engine.null import NullServer
-from esbench.store import RaceStore
+from esbench.record.store import RaceStore
 
 BULK_SIZE = 1000
 CLIENTS = 4

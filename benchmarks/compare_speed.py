@@ -19,11 +19,11 @@ from pathlib import Path
 
 from esbench.cli.compare import compare_stored
 from esbench.measure.histogram import Counts, encode, percentiles_ns
-from esbench.record import RaceRecord, Session, TaskResult, Throughput, Window
+from esbench.record.model import RaceRecord, Session, TaskResult, Throughput, Window
+from esbench.record.sessions import RaceSession, SessionRace, SessionStore, Side
+from esbench.record.store import RaceStore
 from esbench.report.comparison import comparison
 from esbench.report.render import render
-from esbench.sessions import RaceSession, SessionRace, SessionStore, Side
-from esbench.store import RaceStore
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "unit"))
 

@@ -18,8 +18,8 @@ from tabulate import tabulate
 
 from esbench.cli.command import esbench_home
 from esbench.engine.catalog import load_catalog
-from esbench.record import RaceRecord
-from esbench.store import RaceStore, new_race_id
+from esbench.record.model import RaceRecord
+from esbench.record.store import RaceStore, new_race_id
 
 ESBENCH = Path(sys.executable).parent / "esbench"
 UNBOOTABLE = {"elasticsearch-5.2.2"}  # where cgroups v1 and v2 are mounted together; name it to try it

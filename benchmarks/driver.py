@@ -23,8 +23,8 @@ from null_nginx import NullNginx, null_nginx
 from programs import Cost, bare_client_command, measure, median, need, race_command, wrk_command
 from tabulate import tabulate
 
-from esbench.record import DriverFacts, RaceRecord
-from esbench.store import RaceStore
+from esbench.record.model import DriverFacts, RaceRecord
+from esbench.record.store import RaceStore
 
 MANY = 2000
 ORDERS = Path(__file__).parents[1] / "tracks" / "orders" / "orders-corpus.yml"

@@ -23,7 +23,7 @@ from programs import ESBENCH
 
 from esbench.cli.command import esbench_home
 from esbench.engine.null import NullServer
-from esbench.sessions import SessionStore
+from esbench.record.sessions import SessionStore
 
 SETUP = "type:delete-index,type:create-index,check-cluster-health"
 SHORT = "warmup_time_period:1,time_period:5"

@@ -39,7 +39,7 @@ from esbench.load.loops import ClosedLoop, Length, Line
 from esbench.load.recorder import Recorder
 from esbench.operations.base import Exchange
 from esbench.operations.replies import judge_found
-from esbench.store import RaceStore
+from esbench.record.store import RaceStore
 
 MB = 1_000_000
 _TICK_S = 0.5

@@ -24,7 +24,7 @@ from programs import need, race_command, watch
 from rally import Rally, add_rally_option
 from tabulate import tabulate
 
-from esbench.store import RaceStore
+from esbench.record.store import RaceStore
 
 RATES = {1_000: 8, 10_000: 64}  # requests per second: clients
 ACHIEVED, CPU = "achieved/s", "CPU us/request"

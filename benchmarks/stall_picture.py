@@ -27,8 +27,8 @@ from programs import race_command
 from esbench.engine.null import NullServer
 from esbench.engine.null.log import LogLine
 from esbench.measure.histogram import decode, lowest_equivalent_ns
-from esbench.record import TaskResult
-from esbench.store import RaceStore
+from esbench.record.model import TaskResult
+from esbench.record.store import RaceStore
 
 CLIENTS = 8
 RATE = 200

@@ -25,8 +25,8 @@ from tabulate import tabulate
 
 from esbench.cli.command import esbench_home
 from esbench.cluster import Cluster
-from esbench.record import RaceRecord
-from esbench.store import RaceStore, new_race_id
+from esbench.record.model import RaceRecord
+from esbench.record.store import RaceStore, new_race_id
 from esbench.telemetry import builtin_devices, choose
 
 ESBENCH = Path(sys.executable).parent / "esbench"

@@ -30,7 +30,7 @@ from real_node import DOCUMENTS, load
 from tabulate import tabulate
 
 from esbench.cluster import Cluster
-from esbench.store import RaceStore
+from esbench.record.store import RaceStore
 from esbench.telemetry.device import Scene
 from esbench.telemetry.node_stats import Nodes, NodeStats
 

@@ -21,13 +21,13 @@ from esbench.connection_failure import explain_connection_failure
 from esbench.errors import ClusterError, UsageError
 from esbench.listeners import Listener
 from esbench.progress.texts import milliseconds
-from esbench.redaction import Redactor
-from esbench.summary import known
+from esbench.record.figures import known
+from esbench.record.secrets import Redactor
 from esbench.units import format_number
 
 if TYPE_CHECKING:
     from esbench.model import Step
-    from esbench.record import RaceRecord, TaskResult
+    from esbench.record.model import RaceRecord, TaskResult
 
 OPTION, TOKEN = "--annotate", "ESBENCH_ANNOTATE_TOKEN"
 _API = "/api/annotations"

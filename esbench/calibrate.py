@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 
-from esbench import environment
-from esbench.calibration import CLUSTER_MS, RANKS, SHARE_LIMIT_PERCENT, Calibration, CalibrationFile, Run
 from esbench.client_options import parse_hosts
 from esbench.dialect import Dialect
 from esbench.engine.null import NullServer
@@ -22,11 +20,13 @@ from esbench.interrupts import Interrupts
 from esbench.keeper import now
 from esbench.load.coordinator import Coordinator, StepFailed
 from esbench.load.messages import Stock, Target
-from esbench.locks import other_races
 from esbench.model import Index, Operation, Schedule, Step, Task, Variable
 from esbench.operations import builtin_operations
 from esbench.progress.base import Progress
-from esbench.record import Check, TaskResult
+from esbench.record import host
+from esbench.record.calibration import CLUSTER_MS, RANKS, SHARE_LIMIT_PERCENT, Calibration, CalibrationFile, Run
+from esbench.record.locks import other_races
+from esbench.record.model import Check, TaskResult
 from esbench.units import Rate, format_number
 
 RATES_PER_S = (1_000, 5_000, 10_000, 20_000, 30_000, 40_000, 50_000, 60_000, 80_000, 100_000, 150_000, 200_000)
@@ -52,8 +52,8 @@ def run(options: CalibrateOptions, progress: Progress) -> Calibration:
 
     An EsbenchError or KeyboardInterrupt leaves the calibration before as it was.
     """
-    facts = environment.host_facts(options.home)
-    host_class = environment.host_class(facts)
+    facts = host.host_facts(options.home)
+    host_class = host.host_class(facts)
     file = CalibrationFile(options.home)
     file.find(host_class, options.workers)  # a damaged file is told before the work
     cores = int(facts["cpu_cores"])
@@ -76,8 +76,8 @@ def run(options: CalibrateOptions, progress: Progress) -> Calibration:
             host_class=host_class,
             workers=options.workers,
             servers=servers,
-            esbench=environment.esbench_facts(),
-            loop=environment.loop_implementation(),
+            esbench=host.esbench_facts(),
+            loop=host.loop_implementation(),
             seconds=options.seconds,
             closed=closed,
             open=tuple(paced),

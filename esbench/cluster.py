@@ -27,7 +27,7 @@ from esbench.connection_failure import (
 )
 from esbench.errors import ClusterError
 from esbench.errors.reasons import form_fault
-from esbench.record import NodeFacts
+from esbench.record.model import NodeFacts
 
 if TYPE_CHECKING:
     from elastic_transport import BaseNode

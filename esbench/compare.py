@@ -14,8 +14,8 @@ from esbench.comparison.estimates import Design, last_of_sessions, places_in_ses
 from esbench.comparison.model import CompareOptions, Comparison, Difference, Pair, Side
 from esbench.comparison.values import Race
 from esbench.notices_of_rounds import place, repeated
-from esbench.record import RaceRecord
-from esbench.summary import Notice, reported_tasks, task_label
+from esbench.record.figures import Notice, reported_tasks, task_label
+from esbench.record.model import RaceRecord
 
 _MOST_NOTICES = 8  # of several rounds
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from esbench.client_options import ClientOptions
 from esbench.errors import ClusterError
 from esbench.errors.reasons import TLS_CLOSED, reason_of
-from esbench.redaction import Redactor
+from esbench.record.secrets import Redactor
 from esbench.units import format_duration
 
 _LONGEST_REASON = 400

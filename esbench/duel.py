@@ -29,10 +29,10 @@ from esbench.operations.traits import Target
 from esbench.progress.base import Progress
 from esbench.race_options import RaceOptions
 from esbench.raced_cluster import embedded_engine, java_options
-from esbench.record import RaceRecord
+from esbench.record.model import RaceRecord
+from esbench.record.sessions import COMPLETE, PLANNED, RUNNING, RaceSession, SessionRace, SessionStore, Side
+from esbench.record.store import RaceStore, new_race_id
 from esbench.registry import Registry
-from esbench.sessions import COMPLETE, PLANNED, RUNNING, RaceSession, SessionRace, SessionStore, Side
-from esbench.store import RaceStore, new_race_id
 from esbench.units import format_duration
 
 Race = Callable[[RaceOptions, EmbeddedEngine | None], RaceRecord]

@@ -12,8 +12,8 @@ from typing import Any
 from esbench.listeners import Listener
 from esbench.load.measurements import seconds_line
 from esbench.load.recorder import Second
-from esbench.record import ClusterFacts, CorpusFacts, DriverFacts, HostEvent, RaceRecord, TaskResult, time_text
-from esbench.store import RaceFolder
+from esbench.record.model import ClusterFacts, CorpusFacts, DriverFacts, HostEvent, RaceRecord, TaskResult, time_text
+from esbench.record.store import RaceFolder
 
 
 class RecordKeeper(Listener):

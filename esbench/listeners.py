@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from esbench.load.health import Usage
     from esbench.load.recorder import Second
     from esbench.model import Step
-    from esbench.record import HostEvent, RaceRecord, TaskResult
+    from esbench.record.model import HostEvent, RaceRecord, TaskResult
     from esbench.telemetry.device import Reading
 
 

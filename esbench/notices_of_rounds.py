@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from esbench.record import RaceRecord
-from esbench.summary import TEST_MODE, Notice, notices
+from esbench.record.figures import TEST_MODE, Notice, notices
+from esbench.record.model import RaceRecord
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from functools import cache
 from itertools import groupby
 
 from esbench.measure.histogram import Counts, decode, lowest_equivalent_ns, percentiles_ns
-from esbench.record import RaceRecord, TaskResult
-from esbench.series_files import SecondLine
-from esbench.summary import task_label
+from esbench.record.figures import task_label
+from esbench.record.model import RaceRecord, TaskResult
+from esbench.record.series import SecondLine
 
 BINS_PER_DECADE = 10
 _COLUMNS_AT_MOST = 240

@@ -8,7 +8,7 @@ from esbench.listeners import Listener
 from esbench.load.recorder import Second
 from esbench.measure.histogram import Counts, percentiles_ns
 from esbench.model import Task
-from esbench.record import TaskResult
+from esbench.record.model import TaskResult
 from esbench.telemetry.device import Pulse, TaskSpan
 
 

@@ -12,8 +12,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
-from esbench import environment
-from esbench.calibration import CalibrationFile
 from esbench.cluster import Cluster
 from esbench.dialect import Dialect
 from esbench.engine.embedded import EmbeddedEngine
@@ -25,7 +23,6 @@ from esbench.load.coordinator import Cancelled, Coordinator, CutShort, StepFaile
 from esbench.load.dealing import fullest_worker, highest_rate_per_s, per_request
 from esbench.load.hot import clock_ns
 from esbench.load.messages import Stock, Target
-from esbench.locks import RaceLock, end_other_races, other_races
 from esbench.model import Challenge, Step, Track
 from esbench.open_files import hard_limit, require_for
 from esbench.operations.base import OperationType
@@ -35,7 +32,10 @@ from esbench.pulses import Pulses, spans
 from esbench.race_options import RaceOptions
 from esbench.raced_cluster import RacedCluster
 from esbench.raced_track import RacedTrack
-from esbench.record import (
+from esbench.record import host as environment
+from esbench.record.calibration import CalibrationFile
+from esbench.record.locks import RaceLock, end_other_races, other_races
+from esbench.record.model import (
     ClusterFacts,
     CorpusFacts,
     RaceRecord,
@@ -44,8 +44,8 @@ from esbench.record import (
     redact,
     secret_values,
 )
+from esbench.record.store import RaceFolder, RaceStore
 from esbench.registry import Registry
-from esbench.store import RaceFolder, RaceStore
 from esbench.telemetry.watch import Telemetry
 from esbench.track.dependencies import libraries_folder
 from esbench.track.prepared import PreparedDocuments

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from esbench.client_options import ClientOptions, Host
-from esbench.record import Session
+from esbench.record.model import Session
 from esbench.telemetry import Chosen
 from esbench.track.corpus import CorpusCache
 from esbench.track.supply import Origin

@@ -21,9 +21,9 @@ from esbench.model import Challenge, Track
 from esbench.operations.base import OperationType
 from esbench.progress.base import Progress
 from esbench.race_options import RaceOptions
-from esbench.record import ClusterFacts, NodeFacts
+from esbench.record.model import ClusterFacts, NodeFacts
+from esbench.record.store import RaceFolder
 from esbench.registry import Registry
-from esbench.store import RaceFolder
 from esbench.telemetry import surroundings
 from esbench.telemetry.device import Reading, Scene
 from esbench.telemetry.disturbances import disturbances, disturbed

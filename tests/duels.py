@@ -10,9 +10,9 @@ from pathlib import Path
 
 from esbench.comparison.model import Side
 from esbench.measure.histogram import Counts, encode, percentiles_ns
-from esbench.record import PERCENTILES, RaceRecord, Session, TaskResult
-from esbench.series_files import SecondLine
-from esbench.store import decode_record
+from esbench.record.model import PERCENTILES, RaceRecord, Session, TaskResult
+from esbench.record.series import SecondLine
+from esbench.record.store import decode_record
 
 GOLDEN = Path(__file__).parent / "golden" / "race-schema-3.json"
 SECONDS = 10

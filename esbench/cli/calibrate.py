@@ -29,7 +29,7 @@ def calibrate(
 ) -> None:
     """Say what this host's driver can do, by racing a server that answers at once."""
     from esbench.calibrate import CalibrateOptions, run
-    from esbench.environment import default_workers
+    from esbench.record.host import default_workers
     from esbench.report.calibration import calibration_document
 
     check_report_file(report_file, report_format)

@@ -164,9 +164,9 @@ def compare_stored(
     from esbench.comparison.gate import checked_keys
     from esbench.comparison.model import CompareOptions
     from esbench.comparison.sides import Sides
-    from esbench.series_files import read_seconds
-    from esbench.sessions import SessionStore
-    from esbench.store import RaceFolder, RaceStore
+    from esbench.record.series import read_seconds
+    from esbench.record.sessions import SessionStore
+    from esbench.record.store import RaceFolder, RaceStore
     from esbench.units import parse_ratio
 
     store = RaceStore(home)

@@ -14,8 +14,8 @@ from esbench.cli.output import print_text, write_text
 from esbench.errors import UsageError
 
 if TYPE_CHECKING:
-    from esbench.record import RaceRecord
-    from esbench.store import RaceFolder
+    from esbench.record.model import RaceRecord
+    from esbench.record.store import RaceFolder
 
 FORMS = {
     "hlog": "HdrHistogram's interval log: a histogram for each second, task and measure.",
@@ -47,7 +47,7 @@ def export(race: str, metrics_buckets: str, output: Path | None, **chosen: bool)
     form = _form({name for name in FORMS if chosen[f"as_{name}"]}, output)
     if metrics_buckets and form != "prometheus":
         raise UsageError(f"--{form} has no buckets", where=BUCKETS, hint="add --prometheus")
-    from esbench.store import RaceStore
+    from esbench.record.store import RaceStore
 
     store = RaceStore(esbench_home())
     with one_race(esbench_home(), race):
@@ -71,7 +71,7 @@ def _form(chosen: set[str], output: Path | None) -> str:
 
 
 def _exported(form: str, record: RaceRecord, folder: RaceFolder, buckets: str) -> str:
-    from esbench.series_files import read_seconds, read_telemetry
+    from esbench.record.series import read_seconds, read_telemetry
 
     seconds = read_seconds(folder.seconds_file)
     match form:

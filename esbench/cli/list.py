@@ -24,9 +24,9 @@ def list_() -> None:
 @format_option
 def races(limit: int, track: str | None, challenge: str | None, form: str) -> None:
     """List the races that were run, the newest first."""
-    from esbench.locks import status_now
+    from esbench.record.locks import status_now
+    from esbench.record.store import RaceStore
     from esbench.report.tables import race_list
-    from esbench.store import RaceStore
 
     home = esbench_home()
     entries, damaged = RaceStore(home).entries(track=track, challenge=challenge, limit=limit)
@@ -42,9 +42,9 @@ def races(limit: int, track: str | None, challenge: str | None, form: str) -> No
 @format_option
 def sessions(limit: int, form: str) -> None:
     """List the sessions of races (race --rounds, duel), the newest first."""
-    from esbench.locks import session_is_running
+    from esbench.record.locks import session_is_running
+    from esbench.record.sessions import SessionStore
     from esbench.report.sessions import session_list
-    from esbench.sessions import SessionStore
 
     home = esbench_home()
     store = SessionStore(home)
@@ -66,8 +66,8 @@ def sessions(limit: int, form: str) -> None:
 @format_option
 def tracks(repository: Path | None, form: str) -> None:
     """List the tracks that esbench ships, or those of a folder of tracks."""
+    from esbench.record.figures import Notice
     from esbench.report.document import Column, Document, Table
-    from esbench.summary import Notice
     from esbench.track.library import list_tracks
 
     columns = (

@@ -15,7 +15,7 @@ def one_race(home: Path, race: str) -> Iterator[None]:
     try:
         yield
     except UsageError as error:
-        from esbench.sessions import SessionStore
+        from esbench.record.sessions import SessionStore
 
         named = [session for session in SessionStore(home).ids() if race and session.startswith(race.lower())]
         if len(named) == 1:

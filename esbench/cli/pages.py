@@ -11,8 +11,8 @@ import click
 from esbench.cli.output import check_file, write_text
 
 if TYPE_CHECKING:
-    from esbench.record import RaceRecord
-    from esbench.series_files import SecondLine, Series
+    from esbench.record.model import RaceRecord
+    from esbench.record.series import SecondLine, Series
 
 html_option = click.option(
     "--html", type=click.Path(path_type=Path), metavar="FILE", help="Also write a page with charts to this file."
@@ -30,12 +30,12 @@ def write_report(file: Path, home: Path, texts: Sequence[str]) -> None:
     from dataclasses import replace
 
     from esbench.comparison.reported import ReportedSides
-    from esbench.locks import status_now
+    from esbench.record.locks import status_now
+    from esbench.record.series import read_seconds, read_telemetry
+    from esbench.record.sessions import SessionStore
+    from esbench.record.store import RaceStore
     from esbench.report.html.race import race_page
     from esbench.report.html.races import races_page
-    from esbench.series_files import read_seconds, read_telemetry
-    from esbench.sessions import SessionStore
-    from esbench.store import RaceStore
 
     store = RaceStore(home)
 

@@ -62,7 +62,7 @@ def _race(flags: dict[str, Any], progress: Following | Quiet) -> int:
     from esbench.errors import RaceError
     from esbench.operations import builtin_operations
     from esbench.race import run
-    from esbench.summary import failed_checks
+    from esbench.record.figures import failed_checks
 
     for name in ("restart_node", "before_round"):
         if flags[name]:

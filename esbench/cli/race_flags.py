@@ -101,10 +101,10 @@ def race_options(flags: Mapping[str, Any], common_track_params: str = "") -> Rac
     """
     from esbench.cli.values import parse_client_options, parse_list, parse_mapping, parse_tags, parse_target_hosts
     from esbench.client_options import ClientOptions, Host, parse_hosts
-    from esbench.environment import default_workers
     from esbench.errors import UsageError
     from esbench.race_options import RaceOptions
-    from esbench.store import check_race_id, new_race_id
+    from esbench.record.host import default_workers
+    from esbench.record.store import check_race_id, new_race_id
     from esbench.telemetry import builtin_devices, choose
     from esbench.track.library import find_track
     from esbench.track.supply import Origin, check_mirror

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from esbench.engine.embedded import EmbeddedEngine
     from esbench.progress.following import Following, Quiet
     from esbench.race_options import RaceOptions
-    from esbench.record import RaceRecord
-    from esbench.sessions import RaceSession
+    from esbench.record.model import RaceRecord
+    from esbench.record.sessions import RaceSession
 
 _OF_COMPARISONS = ("allow", "min_effect", "max_error_rise", "fail_on", "every_figure")
 _GIVEN = ParameterSource.COMMANDLINE
@@ -52,8 +52,8 @@ class SessionCommand:
     def begin(self, kind: str, words: Sequence[str], sides: Mapping[str, Sequence[str]], rounds: int) -> int:
         """Race a new session; the exit code."""
         from esbench.duel import begins_cold, planned
-        from esbench.locks import SessionLock
-        from esbench.sessions import Side
+        from esbench.record.locks import SessionLock
+        from esbench.record.sessions import Side
 
         self._check_result(len(sides))
         options = _options(words, sides)
@@ -74,8 +74,8 @@ class SessionCommand:
 
     def resume(self, name: str, words: Sequence[str], sides: Sequence[Sequence[str]], rounds: int | None) -> int:
         """Go on with a session; words and sides are those that are given again, for the secrets in them."""
-        from esbench.locks import SessionLock
-        from esbench.sessions import SessionStore
+        from esbench.record.locks import SessionLock
+        from esbench.record.sessions import SessionStore
 
         store = SessionStore(esbench_home())
         session_id = store.resolve(name)
@@ -124,7 +124,7 @@ class SessionCommand:
 
     def _warn_of_another_esbench(self, session: RaceSession) -> None:
         """Races of another version are not compared unless that is allowed."""
-        from esbench.environment import esbench_facts
+        from esbench.record.host import esbench_facts
 
         raced = next(filter(None, (_first(session, side.name) for side in session.sides)), None)
         ours = esbench_facts()
@@ -171,7 +171,7 @@ class SessionCommand:
     def _run(self, session: RaceSession, sides: Mapping[str, RaceOptions]) -> RaceSession | None:
         """The session when all of it was raced; None when it was cancelled."""
         from esbench.duel import Duel
-        from esbench.sessions import SessionStore
+        from esbench.record.sessions import SessionStore
 
         store = SessionStore(esbench_home())
         with self._progress:
@@ -209,9 +209,9 @@ class SessionCommand:
         return click.get_current_context().invoke(compare, **{**flags, **own}) or 0
 
     def _tell_rounds(self, session: RaceSession) -> int:
+        from esbench.record.figures import failed_checks
+        from esbench.record.store import RaceStore
         from esbench.report.rounds import rounds
-        from esbench.store import RaceStore
-        from esbench.summary import failed_checks
 
         store = RaceStore(esbench_home())
         records = [store.load(str(race.race_id)) for race in session.plan]
@@ -226,7 +226,7 @@ class SessionCommand:
 
 def _check_races(session: RaceSession, where: str) -> None:
     """A UsageError where complete races of a session are not there any more: it would not be compared at its end."""
-    from esbench.store import RaceStore
+    from esbench.record.store import RaceStore
 
     store = RaceStore(esbench_home())
     races = [race_id for side in session.sides for race_id in session.complete(side.name)]
@@ -239,7 +239,7 @@ def _check_races(session: RaceSession, where: str) -> None:
 
 def _first(session: RaceSession, side: str) -> RaceRecord | None:
     """The record of a side's first complete race; None when it has none yet."""
-    from esbench.store import RaceStore
+    from esbench.record.store import RaceStore
 
     ids = session.complete(side)
     return RaceStore(esbench_home()).load(ids[0]) if ids else None

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 @report_options
 def show(race: str, form: str, report_file: Path | None, report_format: str | None) -> None:
     """Show the summary of RACE: its id, the beginning of its id, or 'last'."""
-    from esbench.locks import status_now
+    from esbench.record.locks import status_now
+    from esbench.record.series import read_seconds
+    from esbench.record.store import RaceStore
     from esbench.report.sparklines import over_time
     from esbench.report.tables import summary
-    from esbench.series_files import read_seconds
-    from esbench.store import RaceStore
 
     home = esbench_home()
     store = RaceStore(home)

@@ -19,8 +19,8 @@ from esbench.cli.command import EsbenchCommand
 from esbench.cli.race_flags import race_flags, race_options
 from esbench.cli.values import parse_mapping
 from esbench.errors import EsbenchError, UsageError, nearest
-from esbench.record import HIDDEN, redact
-from esbench.redaction import Redactor
+from esbench.record.model import HIDDEN, redact
+from esbench.record.secrets import Redactor
 
 if TYPE_CHECKING:
     from esbench.race_options import RaceOptions

@@ -41,7 +41,7 @@ def store_options(command: C) -> C:
 def store(races: tuple[str, ...], store_hosts: str, store_options: str, store_prefix: str, form: str) -> None:
     """Store races as documents in a cluster. RACE is an id, the beginning of an id, or 'last'."""
     from esbench.errors import UsageError
-    from esbench.store import RaceStore
+    from esbench.record.store import RaceStore
 
     if not store_hosts:
         raise UsageError("where to?", where=HOSTS, hint=f"esbench store {races[0]} {HOSTS}=10.0.0.1:9200")
@@ -127,9 +127,9 @@ def open_store(hosts: str, options: str, prefix: str) -> Iterator[MetricsStore]:
 def keep_race(metrics_store: MetricsStore, home: Path, race_id: str) -> Stored:
     """Store a race of a home, as its record stands on disk; a UsageError while it runs."""
     from esbench.errors import UsageError
-    from esbench.locks import status_now
     from esbench.metrics_store.documents import RaceDocuments
-    from esbench.store import RaceStore
+    from esbench.record.locks import status_now
+    from esbench.record.store import RaceStore
 
     races = RaceStore(home)
     record = races.load(race_id)

@@ -8,8 +8,8 @@ from statistics import fmean
 from esbench.comparison.estimates import Design
 from esbench.comparison.model import ERRORS, FASTER, SLOWER, UNUSABLE, CompareOptions, Verdict
 from esbench.comparison.values import Percentile, Race, other_fault
-from esbench.record import TaskResult
-from esbench.summary import missed_target
+from esbench.record.figures import missed_target
+from esbench.record.model import TaskResult
 
 _SATURATED = 0.8
 

@@ -10,7 +10,7 @@ from esbench.comparison.model import DECIDED, ERRORS, SLOWER, Comparison, Row
 from esbench.comparison.values import PRIMARY_METRICS
 from esbench.comparison.verdicts import SIGNIFICANT
 from esbench.errors import UsageError
-from esbench.summary import HIGHER, LOWER
+from esbench.record.figures import HIGHER, LOWER
 
 _CHANGE = re.compile(r"\s*([a-z][a-z0-9. ]*?)\s*([<>])\s*([+-]?[0-9]*\.?[0-9]+)\s*%\s*(:raw)?\s*")
 _SAY = 'say slower, "p99>+10%", "throughput<-5%", or with :raw at the end; --fail-on once for each'

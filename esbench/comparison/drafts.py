@@ -38,8 +38,8 @@ from esbench.comparison.values import (
     sections,
     typical,
 )
-from esbench.record import RaceRecord, TaskResult
-from esbench.series_files import SecondLine
+from esbench.record.model import RaceRecord, TaskResult
+from esbench.record.series import SecondLine
 
 
 @dataclass(frozen=True)

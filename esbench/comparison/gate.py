@@ -9,8 +9,8 @@ from typing import Any
 
 from esbench.comparison.model import Difference, Side
 from esbench.errors import UsageError, did_you_mean
-from esbench.record import ClusterFacts, CorpusFacts, NodeFacts, RaceRecord, TaskResult
-from esbench.summary import task_label
+from esbench.record.figures import task_label
+from esbench.record.model import ClusterFacts, CorpusFacts, NodeFacts, RaceRecord, TaskResult
 
 # Settings of a node of our own that its cluster reports too, or that say which processes it was.
 _TOLD_ELSEWHERE = ("distribution", "version", "nodes", "heap_bytes", "java", "pids")

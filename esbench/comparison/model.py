@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from esbench.record import RaceRecord
-from esbench.series_files import SecondLine
-from esbench.summary import HIGHER, NEITHER, Figure, Notice
+from esbench.record.figures import HIGHER, NEITHER, Figure, Notice
+from esbench.record.model import RaceRecord
+from esbench.record.series import SecondLine
 
 FASTER, SLOWER, SAME, UNDECIDED = "faster", "slower", "same", "~"
 UNUSABLE, ERRORS = "!", "! errors"

@@ -8,9 +8,9 @@ from dataclasses import replace
 from esbench.comparison.model import Side
 from esbench.comparison.sides import BASELINE, HINT, Sides
 from esbench.errors import UsageError
-from esbench.sessions import COMPLETE, RaceSession, SessionStore
-from esbench.store import RaceStore
-from esbench.summary import Notice
+from esbench.record.figures import Notice
+from esbench.record.sessions import COMPLETE, RaceSession, SessionStore
+from esbench.record.store import RaceStore
 
 
 class ReportedSides:

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from esbench.comparison import gate
 from esbench.comparison.model import Side
 from esbench.errors import UsageError, did_you_mean
-from esbench.record import RaceRecord
-from esbench.sessions import COMPLETE, RaceSession, SessionStore
-from esbench.store import LAST, RaceEntry, RaceStore
-from esbench.summary import Notice
+from esbench.record.figures import Notice
+from esbench.record.model import RaceRecord
+from esbench.record.sessions import COMPLETE, RaceSession, SessionStore
+from esbench.record.store import LAST, RaceEntry, RaceStore
 
 BASELINE, CONTENDER = "baseline", "contender"
 _TAG = "tag:"

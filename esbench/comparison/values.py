@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from statistics import geometric_mean, median
 
 from esbench.measure.histogram import Counts, percentiles_ns
-from esbench.record import RaceRecord, TaskResult
-from esbench.series_files import SecondLine
+from esbench.record.figures import Figure, figures, measured_phase, reported_tasks, task_label
+from esbench.record.model import RaceRecord, TaskResult
+from esbench.record.series import SecondLine
 from esbench.stats import SECTIONS
-from esbench.summary import Figure, figures, measured_phase, reported_tasks, task_label
 
 THROUGHPUT = "Mean throughput"
 FEWEST_BEYOND = 10

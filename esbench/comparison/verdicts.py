@@ -13,7 +13,7 @@ from esbench.comparison.drafts import Draft
 from esbench.comparison.estimates import Design, Found, find
 from esbench.comparison.model import DRIVER_LAG, FASTER, SAME, SLOWER, UNDECIDED, CompareOptions, Row, Verdict
 from esbench.comparison.values import Percentile
-from esbench.summary import HIGHER
+from esbench.record.figures import HIGHER
 
 SIGNIFICANT = 0.05
 MIN_EFFECT, MIN_EFFECT_OF_TAILS, TAIL = 0.05, 0.10, 99.0

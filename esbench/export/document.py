@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from esbench.record import RaceRecord
-from esbench.series_files import SecondLine, Series
-from esbench.store import encode_record
+from esbench.record.model import RaceRecord
+from esbench.record.series import SecondLine, Series
+from esbench.record.store import encode_record
 
 VERSION = 1  # of what is around the record, which has a schema of its own
 

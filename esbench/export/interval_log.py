@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
-from esbench.record import RaceRecord
-from esbench.series_files import MEASURES, SecondLine
+from esbench.record.model import RaceRecord
+from esbench.record.series import MEASURES, SecondLine
 
 _NS_PER_MS = 1e6
 _DELIMITERS = re.compile(r"[,\s]+")  # which a tag must not hold

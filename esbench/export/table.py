@@ -7,8 +7,8 @@ import io
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
-from esbench.record import RaceRecord
-from esbench.series_files import MEASURES, SecondLine, percentiles_ms
+from esbench.record.model import RaceRecord
+from esbench.record.series import MEASURES, SecondLine, percentiles_ms
 
 _RANKS = (50.0, 90.0, 99.0)
 _NS_PER_MS = 1e6

@@ -11,7 +11,7 @@ from esbench.load.health import BUSY_LIMIT, LOOP_LAG_LIMIT, RUN_DELAY_LIMIT, STE
 from esbench.load.recorder import MEASURES, TIMEOUT, Errors, Tally
 from esbench.measure.schedule import measured_period_s
 from esbench.model import Task
-from esbench.record import Check, CheckKind, WorkerHealth
+from esbench.record.model import Check, CheckKind, WorkerHealth
 
 NS = 1_000_000_000
 NEVER_BEGUN = CheckKind.NEVER_BEGUN.warning(

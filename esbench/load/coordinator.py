@@ -18,7 +18,6 @@ from multiprocessing.connection import Connection as Pipe
 from multiprocessing.connection import wait
 from pathlib import Path
 
-from esbench.environment import stolen_s
 from esbench.errors import EsbenchError, RaceError
 from esbench.listeners import Listener
 from esbench.load.checks import lost_hosts
@@ -32,7 +31,8 @@ from esbench.load.running import RunningStep
 from esbench.model import Step
 from esbench.operations.base import Ledger, OperationType
 from esbench.operations.python import operation_type
-from esbench.record import DriverFacts, TaskResult
+from esbench.record.host import stolen_s
+from esbench.record.model import DriverFacts, TaskResult
 from esbench.registry import Registry
 
 NS = 1_000_000_000

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from esbench.operations.base import Evidence, Verdict
-from esbench.redaction import Redactor
+from esbench.record.secrets import Redactor
 
 MOST_KINDS = 100  # a server that makes up a new error each time must not fill the memory
 OTHER = "other failures"

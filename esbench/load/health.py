@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from esbench.record import WorkerHealth
+from esbench.record.model import WorkerHealth
 
 NS = 1_000_000_000
 _MS, _US = 1_000_000, 1_000

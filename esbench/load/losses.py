@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from esbench.load.hot import clock_ns
 from esbench.load.messages import Loss
-from esbench.record import HostEvent, time_text
+from esbench.record.model import HostEvent, time_text
 
 LOST, BACK = "lost", "back"
 Listener = Callable[[HostEvent], None]

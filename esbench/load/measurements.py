@@ -24,7 +24,7 @@ from esbench.measure.histogram import Counts, at_least_ns, encode, percentiles_n
 from esbench.measure.schedule import due_times, measured_period_s, rate_segments
 from esbench.model import Task
 from esbench.operations.base import Evidence
-from esbench.record import (
+from esbench.record.model import (
     PERCENTILES,
     ErrorKind,
     NamedRequest,

@@ -22,7 +22,7 @@ from esbench.operations.base import Ledger, OperationType, RequestFailed, Script
 from esbench.operations.python import operation_type
 from esbench.operations.python_draws import DrawnScript
 from esbench.operations.python_turns import RunnerTurns
-from esbench.redaction import Redactor
+from esbench.record.secrets import Redactor
 from esbench.registry import Registry
 from esbench.track.plugins import Plugins, keep_names, load_plugins, unpacked
 from esbench.units import parse_duration

@@ -13,7 +13,7 @@ from esbench.load.measurements import TaskMeasurements
 from esbench.load.messages import Tick
 from esbench.load.recorder import Second
 from esbench.model import ANY_TASK, Step
-from esbench.record import Check, TaskResult
+from esbench.record.model import Check, TaskResult
 
 Observer = Callable[[str, Second], None]
 

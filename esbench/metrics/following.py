@@ -16,7 +16,7 @@ from esbench.load.recorder import BEYOND, Second, Tally
 from esbench.measure.histogram import Counts
 from esbench.measure.schedule import nominal_rate
 from esbench.model import Schedule, Step, Task
-from esbench.record import RaceRecord, TaskResult
+from esbench.record.model import RaceRecord, TaskResult
 from esbench.telemetry.device import Reading
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from esbench.measure.histogram import Counts, decode
 from esbench.metrics.families import families_of
 from esbench.metrics.folding import Bounds
 from esbench.metrics.following import MEASURES, Seen, race_facts
-from esbench.record import RaceRecord, TaskResult
-from esbench.series_files import MEASURES as BY_SECOND
-from esbench.series_files import SecondLine
-from esbench.summary import measured_phase
+from esbench.record.figures import measured_phase
+from esbench.record.model import RaceRecord, TaskResult
+from esbench.record.series import MEASURES as BY_SECOND
+from esbench.record.series import SecondLine
 
 _NS_PER_MS = 1e6
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from esbench.errors import RecordError
-from esbench.record import ClusterFacts, RaceRecord, TaskResult
-from esbench.series_files import MEASURES, percentiles_ms, read_seconds, read_telemetry_lines
-from esbench.store import RaceFolder, encode_record
+from esbench.record.model import ClusterFacts, RaceRecord, TaskResult
+from esbench.record.series import MEASURES, percentiles_ms, read_seconds, read_telemetry_lines
+from esbench.record.store import RaceFolder, encode_record
 
 FORMAT = 1  # of the documents; a race that was stored in an older one is stored anew
 _DISTRIBUTIONS = ("latency_ms", "service_time_ms", "client_wait_ms", "driver_lag_ms", "schedule_lag_ms")

@@ -16,7 +16,7 @@ from esbench.progress.servers import DEVICES, Servers
 if TYPE_CHECKING:
     from esbench.load.recorder import Second
     from esbench.model import Step
-    from esbench.record import RaceRecord, TaskResult
+    from esbench.record.model import RaceRecord, TaskResult
     from esbench.telemetry.device import Reading
 
 

@@ -14,7 +14,7 @@ from esbench.progress.texts import announcement, host_text, job_begins, job_text
 if TYPE_CHECKING:
     from esbench.load.recorder import Second
     from esbench.model import Step
-    from esbench.record import HostEvent, RaceRecord, TaskResult
+    from esbench.record.model import HostEvent, RaceRecord, TaskResult
 
 EVERY_S = 10.0
 _INDENT = "      "

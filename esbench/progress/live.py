@@ -22,7 +22,7 @@ from esbench.units import format_duration
 if TYPE_CHECKING:
     from esbench.model import Step
     from esbench.progress.paint import Painter
-    from esbench.record import HostEvent, RaceRecord, TaskResult
+    from esbench.record.model import HostEvent, RaceRecord, TaskResult
 
 EVERY_S = 0.5
 _AT_MOST_EVERY_S = 0.1

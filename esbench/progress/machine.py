@@ -13,12 +13,12 @@ from esbench.progress.base import Job, print_to_stderr
 from esbench.progress.printed import PrintedProgress
 from esbench.progress.running import Figures, Sum, target_at
 from esbench.progress.texts import names_of
-from esbench.record import time_text
+from esbench.record.model import time_text
 
 if TYPE_CHECKING:
     from esbench.load.recorder import Second
     from esbench.model import Step
-    from esbench.record import HostEvent, RaceRecord, TaskResult
+    from esbench.record.model import HostEvent, RaceRecord, TaskResult
 
 
 class JsonProgress(PrintedProgress):

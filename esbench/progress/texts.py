@@ -8,7 +8,7 @@ from math import isinf
 from esbench.model import Step
 from esbench.progress.base import Job
 from esbench.progress.running import Figures, RunningTask
-from esbench.record import HostEvent, TaskResult
+from esbench.record.model import HostEvent, TaskResult
 from esbench.units import format_bytes, format_duration, format_number
 
 RANK_NAMES = ("p50", "p99")

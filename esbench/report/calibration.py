@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from esbench.calibration import RANKS, SHARE_LIMIT_PERCENT, Calibration, Run
+from esbench.record.calibration import RANKS, SHARE_LIMIT_PERCENT, Calibration, Run
+from esbench.record.figures import Notice
 from esbench.report.document import Cell, Column, Document, Table
 from esbench.report.tables import to_the_second
-from esbench.summary import Notice
 
 COLUMNS = (
     Column("Loop", "loop"),

@@ -18,9 +18,9 @@ from esbench.comparison.model import (
     Side,
     Verdict,
 )
+from esbench.record.figures import Notice
 from esbench.report.document import GAIN, LOSS, NEUTRAL, Cell, Column, Document, Interval, Table
 from esbench.report.tables import figure_cell, to_the_second
-from esbench.summary import Notice
 
 _SIDE = Column("Side", "side")
 _COLUMNS = (

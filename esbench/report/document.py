@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import isinf
 from typing import Any
 
-from esbench.summary import Notice, known
+from esbench.record.figures import Notice, known
 from esbench.units import format_number
 
 GAIN, LOSS, NEUTRAL = "gain", "loss", ""

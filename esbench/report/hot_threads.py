@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from esbench.record import RaceRecord
+from esbench.record.figures import reported_tasks, task_label
+from esbench.record.model import RaceRecord
 from esbench.report.document import Cell, Column, Section, Table
-from esbench.summary import reported_tasks, task_label
 
 DEVICE = "hot-threads"
 _POOLS_AT_MOST = 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from esbench.record import RaceRecord
+from esbench.record.model import RaceRecord
 from esbench.report.document import Cell, Column, Section, Table
 
 DEVICE = "ingest-pipeline-stats"

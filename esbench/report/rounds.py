@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from statistics import fmean, stdev
 
 from esbench.notices_of_rounds import repeated
-from esbench.record import RaceRecord
+from esbench.record.figures import Figure, Notice, figures
+from esbench.record.model import RaceRecord
 from esbench.report.document import UNUSABLE, Cell, Column, Document, Table
-from esbench.summary import Figure, Notice, figures
 
 _MOST_NOTICES = 12
 COLUMNS = (

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from esbench.record import RaceRecord, TaskResult
+from esbench.record.figures import Notice, reported_tasks, task_label
+from esbench.record.model import RaceRecord, TaskResult
 from esbench.report.document import Cell, Column, Section, Table
-from esbench.summary import Notice, reported_tasks, task_label
 
 MINUTE_S = 60.0
 

@@ -6,10 +6,10 @@ import shlex
 from collections.abc import Collection, Sequence
 
 from esbench.errors import RecordError
+from esbench.record.figures import Notice
+from esbench.record.sessions import RaceSession
 from esbench.report.document import Column, Document, Table
 from esbench.report.tables import to_the_second
-from esbench.sessions import RaceSession
-from esbench.summary import Notice
 
 COLUMNS = (
     Column("Session", "session"),

@@ -9,10 +9,10 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from esbench.record import RaceRecord, TaskResult
+from esbench.record.figures import reported_tasks, task_label
+from esbench.record.model import RaceRecord, TaskResult
+from esbench.record.series import SecondLine, merged_p99_ms
 from esbench.report.document import Column, Section, Table
-from esbench.series_files import SecondLine, merged_p99_ms
-from esbench.summary import reported_tasks, task_label
 from esbench.units import format_number
 
 TITLE = "Over time (p99 of latency, in a closed loop of service time)"

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from esbench.record import RaceRecord, TaskResult
+from esbench.record.figures import is_usable, reported_tasks
+from esbench.record.model import RaceRecord, TaskResult
 from esbench.report.document import UNUSABLE, Cell, Column, Section, Table, time_cell
 from esbench.report.servers import CPU, LOAD, known_figures
-from esbench.summary import is_usable, reported_tasks
 
 
 def sweeps(record: RaceRecord) -> tuple[Section, ...]:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from itertools import compress
 from typing import Any
 
+from esbench.record.figures import Notice
 from esbench.report.document import GAIN, LOSS, Above, Cell, Column, Document, Interval, Table
-from esbench.summary import Notice
 from esbench.units import format_number
 
 _COLOURS = {GAIN: "\x1b[32m", LOSS: "\x1b[31m"}

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from esbench.cluster import Cluster, ClusterInfo
 from esbench.errors import EsbenchError
-from esbench.redaction import Redactor
+from esbench.record.secrets import Redactor
 from esbench.telemetry.series import SeriesOf
 
 _LONGEST_NOTE = 500  # characters: servers may answer with pages

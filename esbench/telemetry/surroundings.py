@@ -14,8 +14,8 @@ from typing import Any
 from esbench.cluster import Cluster, index_path
 from esbench.errors import ClusterError
 from esbench.errors.reasons import form_fault
-from esbench.record import ClusterFacts, DiskFacts, ShardFacts, redact
-from esbench.redaction import Redactor
+from esbench.record.model import ClusterFacts, DiskFacts, ShardFacts, redact
+from esbench.record.secrets import Redactor
 
 _SETTINGS = {
     "include_defaults": True,

@@ -19,7 +19,7 @@ from esbench.load.recorder import Second
 from esbench.load.running import Observer
 from esbench.model import Corpus, Documents, Index, Operation, Schedule, Stage, Step, Task, Variable
 from esbench.operations import builtin_operations
-from esbench.record import HostEvent, TaskResult
+from esbench.record.model import HostEvent, TaskResult
 from esbench.track.corpus import prepare
 from esbench.track.prepared import PreparedDocuments
 from esbench.units import parse_rate

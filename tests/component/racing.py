@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from esbench.engine.null import NullServer
-from esbench.record import RaceRecord
-from esbench.store import RaceStore
+from esbench.record.model import RaceRecord
+from esbench.record.store import RaceStore
 
 DOCUMENTS = 500
 TRACK = """

@@ -16,8 +16,8 @@ from tiny_server import TinyServer, serve
 from esbench.annotations import TOKEN, Annotations, parse_grafana
 from esbench.engine.null import NullServer
 from esbench.errors import UsageError
-from esbench.record import RaceRecord
-from esbench.store import decode_record
+from esbench.record.model import RaceRecord
+from esbench.record.store import decode_record
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-3.json"
 MADE = {"message": "Annotation added", "id": 7}

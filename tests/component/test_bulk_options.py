@@ -9,7 +9,7 @@ from driver import Driver, NullServerFactory, all_errors, all_requests, all_unit
 
 from esbench.engine.null import NullServer
 from esbench.model import Corpus, Documents
-from esbench.record import NamedRequest, TaskResult
+from esbench.record.model import NamedRequest, TaskResult
 from esbench.track.corpus import prepare
 from esbench.track.prepared import PreparedDocuments
 

@@ -16,9 +16,9 @@ import pytest
 from driver import NullServerFactory
 from racing import Outcome, Races
 
-from esbench import environment
-from esbench.calibration import Calibration, CalibrationFile, Run
-from esbench.environment import default_workers
+from esbench.record import host
+from esbench.record.calibration import Calibration, CalibrationFile, Run
+from esbench.record.host import default_workers
 
 alone = pytest.mark.alone  # it is calibrated in earnest
 
@@ -44,7 +44,7 @@ def calibrate(home: Path, *arguments: str) -> Outcome:
 
 
 def host_class(home: Path) -> str:
-    return environment.host_class(environment.host_facts(home))
+    return host.host_class(host.host_facts(home))
 
 
 @pytest.fixture(scope="module")

@@ -17,8 +17,8 @@ import pytest
 import trustme
 
 from esbench.engine.null import NullServer
-from esbench.record import RaceRecord
-from esbench.store import RaceStore
+from esbench.record.model import RaceRecord
+from esbench.record.store import RaceStore
 
 RACE = (
     'esbench race --track=percolator --pipeline=benchmark-only --track-params="number_of_shards:2,number_of_replicas:1"'

@@ -11,7 +11,7 @@ from driver import Driver, NullServerFactory, all_errors, all_requests, all_unit
 
 from esbench.engine.null import NullServer
 from esbench.model import Task
-from esbench.record import TaskResult
+from esbench.record.model import TaskResult
 from esbench.track.prepared import PreparedDocuments
 
 DOCUMENTS = 6_050

@@ -26,7 +26,7 @@ from esbench.load.hosts import Hosts
 from esbench.load.recorder import Recorder
 from esbench.load.script_client import ScriptClient
 from esbench.operations.base import RequestFailed, Session, Verdict
-from esbench.record import TaskResult
+from esbench.record.model import TaskResult
 
 
 @pytest.fixture(scope="module")

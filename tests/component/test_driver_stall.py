@@ -24,7 +24,7 @@ from esbench.load.recorder import Recorder, Tally
 from esbench.measure.histogram import Counts, decode, lowest_equivalent_ns, percentiles_ns
 from esbench.operations.base import Exchange
 from esbench.operations.replies import judge_found
-from esbench.record import TaskResult
+from esbench.record.model import TaskResult
 
 pytestmark = pytest.mark.alone
 

@@ -19,7 +19,7 @@ from esbench.engine.null import NullServer
 from esbench.errors import RaceError
 from esbench.load.coordinator import Cancelled, StepFailed
 from esbench.load.recorder import Second
-from esbench.record import TaskResult
+from esbench.record.model import TaskResult
 
 ENDLESS = 60.0
 SOON_S = 5.0  # well below any timeout, and enough for a busy machine

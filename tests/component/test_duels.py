@@ -13,7 +13,7 @@ from driver import NullServerFactory
 from racing import Outcome, Races, press_ctrl_c, wait_until
 
 from esbench.engine.null import NullServer
-from esbench.sessions import RaceSession, SessionStore
+from esbench.record.sessions import RaceSession, SessionStore
 
 SHORT = ("--include-tasks=type:delete-index,type:create-index,closed", "--workers=1", "--telemetry=none")
 

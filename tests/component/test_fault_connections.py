@@ -11,7 +11,7 @@ from driver import Driver, task
 from raw_server import CLOSE, RESET, SILENCE, Action, RawServer, Request, raw_server, reply
 
 from esbench.model import Task
-from esbench.record import TaskResult
+from esbench.record.model import TaskResult
 
 # Far apart: after a stall of the machine requests that stand in line follow one another at once, when no connection is
 # idle.

@@ -14,7 +14,7 @@ from racing import Races
 
 from esbench.engine.null import NullServer
 from esbench.load.coordinator import StepFailed
-from esbench.record import TaskResult
+from esbench.record.model import TaskResult
 
 REJECTED = {"reply": {"status": 429}}
 BUSY = {"reply": {"status": 503}}

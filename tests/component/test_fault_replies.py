@@ -16,7 +16,7 @@ from raw_server import CLOSE, RESET, SILENCE, Action, Request, raw_server, reply
 from esbench.client_options import ClientOptions
 from esbench.engine.null import NullServer
 from esbench.model import Corpus, Documents
-from esbench.record import ErrorKind, TaskResult
+from esbench.record.model import ErrorKind, TaskResult
 from esbench.track.corpus import prepare
 from esbench.track.prepared import PreparedDocuments
 

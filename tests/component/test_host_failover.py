@@ -16,7 +16,7 @@ from esbench.client_options import ClientOptions
 from esbench.engine.null import NullServer
 from esbench.errors import ClusterError
 from esbench.load.coordinator import StepFailed
-from esbench.record import HostEvent, TaskResult
+from esbench.record.model import HostEvent, TaskResult
 
 alone = pytest.mark.alone  # shares of the load, or what is in flight at a moment
 GETS = "GET /*/_doc/*"

@@ -14,10 +14,10 @@ from playwright.sync_api import Browser
 
 from esbench.compare import compare
 from esbench.comparison.model import CompareOptions, Side
+from esbench.record.series import Series
 from esbench.report.html.comparison_page import comparison_page
 from esbench.report.html.race import race_page
 from esbench.report.html.races import races_page
-from esbench.series_files import Series
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed (Debian: chromium)")
 

@@ -23,7 +23,7 @@ from esbench.metrics.endpoint import Address, Endpoint, parse_address, prefers_p
 from esbench.metrics.folding import NATIVE_SCHEMA, parse_bounds
 from esbench.metrics.following import Following
 from esbench.progress.base import Progress
-from esbench.store import decode_record
+from esbench.record.store import decode_record
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-3.json"
 BOUNDS = parse_bounds("1,10", "")

@@ -25,7 +25,7 @@ from racing import Races, press_ctrl_c, wait_until
 
 from esbench.measure.histogram import decode
 from esbench.metrics.folding import DEFAULT_BOUNDS, LAG_BOUNDS, NATIVE_SCHEMA, native, parse_bounds
-from esbench.record import RaceRecord, TaskResult
+from esbench.record.model import RaceRecord, TaskResult
 
 PROMETHEUS, PROMTOOL = shutil.which("prometheus"), shutil.which("promtool")
 pytestmark = pytest.mark.skipif(

@@ -14,7 +14,7 @@ from esbench.engine.null import NullServer
 from esbench.errors import TrackError
 from esbench.load.coordinator import Cancelled, StepFailed
 from esbench.model import Task
-from esbench.record import TaskResult
+from esbench.record.model import TaskResult
 
 pytestmark = pytest.mark.alone
 

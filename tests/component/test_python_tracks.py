@@ -13,7 +13,7 @@ from racing import Races
 from tiny_server import GREEN, serve
 
 from esbench.engine.null import NullServer
-from esbench.record import RaceRecord, TaskResult
+from esbench.record.model import RaceRecord, TaskResult
 
 NullServerFactory = Callable[..., NullServer]
 

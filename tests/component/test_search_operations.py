@@ -11,7 +11,7 @@ from driver import Driver, task
 
 from esbench.engine.null import NullServer
 from esbench.load.coordinator import StepFailed
-from esbench.record import NamedRequest, TaskResult
+from esbench.record.model import NamedRequest, TaskResult
 
 SHARDS = {"total": 1, "successful": 1, "skipped": 0, "failed": 0}
 SORTED = {"query": {"match_all": {}}, "sort": ["n"], "size": 2}

@@ -16,7 +16,7 @@ from esbench.cli.main import run
 from esbench.cluster import Cluster
 from esbench.errors import ClusterError
 from esbench.metrics_store.bulk import send
-from esbench.store import RaceStore, decode_record
+from esbench.record.store import RaceStore, decode_record
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-3.json"
 RACE = "20261121t101530-4f2a"

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from esbench.cluster import Cluster
-from esbench.record import RaceRecord
-from esbench.store import RaceStore
+from esbench.record.model import RaceRecord
+from esbench.record.store import RaceStore
 
 pytestmark = pytest.mark.node
 

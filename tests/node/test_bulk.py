@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from esbench.record import TaskResult
-from esbench.store import RaceStore
+from esbench.record.model import TaskResult
+from esbench.record.store import RaceStore
 
 pytestmark = pytest.mark.node
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from esbench.sessions import SessionStore
-from esbench.store import RaceStore
+from esbench.record.sessions import SessionStore
+from esbench.record.store import RaceStore
 
 pytestmark = pytest.mark.node
 

@@ -14,8 +14,8 @@ import psutil
 import pytest
 
 from esbench.engine.folders import SHARED, Folders
-from esbench.record import RaceRecord
-from esbench.store import RaceFolder, RaceStore
+from esbench.record.model import RaceRecord
+from esbench.record.store import RaceFolder, RaceStore
 
 pytestmark = pytest.mark.node
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from esbench.store import RaceStore
+from esbench.record.store import RaceStore
 from esbench.track.library import list_tracks
 
 FOLDER = Path(os.environ.get("ESBENCH_TEST_RALLY_TRACKS", ""))

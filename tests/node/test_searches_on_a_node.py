@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from esbench.record import TaskResult
-from esbench.store import RaceStore
+from esbench.record.model import TaskResult
+from esbench.record.store import RaceStore
 
 pytestmark = pytest.mark.node
 

@@ -11,8 +11,8 @@ import pytest
 from esbench.cluster import Cluster
 from esbench.metrics_store.documents import RaceDocuments
 from esbench.metrics_store.store import MetricsStore, Stored
-from esbench.record import RaceRecord
-from esbench.store import RaceFolder, RaceStore, decode_record
+from esbench.record.model import RaceRecord
+from esbench.record.store import RaceFolder, RaceStore, decode_record
 
 pytestmark = pytest.mark.node
 

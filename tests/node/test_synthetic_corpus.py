@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from esbench.store import RaceStore
+from esbench.record.store import RaceStore
 
 pytestmark = pytest.mark.node
 

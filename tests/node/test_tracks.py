@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from esbench.record import RaceRecord
-from esbench.store import RaceStore
+from esbench.record.model import RaceRecord
+from esbench.record.store import RaceStore
 from esbench.track.library import list_tracks
 
 pytestmark = pytest.mark.node

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from esbench.operations import builtin_operations
-from esbench.store import RaceStore
+from esbench.record.store import RaceStore
 from esbench.track.loader import load_track
 from esbench.track.rendering import RenderContext
 

@@ -9,8 +9,8 @@ from races import golden_race, with_task
 
 from esbench.comparison.model import Pair, Row, Side
 from esbench.measure.histogram import Counts, encode
-from esbench.record import RaceRecord, Session, TaskResult, Throughput
-from esbench.series_files import SecondLine
+from esbench.record.model import RaceRecord, Session, TaskResult, Throughput
+from esbench.record.series import SecondLine
 
 OPEN = "get-by-id-open"
 # Around a level: four rounds a side with a spread of half a percent.

@@ -6,7 +6,7 @@ import re
 from html.parser import HTMLParser
 
 from esbench.measure.histogram import Counts, encode
-from esbench.series_files import SecondLine
+from esbench.record.series import SecondLine
 
 READS = "get-by-id-open"
 

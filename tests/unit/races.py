@@ -8,8 +8,8 @@ from typing import Any
 
 from esbench.compare import compare
 from esbench.comparison.model import Pair, Side
-from esbench.record import RaceRecord, TaskResult
-from esbench.store import RaceStore, decode_record
+from esbench.record.model import RaceRecord, TaskResult
+from esbench.record.store import RaceStore, decode_record
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-3.json"
 

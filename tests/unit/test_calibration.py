@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from esbench.calibration import Calibration, CalibrationFile, Run
 from esbench.errors import RecordError
+from esbench.record.calibration import Calibration, CalibrationFile, Run
 from esbench.report.calibration import calibration_document
 from esbench.report.render import render
 

@@ -15,9 +15,9 @@ from races import golden_race, task_of
 
 from esbench.comparison.values import other_fault
 from esbench.load.checks import incomplete
-from esbench.record import Check, CheckKind, RaceRecord, Subject
+from esbench.record.figures import missed_target, notices
+from esbench.record.model import Check, CheckKind, RaceRecord, Subject
 from esbench.report.html.verdict import sentences
-from esbench.summary import missed_target, notices
 
 ROOT = Path(__file__).parents[2]
 ABOUT_THE_DRIVER = {

@@ -10,7 +10,7 @@ import pytest
 from esbench.load.checks import NEVER_BEGUN, Amount, TaskFigures, incomplete, lost_hosts, task_checks
 from esbench.load.recorder import Tally
 from esbench.model import Operation, Schedule, Stage, Task
-from esbench.record import Check, CheckKind, WorkerHealth
+from esbench.record.model import Check, CheckKind, WorkerHealth
 from esbench.units import Rate
 
 MS = 1_000_000

@@ -18,7 +18,7 @@ from races import golden_race, keep, task_of, with_task
 from esbench import __version__
 from esbench.cli.command import RALLY_OPTIONS
 from esbench.cli.main import COMMANDS, run
-from esbench.locks import RaceLock
+from esbench.record.locks import RaceLock
 
 BASE, CONTENDER = "20261121t101530-4f2a", "20261121t111530-77aa"
 
@@ -75,7 +75,7 @@ def test_help_names_every_command_and_imports_none_of_them() -> None:
     help_text, modules = done.stdout.rstrip().rsplit("\n", 1)
     assert all(f"\n  {name} " in help_text for name in COMMANDS)
     loaded = set(modules.split())
-    assert not loaded & {"elasticsearch", "numpy", "jinja2", "rich", "tabulate", "msgspec", "esbench.store"}
+    assert not loaded & {"elasticsearch", "numpy", "jinja2", "rich", "tabulate", "msgspec", "esbench.record.store"}
     assert not {name for name in loaded if name.startswith("esbench.cli.")} - {
         "esbench.cli.main",
         "esbench.cli.command",
@@ -86,7 +86,7 @@ def test_listing_races_imports_nothing_heavy(races: Path) -> None:
     code = "import sys; from esbench.cli.main import run; run(['list', 'races']); print(*sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.rstrip().rsplit("\n", 1)[1].split())
-    assert "esbench.store" in loaded
+    assert "esbench.record.store" in loaded
     assert not loaded & {"elasticsearch", "numpy", "jinja2", "rich", "psutil", "yaml", "hdrh", "asyncio"}
 
 

@@ -12,7 +12,7 @@ from races import compared, golden_race, task_of, with_task
 from esbench.compare import compare
 from esbench.comparison.model import CompareOptions, Pair, Row, Side
 from esbench.comparison.values import Race, typical
-from esbench.record import Check, CorpusFacts, DiskFacts, RaceRecord, RateStage, Session, Throughput, TrackFacts
+from esbench.record.model import Check, CorpusFacts, DiskFacts, RaceRecord, RateStage, Session, Throughput, TrackFacts
 
 
 def contender(**changes: Any) -> RaceRecord:

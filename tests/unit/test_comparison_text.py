@@ -12,7 +12,7 @@ from races import golden_race, with_task
 
 from esbench.compare import compare
 from esbench.comparison.model import CompareOptions, Comparison, Side
-from esbench.record import RaceRecord, Throughput
+from esbench.record.model import RaceRecord, Throughput
 from esbench.report.comparison import comparison
 from esbench.report.render import render
 

@@ -17,8 +17,8 @@ from esbench.engine.embedded import EmbeddedEngine
 from esbench.errors import RaceError, UsageError
 from esbench.progress.base import Progress
 from esbench.race_options import RaceOptions
-from esbench.record import RaceRecord
-from esbench.sessions import RaceSession, SessionRace, SessionStore, Side
+from esbench.record.model import RaceRecord
+from esbench.record.sessions import RaceSession, SessionRace, SessionStore, Side
 from esbench.telemetry import Chosen
 from esbench.telemetry.device import Device
 

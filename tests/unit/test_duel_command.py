@@ -9,8 +9,8 @@ from races import golden_race, keep
 
 from esbench.cli.main import run
 from esbench.cli.output import check_file
-from esbench.locks import SessionLock
-from esbench.sessions import RaceSession, SessionRace, SessionStore, Side
+from esbench.record.locks import SessionLock
+from esbench.record.sessions import RaceSession, SessionRace, SessionStore, Side
 
 
 def duel_of_two(session_id: str = "20261121t101530-4f2a") -> RaceSession:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import esbench
-from esbench import environment
-from esbench.environment import esbench_facts, host_class, host_facts, stolen_s
+from esbench.record import host
+from esbench.record.host import esbench_facts, host_class, host_facts, stolen_s
 
 
 def test_facts_of_this_host_are_plain_and_there(tmp_path: Path) -> None:
@@ -54,19 +54,19 @@ def test_disk_types(tmp_path: Path, disk: str, rotational: str, expected: str) -
     numbers = tmp_path / "dev"
     numbers.mkdir()
     (numbers / f"{os.major(device)}:{os.minor(device)}").symlink_to(partition)
-    assert environment._disk_type(tmp_path, numbers) == expected
+    assert host._disk_type(tmp_path, numbers) == expected
 
 
 def test_a_folder_without_a_block_device_is_named_by_its_file_system(tmp_path: Path) -> None:
-    assert environment._disk_type(tmp_path, tmp_path / "empty") == host_facts(tmp_path)["filesystem"]
+    assert host._disk_type(tmp_path, tmp_path / "empty") == host_facts(tmp_path)["filesystem"]
 
 
 def test_a_cpu_without_a_model_name_is_named_by_its_architecture(tmp_path: Path) -> None:
     cpuinfo = tmp_path / "cpuinfo"
     cpuinfo.write_text("processor : 0\nCPU implementer : 0x41\n")
-    assert environment._cpu_model(cpuinfo)
+    assert host._cpu_model(cpuinfo)
     cpuinfo.write_text("processor\t: 0\nmodel name\t: Some   CPU @ 3 GHz\n")
-    assert environment._cpu_model(cpuinfo) == "Some CPU @ 3 GHz"
+    assert host._cpu_model(cpuinfo) == "Some CPU @ 3 GHz"
 
 
 def test_esbench_names_its_version() -> None:
@@ -78,15 +78,15 @@ def test_a_checkout_has_a_revision_and_says_when_it_was_changed(tmp_path: Path) 
         identity = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"]
         subprocess.run(["git", "-C", str(tmp_path), *identity, *arguments], check=True, capture_output=True)
 
-    assert environment._revision(tmp_path) == ""
+    assert host._revision(tmp_path) == ""
     git("init")
     (tmp_path / "file").write_text("1")
     git("add", "file")
     git("commit", "-m", "one")
-    clean = environment._revision(tmp_path)
+    clean = host._revision(tmp_path)
     assert len(clean) == 12
     (tmp_path / "file").write_text("2")
-    assert environment._revision(tmp_path) == f"{clean}-dirty"
+    assert host._revision(tmp_path) == f"{clean}-dirty"
 
 
 def test_git_is_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:

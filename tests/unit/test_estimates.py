@@ -11,7 +11,7 @@ from races import golden_race
 
 from esbench.comparison.estimates import Design, Found, find, places_in_session
 from esbench.comparison.values import Race
-from esbench.record import Session
+from esbench.record.model import Session
 
 
 @pytest.mark.parametrize(

@@ -23,9 +23,9 @@ from esbench.export.table import table
 from esbench.measure.histogram import HIGHEST_NS, LOWEST_NS, Counts, decode, encode
 from esbench.metrics.folding import DEFAULT_BOUNDS, parse_bounds
 from esbench.metrics.recorded import exposition
-from esbench.record import Check, RaceRecord
-from esbench.series_files import SecondLine, read_seconds, read_telemetry
-from esbench.store import RaceStore, decode_record
+from esbench.record.model import Check, RaceRecord
+from esbench.record.series import SecondLine, read_seconds, read_telemetry
+from esbench.record.store import RaceStore, decode_record
 
 SERIES = GOLDEN.with_name("series-schema-2")
 OPEN = "get-by-id-open"

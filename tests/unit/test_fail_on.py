@@ -12,7 +12,7 @@ from esbench.compare import compare
 from esbench.comparison.conditions import outcome, parse_condition
 from esbench.comparison.model import CompareOptions, Comparison
 from esbench.errors import UsageError
-from esbench.record import Check, Throughput
+from esbench.record.model import Check, Throughput
 from esbench.report.junit import junit
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 from esbench.load.health import Stretches, Usage, Watch
-from esbench.record import WorkerHealth
+from esbench.record.model import WorkerHealth
 
 NS = 1_000_000_000
 MS = 1_000_000

@@ -11,8 +11,8 @@ from esbench.load.hot import clock_ns
 from esbench.load.losses import Losses
 from esbench.load.messages import Loss
 from esbench.progress.texts import host_text
-from esbench.record import HostEvent
-from esbench.summary import notices
+from esbench.record.figures import notices
+from esbench.record.model import HostEvent
 
 A, B = "10.0.0.1:9200", "10.0.0.2:9200"
 NS = 1_000_000_000

@@ -14,11 +14,11 @@ from races import golden_race, keep
 from esbench.cli.main import run
 from esbench.compare import compare
 from esbench.comparison.model import CompareOptions, Comparison, Side
+from esbench.record.figures import Notice
 from esbench.report.html.charts import BLUE, HEIGHT, curves_chart, shortened
 from esbench.report.html.comparison_charts import intervals, rounds
 from esbench.report.html.comparison_page import comparison_page
 from esbench.report.html.comparison_sides import Raced, Sides
-from esbench.summary import Notice
 
 BULK = "bulk"
 

@@ -12,10 +12,10 @@ from races import golden_race, keep, task_of, with_task
 
 from esbench.cli.main import run
 from esbench.over_time import histograms_at_least, over_time, percentile_curve
-from esbench.record import Check, ErrorKind, RaceRecord, TaskResult, Throughput, Window
+from esbench.record.model import Check, ErrorKind, RaceRecord, TaskResult, Throughput, Window
+from esbench.record.series import SecondLine, Series
+from esbench.record.store import RaceStore
 from esbench.report.html.race import race_page
-from esbench.series_files import SecondLine, Series
-from esbench.store import RaceStore
 
 
 def open_task(record: RaceRecord) -> TaskResult:

@@ -18,12 +18,12 @@ from esbench.cli.main import run
 from esbench.comparison.model import Side
 from esbench.comparison.reported import ReportedSides
 from esbench.errors import UsageError
-from esbench.record import Check, ErrorKind, RaceRecord, Session
+from esbench.record.model import Check, ErrorKind, RaceRecord, Session
+from esbench.record.series import SecondLine, Series
+from esbench.record.sessions import RaceSession, SessionRace, SessionStore
+from esbench.record.sessions import Side as SessionSide
+from esbench.record.store import RaceStore
 from esbench.report.html.races import MOST_BYTES, races_page
-from esbench.series_files import SecondLine, Series
-from esbench.sessions import RaceSession, SessionRace, SessionStore
-from esbench.sessions import Side as SessionSide
-from esbench.store import RaceStore
 
 
 def raced(race_id: str, ops_per_s: float = 1000.0, **changes: object) -> RaceRecord:

@@ -16,7 +16,7 @@ from esbench.measure.histogram import Counts, decode
 from esbench.model import Operation, Schedule, Stage, Task
 from esbench.operations.base import GOOD, Verdict
 from esbench.operations.replies import CREATED, UPDATED
-from esbench.record import TaskResult, Window, WorkerHealth
+from esbench.record.model import TaskResult, Window, WorkerHealth
 from esbench.units import Rate
 
 NS = 1_000_000_000

@@ -21,7 +21,7 @@ from esbench.metrics.folding import parse_bounds
 from esbench.metrics.following import Following, target_at
 from esbench.metrics.naming import metric_name
 from esbench.model import Operation, Schedule, Stage, Step, Task
-from esbench.record import RaceRecord
+from esbench.record.model import RaceRecord
 from esbench.telemetry.device import Reading
 from esbench.units import parse_rate
 

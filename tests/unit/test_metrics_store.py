@@ -19,8 +19,8 @@ from esbench.metrics_store.bulk import send
 from esbench.metrics_store.documents import RaceDocuments
 from esbench.metrics_store.store import MetricsStore, Stored
 from esbench.metrics_store.templates import VERSION
-from esbench.record import RaceRecord
-from esbench.store import RaceFolder, RaceStore
+from esbench.record.model import RaceRecord
+from esbench.record.store import RaceFolder, RaceStore
 
 TASKS = 8  # of the golden record, parts of a sequence included
 ALL = TASKS + 1

@@ -15,8 +15,8 @@ from esbench.errors import RecordError
 from esbench.measure.histogram import Counts, encode
 from esbench.metrics_store.documents import Document, RaceDocuments
 from esbench.metrics_store.templates import mappings
-from esbench.record import RaceRecord
-from esbench.store import RaceFolder, RaceStore
+from esbench.record.model import RaceRecord
+from esbench.record.store import RaceFolder, RaceStore
 
 RACE = "20261121t101530-4f2a"
 TELEMETRY = [

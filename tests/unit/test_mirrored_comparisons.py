@@ -12,8 +12,8 @@ from races import golden_race, with_task
 from esbench.compare import compare
 from esbench.comparison.model import FASTER, SLOWER, CompareOptions, Comparison, Estimate, Side
 from esbench.measure.histogram import Counts, encode
-from esbench.record import Check, RaceRecord, Session, Throughput, Window
-from esbench.series_files import SecondLine
+from esbench.record.model import Check, RaceRecord, Session, Throughput, Window
+from esbench.record.series import SecondLine
 
 CLOSED, OPEN = "get-by-id", "get-by-id-open"
 _WHOLE = golden_race()

@@ -7,7 +7,7 @@ from races import golden_race, with_task
 from esbench.compare import compare
 from esbench.comparison.model import Side
 from esbench.notices_of_rounds import repeated
-from esbench.record import Check, RaceRecord
+from esbench.record.model import Check, RaceRecord
 
 
 def waited(race_id: str, percent: int, level: str = "warning", name: str = "run-delay") -> RaceRecord:

@@ -14,7 +14,7 @@ from races import golden_race
 
 from esbench.model import Step
 from esbench.progress.machine import JsonProgress
-from esbench.record import HostEvent
+from esbench.record.model import HostEvent
 from esbench.telemetry.device import Reading
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "progress.md"

@@ -14,7 +14,7 @@ from esbench.progress.base import Job
 from esbench.progress.following import Quiet
 from esbench.progress.lines import LineProgress
 from esbench.progress.texts import job_text
-from esbench.record import HostEvent
+from esbench.record.model import HostEvent
 
 
 @pytest.fixture

@@ -23,9 +23,9 @@ from esbench.comparison.values import (
     typical,
 )
 from esbench.measure.histogram import Counts, encode
-from esbench.record import Check, Throughput, Window
-from esbench.series_files import SecondLine
-from esbench.summary import missed_target
+from esbench.record.figures import missed_target
+from esbench.record.model import Check, Throughput, Window
+from esbench.record.series import SecondLine
 
 BULK = task_of(with_task(golden_race(), "bulk", window=Window(0.5, 126.5)), "bulk")
 

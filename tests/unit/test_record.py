@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from races import GOLDEN, golden_race, task_of, with_task
 
-from esbench.record import HIDDEN, SCHEMA, RaceRecord, TrackFacts, redact
-from esbench.store import decode_record, encode_record
+from esbench.record.model import HIDDEN, SCHEMA, RaceRecord, TrackFacts, redact
+from esbench.record.store import decode_record, encode_record
 
 
 def test_a_record_of_this_schema_is_read_and_written_back_byte_for_byte() -> None:

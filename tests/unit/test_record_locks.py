@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from esbench.errors import UsageError
-from esbench.locks import (
+from esbench.record.locks import (
     RaceLock,
     RunningRace,
     SessionLock,
@@ -25,7 +25,7 @@ from esbench.locks import (
 HOLD = """
 import signal, sys, time
 from pathlib import Path
-from esbench.locks import RaceLock
+from esbench.record.locks import RaceLock
 if sys.argv[3] == "stubborn":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 with RaceLock(Path(sys.argv[1]), sys.argv[2]):

@@ -16,8 +16,8 @@ import pytest
 from races import golden_race, keep
 
 from esbench.errors import RecordError, UsageError
-from esbench.record import RaceRecord
-from esbench.store import RaceStore, check_race_id, new_race_id
+from esbench.record.model import RaceRecord
+from esbench.record.store import RaceStore, check_race_id, new_race_id
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from esbench.record import secret_values
-from esbench.redaction import Redactor
+from esbench.record.model import secret_values
+from esbench.record.secrets import Redactor
 
 hide = Redactor()
 

@@ -15,14 +15,14 @@ from races import compared, golden_race, task_of, with_task
 from esbench.compare import compare
 from esbench.comparison.model import CompareOptions, Comparison, Side
 from esbench.errors import UsageError
-from esbench.record import Check, CorpusFacts, ErrorKind, NamedRequest, RaceRecord, Session, Throughput
+from esbench.record.figures import Notice, failed_checks, figures, notices
+from esbench.record.model import Check, CorpusFacts, ErrorKind, NamedRequest, RaceRecord, Session, Throughput
+from esbench.record.store import DamagedRace, RaceEntry
 from esbench.report.comparison import comparison
 from esbench.report.document import Above, Column, Document, Interval, Table
 from esbench.report.render import FORMATS, render
 from esbench.report.tables import race_list, summary
 from esbench.report.text import cell_text
-from esbench.store import DamagedRace, RaceEntry
-from esbench.summary import Notice, failed_checks, figures, notices
 
 RED, GREEN = "\x1b[31m", "\x1b[32m"
 

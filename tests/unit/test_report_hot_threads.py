@@ -7,7 +7,7 @@ from typing import Any
 
 from races import golden_race, task_of
 
-from esbench.record import RaceRecord
+from esbench.record.model import RaceRecord
 from esbench.report.hot_threads import hot_threads
 from esbench.report.tables import summary
 from esbench.report.text import render_text

@@ -7,7 +7,7 @@ from typing import Any
 from races import golden_race
 from recorded_cluster import recorded
 
-from esbench.record import RaceRecord
+from esbench.record.model import RaceRecord
 from esbench.report.disk_usage import disk_usage
 from esbench.report.ingest_pipelines import ingest_pipelines
 from esbench.report.tables import summary

@@ -8,9 +8,9 @@ from math import inf
 import pytest
 from races import golden_race, task_of, with_task
 
-from esbench.record import RaceRecord
+from esbench.record.figures import reported_tasks
+from esbench.record.model import RaceRecord
 from esbench.report.rounds import rounds
-from esbench.summary import reported_tasks
 
 TASK = next(task.name for task in reported_tasks(golden_race()) if task.throughput.mean)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from races import golden_race, task_of
 
-from esbench.record import RaceRecord, TaskResult
+from esbench.record.model import RaceRecord, TaskResult
 from esbench.report.servers import load_notice, servers
 from esbench.report.sweeps import sweeps
 from esbench.report.tables import summary

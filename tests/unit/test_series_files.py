@@ -10,8 +10,8 @@ from esbench.errors import RecordError
 from esbench.load.measurements import seconds_line
 from esbench.load.recorder import Second, Tally
 from esbench.measure.histogram import Counts, encode
-from esbench.series_files import SecondLine, Series, percentiles_ms, read_seconds, read_telemetry
-from esbench.store import RaceFolder
+from esbench.record.series import SecondLine, Series, percentiles_ms, read_seconds, read_telemetry
+from esbench.record.store import RaceFolder
 
 HEADER = '{"series":0,"device":"nodes","of":"node-0","group":"os","gauges":["load"],"counters":["cpu_ms"]}\n'
 

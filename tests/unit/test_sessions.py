@@ -11,9 +11,9 @@ import msgspec
 import pytest
 
 from esbench.errors import RecordError, UsageError
-from esbench.record import Session
+from esbench.record.model import Session
+from esbench.record.sessions import RaceSession, SessionRace, SessionStore, Side
 from esbench.report.sessions import COLUMNS, session_list
-from esbench.sessions import RaceSession, SessionRace, SessionStore, Side
 
 STARTED = "2026-11-21T10:15:30Z"
 

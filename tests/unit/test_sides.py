@@ -16,10 +16,10 @@ from races import golden_race, keep
 from esbench.cli.main import run
 from esbench.comparison.sides import Sides
 from esbench.errors import UsageError
-from esbench.record import Session
-from esbench.sessions import RaceSession, SessionRace, SessionStore
-from esbench.sessions import Side as SessionSide
-from esbench.store import RaceStore
+from esbench.record.model import Session
+from esbench.record.sessions import RaceSession, SessionRace, SessionStore
+from esbench.record.sessions import Side as SessionSide
+from esbench.record.store import RaceStore
 
 
 @pytest.fixture

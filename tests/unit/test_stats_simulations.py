@@ -25,7 +25,7 @@ from esbench.comparison.drafts import Draft
 from esbench.comparison.estimates import Design, Found
 from esbench.comparison.model import FASTER, INTERLEAVED, SAME, SLOWER, UNDECIDED, CompareOptions, Row
 from esbench.comparison.verdicts import judged
-from esbench.summary import HIGHER, Figure
+from esbench.record.figures import HIGHER, Figure
 
 SETS = 4000  # a share of 5 % has a standard error of 0.34 %
 

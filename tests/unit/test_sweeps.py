@@ -9,7 +9,7 @@ from typing import Any
 
 from races import golden_race, task_of
 
-from esbench.record import Check, RaceRecord, RateStage
+from esbench.record.model import Check, RaceRecord, RateStage
 from esbench.report.render import render
 from esbench.report.sweeps import sweeps
 from esbench.report.tables import summary

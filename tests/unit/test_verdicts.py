@@ -25,8 +25,8 @@ from races import golden_race, task_of, with_task
 from esbench.compare import compare
 from esbench.comparison.model import CompareOptions, Pair, Side, Verdict
 from esbench.measure.histogram import Counts, encode
-from esbench.record import Check, RaceRecord, Session, Throughput, Window
-from esbench.series_files import SecondLine
+from esbench.record.model import Check, RaceRecord, Session, Throughput, Window
+from esbench.record.series import SecondLine
 from esbench.stats import rounds_to_settle
 
 WITH_SECONDS = CompareOptions(seconds=seconds_of)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from esbench.comparison.model import Comparison, Row
 from esbench.over_time import curve_of_races
-from esbench.record import RaceRecord
+from esbench.record.figures import Figure
+from esbench.record.model import RaceRecord
 from esbench.report.document import Column, Table
 from esbench.report.tables import to_the_second
-from esbench.summary import Figure
 
 _RACES = (
     Column("Side", "side"),

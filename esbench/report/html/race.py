@@ -9,7 +9,9 @@ from typing import Any
 from bokeh.models.annotations import Span
 
 from esbench.over_time import TaskOverTime, histograms_at_least, over_time, percentile_curve
-from esbench.record import RaceRecord, TaskResult
+from esbench.record.figures import reported_tasks, task_label
+from esbench.record.model import RaceRecord, TaskResult
+from esbench.record.series import SecondLine, Series
 from esbench.report.document import Cell, Column, Table, time_cell
 from esbench.report.html.charts import BLUE, GREEN, GREY, PURPLE, curves_chart, shared_cursor
 from esbench.report.html.page import Charts, render_page
@@ -27,8 +29,6 @@ from esbench.report.html.timeline import (
 from esbench.report.html.verdict import cards, verdict_of_race
 from esbench.report.tables import summary
 from esbench.report.text import pairs_text
-from esbench.series_files import SecondLine, Series
-from esbench.summary import reported_tasks, task_label
 from esbench.units import format_number
 
 _FEWEST_SECONDS = 3  # of a task whose seconds are worth a chart
@@ -50,7 +50,7 @@ _TASK_COLUMNS = (
 
 
 def race_page(record: RaceRecord, seconds: Iterable[SecondLine], telemetry: Sequence[Series]) -> str:
-    """A whole HTML document of a race, from its record and its series (esbench.series_files reads them)."""
+    """A whole HTML document of a race, from its record and its series (esbench.record.series reads them)."""
     charts = Charts()
     body = race_body(record, race_charts(record, seconds, telemetry, charts), links_to_charts(record))
     return render_page(f"{record.track.name} / {record.challenge}", body, charts)

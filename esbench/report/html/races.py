@@ -12,7 +12,9 @@ from typing import Any
 
 from esbench.comparison.model import Side
 from esbench.over_time import curve_of_races
-from esbench.record import RaceRecord
+from esbench.record.figures import Notice, reported_tasks, task_label
+from esbench.record.model import RaceRecord
+from esbench.record.series import SecondLine, Series
 from esbench.report.document import Above, Cell, Column, Table
 from esbench.report.html.charts import COLOURS, curves_chart
 from esbench.report.html.page import Charts, drawn_when_unfolded, render_page
@@ -22,8 +24,6 @@ from esbench.report.html.verdict import Sentence, sentences
 from esbench.report.rounds import COLUMNS, rounds
 from esbench.report.tables import race_facts
 from esbench.report.text import cell_text
-from esbench.series_files import SecondLine, Series
-from esbench.summary import Notice, reported_tasks, task_label
 
 SeriesOf = Callable[[RaceRecord], tuple[Iterable[SecondLine], Sequence[Series]]]
 

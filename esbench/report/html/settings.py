@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from esbench.record import ClusterFacts, RaceRecord
+from esbench.record.model import ClusterFacts, RaceRecord
 from esbench.report.document import Cell, Column, Table
 from esbench.report.html.tables import folded, render_table
 

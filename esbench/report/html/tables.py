@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
+from esbench.record.figures import Notice
 from esbench.report.document import Document, Table
 from esbench.report.text import cell_text
-from esbench.summary import Notice
 
 
 def render_table(table: Table) -> str:

@@ -22,9 +22,9 @@ from bokeh.palettes import Cividis256
 from bokeh.plotting import figure
 
 from esbench.over_time import BINS_PER_DECADE, Grid, TaskOverTime
-from esbench.record import TaskResult
+from esbench.record.model import TaskResult
+from esbench.record.series import Series
 from esbench.report.html.charts import BLUE, COLOURS, GREY, RED, chart, hover, legend_above, plain_numbers, source
-from esbench.series_files import Series
 
 _CLOCK = "time since the race began (h:mm:ss)"
 _MARK = "00:00:00"

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from esbench.record import RaceRecord, Subject, TaskResult
+from esbench.record.figures import is_usable, missed_target, reported_tasks, task_label
+from esbench.record.model import RaceRecord, Subject, TaskResult
 from esbench.report.document import Column
 from esbench.report.html.tables import verdict, verdict_line
 from esbench.report.tables import race_facts
 from esbench.report.text import cell_text
-from esbench.summary import is_usable, missed_target, reported_tasks, task_label
 
 _DRIVER: tuple[Subject, ...] = ("driver", "workers", "host")
 _ELSEWHERE = ("Race ID", "Track", "Status", "Parameters", "Tags")

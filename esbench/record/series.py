@@ -15,7 +15,7 @@ import msgspec
 
 from esbench.errors import RecordError
 from esbench.measure.histogram import Counts, decode, encode, percentiles_ns, supported
-from esbench.record import PERCENTILES
+from esbench.record.model import PERCENTILES
 
 MEASURES = ("latency", "service_time", "driver_lag")
 _NS_PER_MS = 1e6

@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from esbench.errors import RecordError, UsageError, did_you_mean, nearest
-from esbench.record import SCHEMA, RaceRecord, Session, TrackFacts, redact
+from esbench.record.model import SCHEMA, RaceRecord, Session, TrackFacts, redact
 
 T = TypeVar("T")
 _RACE_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")

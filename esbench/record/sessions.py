@@ -14,8 +14,8 @@ from pathlib import Path
 import msgspec
 
 from esbench.errors import RecordError, UsageError, did_you_mean
-from esbench.record import Session
-from esbench.store import LAST, replace_file
+from esbench.record.model import Session
+from esbench.record.store import LAST, replace_file
 
 SCHEMA = 1
 PLANNED, RUNNING, COMPLETE = "planned", "running", "complete"

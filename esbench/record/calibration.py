@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from esbench.errors import RecordError
-from esbench.store import replace_file
+from esbench.record.store import replace_file
 
 SCHEMA = 1
 CLUSTER_MS = 1.0  # the cluster in whose latency the driver's share is measured

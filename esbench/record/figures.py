@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from math import isinf
 from typing import Any
 
-from esbench.record import PERCENTILES, Check, CheckKind, RaceRecord, Subject, TaskResult
+from esbench.record.model import PERCENTILES, Check, CheckKind, RaceRecord, Subject, TaskResult
 
 HIGHER, LOWER, NEITHER = "higher", "lower", ""
 _SHARED: tuple[Subject, ...] = ("workers", "host")  # by the tasks of a race

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from urllib.parse import quote
 
-from esbench.record import HIDDEN
+from esbench.record.model import HIDDEN
 
 _LONG = 8  # a known secret of so many characters is hidden wherever it stands, a shorter one as a whole word
 
