@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from esbench.client_options import ClientOptions
 from esbench.connection_failure import explain_connection_failure
 from esbench.errors import ClusterError, UsageError
-from esbench.listeners import Listener
+from esbench.events.listeners import Listener
 from esbench.progress.texts import milliseconds
 from esbench.record.figures import known
 from esbench.record.secrets import Redactor

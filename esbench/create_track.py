@@ -18,8 +18,8 @@ from typing import Any
 from esbench.client_options import ClientOptions, Host
 from esbench.cluster import Cluster, ClusterInfo, index_path
 from esbench.errors import EsbenchError, UsageError
+from esbench.events.progress import Progress
 from esbench.interrupts import Interrupts
-from esbench.progress.base import Progress
 from esbench.track.extraction.bodies import (
     Body,
     component_template,

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from esbench.events.progress import Job, Progress
 from esbench.model import Challenge, Corpus, Track
 from esbench.operations.base import OperationType
-from esbench.progress.base import Job, Progress
 from esbench.registry import Registry
 from esbench.track import plugins_view, processing
 from esbench.track.corpus import CorpusCache, Streaming, prepare

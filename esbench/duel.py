@@ -20,13 +20,13 @@ from typing import get_args
 from esbench.duelling_order import order
 from esbench.engine.embedded import EmbeddedEngine
 from esbench.errors import EsbenchError, RaceError, UsageError
+from esbench.events.progress import Progress
 from esbench.interrupts import Interrupts
 from esbench.keeper import now
 from esbench.model import Challenge
 from esbench.operations.base import OperationType
 from esbench.operations.python import operation_type
 from esbench.operations.traits import Target
-from esbench.progress.base import Progress
 from esbench.race_options import RaceOptions
 from esbench.raced_cluster import embedded_engine, java_options
 from esbench.record.model import RaceRecord

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from esbench.listeners import Listener
+from esbench.events.listeners import Listener
 from esbench.load.measurements import seconds_line
 from esbench.load.recorder import Second
 from esbench.record.model import ClusterFacts, CorpusFacts, DriverFacts, HostEvent, RaceRecord, TaskResult, time_text

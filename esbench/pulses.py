@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from esbench.listeners import Listener
+from esbench.events.listeners import Listener
 from esbench.load.recorder import Second
 from esbench.measure.histogram import Counts, percentiles_ns
 from esbench.model import Task

@@ -16,9 +16,10 @@ from esbench.cluster import Cluster
 from esbench.dialect import Dialect
 from esbench.engine.embedded import EmbeddedEngine
 from esbench.errors import EsbenchError, RecordError
+from esbench.events.listeners import Listener, Listeners
+from esbench.events.progress import Progress
 from esbench.interrupts import Interrupts
 from esbench.keeper import RecordKeeper, now
-from esbench.listeners import Listener, Listeners
 from esbench.load.coordinator import Cancelled, Coordinator, CutShort, StepFailed
 from esbench.load.dealing import fullest_worker, highest_rate_per_s, per_request
 from esbench.load.hot import clock_ns
@@ -27,7 +28,6 @@ from esbench.model import Challenge, Step, Track
 from esbench.open_files import hard_limit, require_for
 from esbench.operations.base import OperationType
 from esbench.operations.python import operation_type, traits_of
-from esbench.progress.base import Progress
 from esbench.pulses import Pulses, spans
 from esbench.race_options import RaceOptions
 from esbench.raced_cluster import RacedCluster

@@ -15,11 +15,11 @@ from esbench.engine.base import Endpoint
 from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
 from esbench.engine.external import ExternalEngine
 from esbench.errors import ClusterError, EsbenchError, UsageError
+from esbench.events.listeners import Listener
+from esbench.events.progress import Progress
 from esbench.keeper import RecordKeeper
-from esbench.listeners import Listener
 from esbench.model import Challenge, Track
 from esbench.operations.base import OperationType
-from esbench.progress.base import Progress
 from esbench.race_options import RaceOptions
 from esbench.record.model import ClusterFacts, NodeFacts
 from esbench.record.store import RaceFolder

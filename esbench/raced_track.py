@@ -6,11 +6,11 @@ import time
 
 from esbench.cluster import ClusterInfo
 from esbench.documents import DocumentFiles, OwnCode
+from esbench.events.progress import Progress
 from esbench.load.dealing import refuse_endless
 from esbench.model import Challenge, Track
 from esbench.operations.assertions import without_assertions
 from esbench.operations.base import OperationType
-from esbench.progress.base import Progress
 from esbench.race_options import RaceOptions
 from esbench.registry import Registry
 from esbench.track import plugins_view, processing

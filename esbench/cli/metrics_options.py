@@ -12,8 +12,8 @@ import click
 from esbench.errors import UsageError
 
 if TYPE_CHECKING:
-    from esbench.listeners import Listener
-    from esbench.progress.base import Progress
+    from esbench.events.listeners import Listener
+    from esbench.events.progress import Progress
 
 PORT, BUCKETS, ANNOTATE = "--metrics-port", "--metrics-buckets", "--annotate"
 

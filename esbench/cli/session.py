@@ -40,7 +40,7 @@ class SessionCommand:
     """A session as the command line wants it. `progress` has not begun yet."""
 
     def __init__(self, flags: Mapping[str, Any], progress: Following | Quiet) -> None:
-        from esbench.progress.base import Progress
+        from esbench.events.progress import Progress
 
         check_store(flags)
         with others_who_follow(flags, Progress()):  # nobody does yet: whether they could

@@ -14,8 +14,8 @@ from esbench.cli.command import EsbenchCommand, esbench_home
 from esbench.cli.output import format_option, print_document
 
 if TYPE_CHECKING:
+    from esbench.events.progress import Progress
     from esbench.metrics_store.store import MetricsStore, Stored
-    from esbench.progress.base import Progress
     from esbench.report.document import Document
 
 C = TypeVar("C", bound=Callable[..., Any])

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from esbench.engine.catalog import Artifact, Distribution
 from esbench.engine.folders import disk_errors, locked, open_folder
 from esbench.errors import EngineError
-from esbench.progress.base import Progress
+from esbench.events.progress import Progress
 
 if TYPE_CHECKING:
     from jgo.maven import MavenContext

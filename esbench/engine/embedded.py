@@ -23,7 +23,7 @@ from esbench.engine.node import Node, free_ports
 from esbench.engine.ready import NodeProcess, describe_nodes, wait_until_ready
 from esbench.engine.server import NodePlan, Server, inspect_server, node_settings
 from esbench.errors import EngineError, UsageError
-from esbench.progress.base import Progress
+from esbench.events.progress import Progress
 
 DEFAULT_HEAP_BYTES = 512 << 20
 DEFAULT_NODE_USER = 64000

@@ -14,7 +14,7 @@ from pathlib import Path
 from esbench.engine.catalog import JavaNeeds, Wheel
 from esbench.engine.folders import built_once, disk_errors, is_open_to_all
 from esbench.errors import EngineError, UsageError
-from esbench.progress.base import Progress
+from esbench.events.progress import Progress
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from esbench.engine.archives import SUFFIXES, share_read_only, unpack
 from esbench.engine.folders import built_once, disk_errors, is_open_to_all
 from esbench.engine.server import inspect_server
 from esbench.errors import UsageError
-from esbench.progress.base import Progress
+from esbench.events.progress import Progress
 
 
 def is_path(distribution: str, catalog: Container[str]) -> bool:

@@ -19,7 +19,7 @@ from multiprocessing.connection import wait
 from pathlib import Path
 
 from esbench.errors import EsbenchError, RaceError
-from esbench.listeners import Listener
+from esbench.events.listeners import Listener
 from esbench.load.checks import lost_hosts
 from esbench.load.dealing import deal, most_workers
 from esbench.load.health import Usage, Watch

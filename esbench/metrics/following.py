@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from esbench.listeners import Listener
+from esbench.events.listeners import Listener
 from esbench.load.recorder import BEYOND, Second, Tally
 from esbench.measure.histogram import Counts
 from esbench.measure.schedule import nominal_rate

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from esbench.listeners import Listener
+from esbench.events.listeners import Listener
+from esbench.events.progress import Progress
 from esbench.load.dealing import waits_for
-from esbench.progress.base import Progress
 from esbench.progress.running import RunningTask
 from esbench.progress.servers import DEVICES, Servers
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from esbench.progress.base import Job
+from esbench.events.progress import Job
 from esbench.progress.following import Following
 from esbench.progress.running import Figures, RunningTask
 from esbench.progress.servers import Servers

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from esbench.progress.base import Job, print_to_stderr
+from esbench.events.progress import Job, print_to_stderr
 from esbench.progress.printed import PrintedProgress
 from esbench.progress.running import Sum
 from esbench.progress.texts import announcement, host_text, job_begins, job_text, result_text, running_text

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self, TextIO
 
-from esbench.progress.base import Job, print_to_stderr
+from esbench.events.progress import Job, print_to_stderr
 from esbench.progress.following import Following
 from esbench.progress.frame import Line, frame
 from esbench.progress.texts import host_text, job_begins, place, result_text

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from esbench.progress.base import Job, print_to_stderr
+from esbench.events.progress import Job, print_to_stderr
 from esbench.progress.printed import PrintedProgress
 from esbench.progress.running import Figures, Sum, target_at
 from esbench.progress.texts import names_of

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Self
 
-from esbench.progress.base import print_to_stderr
+from esbench.events.progress import print_to_stderr
 from esbench.progress.following import Following
 from esbench.progress.repeating import Repeating
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import isinf
 
+from esbench.events.progress import Job
 from esbench.model import Step
-from esbench.progress.base import Job
 from esbench.progress.running import Figures, RunningTask
 from esbench.record.model import HostEvent, TaskResult
 from esbench.units import format_bytes, format_duration, format_number

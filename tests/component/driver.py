@@ -12,7 +12,7 @@ from esbench.addresses import Lookup, look_up, resolve
 from esbench.client_options import ClientOptions, parse_hosts
 from esbench.dialect import Dialect
 from esbench.engine.null import NullServer
-from esbench.listeners import Listener
+from esbench.events.listeners import Listener
 from esbench.load.coordinator import Coordinator, CutShort
 from esbench.load.messages import Stock, Target
 from esbench.load.recorder import Second

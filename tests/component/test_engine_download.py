@@ -15,7 +15,7 @@ import pytest
 from esbench.engine.catalog import Artifact
 from esbench.engine.download import Downloader
 from esbench.errors import EngineError
-from esbench.progress.base import Progress
+from esbench.events.progress import Progress
 
 pytest.importorskip("jgo")
 

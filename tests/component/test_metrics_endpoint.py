@@ -17,12 +17,12 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from esbench.cli.metrics_options import others_who_follow
 from esbench.errors import UsageError
+from esbench.events.progress import Progress
 from esbench.load.recorder import Second, Tally
 from esbench.metrics import protobuf
 from esbench.metrics.endpoint import Address, Endpoint, parse_address, prefers_protobuf
 from esbench.metrics.folding import NATIVE_SCHEMA, parse_bounds
 from esbench.metrics.following import Following
-from esbench.progress.base import Progress
 from esbench.record.store import decode_record
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-3.json"

@@ -20,7 +20,7 @@ from esbench.engine.catalog import load_catalog
 from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
 from esbench.engine.ready import ask
 from esbench.errors import EngineError, UsageError
-from esbench.progress.base import Progress
+from esbench.events.progress import Progress
 
 pytestmark = pytest.mark.node
 

@@ -14,8 +14,8 @@ from esbench.cli.main import run
 from esbench.client_options import Host
 from esbench.create_track import CreateTrackOptions, create_track, result_lines
 from esbench.errors import ClusterError, UsageError
+from esbench.events.progress import Progress
 from esbench.model import Track
-from esbench.progress.base import Progress
 from esbench.track.archives import open_documents
 from esbench.track.extraction.bodies import component_template, has_join, index_body, stream_template
 from esbench.track.extraction.files import Contents

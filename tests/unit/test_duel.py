@@ -15,7 +15,7 @@ from esbench.duel import Duel, begins_cold, left_s, left_text, place_text, plann
 from esbench.engine.base import Endpoint
 from esbench.engine.embedded import EmbeddedEngine
 from esbench.errors import RaceError, UsageError
-from esbench.progress.base import Progress
+from esbench.events.progress import Progress
 from esbench.race_options import RaceOptions
 from esbench.record.model import RaceRecord
 from esbench.record.sessions import RaceSession, SessionRace, SessionStore, Side

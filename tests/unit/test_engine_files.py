@@ -19,7 +19,7 @@ from esbench.engine.download import Downloader, is_downloaded
 from esbench.engine.folders import Folders, built_once, disk_errors, is_open_to_all, open_folder
 from esbench.engine.local import is_path, open_local
 from esbench.errors import EngineError, UsageError
-from esbench.progress.base import Progress
+from esbench.events.progress import Progress
 
 SERVER = {
     "bin/elasticsearch": b"#!/bin/sh\n",
