@@ -30,7 +30,7 @@ from null_nginx import null_nginx
 from programs import need, race_command
 from tabulate import tabulate
 
-from esbench.client_options import ClientOptions, parse_hosts
+from esbench.cluster.options import ClientOptions, parse_hosts
 from esbench.engine.null import NullServer
 from esbench.load.client import Route, TemplateClient
 from esbench.load.hosts import Hosts

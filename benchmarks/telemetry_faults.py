@@ -24,7 +24,7 @@ from pathlib import Path
 from tabulate import tabulate
 
 from esbench.cli.command import esbench_home
-from esbench.cluster import Cluster
+from esbench.cluster.client import Cluster
 from esbench.record.model import RaceRecord
 from esbench.record.store import RaceStore, new_race_id
 from esbench.telemetry import builtin_devices, choose

@@ -29,7 +29,7 @@ from programs import race_command
 from real_node import DOCUMENTS, load
 from tabulate import tabulate
 
-from esbench.cluster import Cluster
+from esbench.cluster.client import Cluster
 from esbench.record.store import RaceStore
 from esbench.telemetry.device import Scene
 from esbench.telemetry.node_stats import Nodes, NodeStats

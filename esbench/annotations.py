@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from esbench.client_options import ClientOptions
-from esbench.connection_failure import explain_connection_failure
+from esbench.cluster.failures import explain_connection_failure
+from esbench.cluster.options import ClientOptions
 from esbench.errors import ClusterError, UsageError
 from esbench.events.listeners import Listener
 from esbench.progress.texts import milliseconds

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 
-from esbench.client_options import parse_hosts
-from esbench.dialect import Dialect
+from esbench.cluster.dialect import Dialect
+from esbench.cluster.options import parse_hosts
 from esbench.engine.null import NullServer
 from esbench.events.progress import Progress
 from esbench.interrupts import Interrupts

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from esbench.client_options import ClientOptions, Host
-from esbench.cluster import Cluster, ClusterInfo, index_path
+from esbench.cluster.client import Cluster, ClusterInfo, index_path
+from esbench.cluster.options import ClientOptions, Host
 from esbench.errors import EsbenchError, UsageError
 from esbench.events.progress import Progress
 from esbench.interrupts import Interrupts

@@ -12,8 +12,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
-from esbench.cluster import Cluster
-from esbench.dialect import Dialect
+from esbench.cluster.client import Cluster
+from esbench.cluster.dialect import Dialect
 from esbench.engine.embedded import EmbeddedEngine
 from esbench.errors import EsbenchError, RecordError
 from esbench.events.listeners import Listener, Listeners

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from esbench.client_options import ClientOptions, Host
+from esbench.cluster.options import ClientOptions, Host
 from esbench.record.model import Session
 from esbench.telemetry import Chosen
 from esbench.track.corpus import CorpusCache

@@ -7,10 +7,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from esbench.addresses import addresses_by_name, resolve
-from esbench.client_options import ClientOptions, Host, parse_hosts
-from esbench.cluster import Cluster, ClusterInfo
-from esbench.dialect import Dialect
+from esbench.cluster.addresses import addresses_by_name, resolve
+from esbench.cluster.client import Cluster, ClusterInfo
+from esbench.cluster.dialect import Dialect
+from esbench.cluster.options import ClientOptions, Host, parse_hosts
 from esbench.engine.base import Endpoint
 from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
 from esbench.engine.external import ExternalEngine

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from esbench.cluster import ClusterInfo
+from esbench.cluster.client import ClusterInfo
 from esbench.documents import DocumentFiles, OwnCode
 from esbench.events.progress import Progress
 from esbench.load.dealing import refuse_endless

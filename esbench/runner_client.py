@@ -33,7 +33,7 @@ from elasticsearch import ApiError, AsyncElasticsearch, UnsupportedProductError
 from elasticsearch._async.client.ilm import IlmClient
 
 from esbench import __version__
-from esbench.client_options import ClientOptions, Host
+from esbench.cluster.options import ClientOptions, Host
 from esbench.load.hot import clock_ns
 from esbench.operations.base import Evidence, RequestFailed, Verdict
 from esbench.operations.replies import http_failure

@@ -59,7 +59,7 @@ def create_track(**flags: Any) -> None:
 def _options(flags: dict[str, Any]) -> Any:
     """CreateTrackOptions from flags; every problem of a value is a UsageError."""
     from esbench.cli.values import parse_list, parse_mapping
-    from esbench.client_options import ClientOptions, parse_hosts
+    from esbench.cluster.options import ClientOptions, parse_hosts
     from esbench.create_track import CreateTrackOptions
     from esbench.errors import UsageError
 

@@ -100,7 +100,7 @@ def race_options(flags: Mapping[str, Any], common_track_params: str = "") -> Rac
     give another value.
     """
     from esbench.cli.values import parse_client_options, parse_list, parse_mapping, parse_tags, parse_target_hosts
-    from esbench.client_options import ClientOptions, Host, parse_hosts
+    from esbench.cluster.options import ClientOptions, Host, parse_hosts
     from esbench.errors import UsageError
     from esbench.race_options import RaceOptions
     from esbench.record.host import default_workers

@@ -107,8 +107,8 @@ def _opened(flags: Mapping[str, Any]) -> AbstractContextManager[MetricsStore]:
 def open_store(hosts: str, options: str, prefix: str) -> Iterator[MetricsStore]:
     """The metrics store that the options name, reached and prepared; its errors name these options."""
     from esbench.cli.values import parse_client_options, parse_target_hosts
-    from esbench.client_options import ClientOptions, parse_hosts
-    from esbench.cluster import Cluster
+    from esbench.cluster.client import Cluster
+    from esbench.cluster.options import ClientOptions, parse_hosts
     from esbench.errors import ClusterError
     from esbench.metrics_store.store import MetricsStore
 

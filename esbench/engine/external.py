@@ -7,8 +7,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from esbench.client_options import ClientOptions, Host
-from esbench.cluster import Cluster, ClusterInfo
+from esbench.cluster.client import Cluster, ClusterInfo
+from esbench.cluster.options import ClientOptions, Host
 from esbench.engine.base import Endpoint
 from esbench.errors import ClusterError, EsbenchError
 from esbench.units import format_duration

@@ -10,7 +10,7 @@ import asyncio
 import ssl
 from collections.abc import Callable, Mapping, Sequence
 
-from esbench.client_options import ClientOptions, Host
+from esbench.cluster.options import ClientOptions, Host
 from esbench.load.hot import Inbox, clock_ns
 from esbench.load.messages import Loss
 from esbench.load.transport import connect, header_lines

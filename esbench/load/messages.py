@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from esbench.client_options import ClientOptions, Host
-from esbench.dialect import Dialect
+from esbench.cluster.dialect import Dialect
+from esbench.cluster.options import ClientOptions, Host
 from esbench.errors import EsbenchError
 from esbench.load.health import Usage
 from esbench.load.recorder import Second

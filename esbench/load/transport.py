@@ -17,7 +17,7 @@ from typing import Protocol, cast
 
 import httptools
 
-from esbench.client_options import ClientOptions, Host
+from esbench.cluster.options import ClientOptions, Host
 from esbench.errors.reasons import reason_of
 from esbench.load.hot import Inbox, Link
 from esbench.operations.base import RequestBytes

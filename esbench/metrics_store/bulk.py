@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from esbench.cluster import Cluster
-from esbench.connection_failure import explain_http_error
+from esbench.cluster.client import Cluster
+from esbench.cluster.failures import explain_http_error
 from esbench.errors import ClusterError
 
 CHUNK_BYTES = 5_000_000

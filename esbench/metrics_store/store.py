@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from esbench.cluster import Cluster
-from esbench.dialect import Dialect
+from esbench.cluster.client import Cluster
+from esbench.cluster.dialect import Dialect
 from esbench.errors import ClusterError, UsageError
 from esbench.metrics_store.bulk import Pause, send
 from esbench.metrics_store.documents import Document, RaceDocuments

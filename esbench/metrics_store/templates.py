@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from esbench.cluster import Cluster
-from esbench.dialect import Dialect
+from esbench.cluster.client import Cluster
+from esbench.cluster.dialect import Dialect
 
 KINDS = ("tasks", "seconds", "telemetry", "races")  # in the order in which they are stored: a race when all of it is
 VERSION = 1  # raise it with every change of the mappings

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
-from esbench.dialect import Dialect, Feature
+from esbench.cluster.dialect import Dialect, Feature
 from esbench.operations.base import (
     GOOD,
     Ledger,

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
-from esbench.dialect import Dialect, Feature
+from esbench.cluster.dialect import Dialect, Feature
 from esbench.errors import TrackError, closest
 from esbench.model import Corpus, DataStream, Index, Task, Templates, Variable
 from esbench.operations.parameters import COMMON, Parameter

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from esbench.dialect import Feature
+from esbench.cluster.dialect import Feature
 from esbench.errors import TrackError
 from esbench.operations.administrative import ONLY_IF_EXISTS, QUERY, Call, RequestType, query_of, segment
 from esbench.operations.base import TaskContext

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 from urllib.parse import quote
 
-from esbench.dialect import Feature
+from esbench.cluster.dialect import Feature
 from esbench.errors import TrackError
 from esbench.operations.base import ClientProgram, OperationType, Program, Script, Session, TaskContext, Verdict
 from esbench.operations.drawn import Exchanges, ProgramOfScripts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from esbench.dialect import Dialect, Feature
+from esbench.cluster.dialect import Dialect, Feature
 from esbench.operations.administrative import (
     BODY,
     ONLY_IF_EXISTS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from esbench.dialect import Dialect, Feature
+from esbench.cluster.dialect import Dialect, Feature
 from esbench.operations.base import TaskContext, Verdict
 from esbench.operations.programs import Judge
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from esbench.dialect import Feature
+from esbench.cluster.dialect import Feature
 from esbench.errors import TrackError
 from esbench.operations.administrative import (
     BODY,

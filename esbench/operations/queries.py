@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from esbench.dialect import Feature
+from esbench.cluster.dialect import Feature
 from esbench.errors import TrackError
 from esbench.operations.base import Details, OperationType, Program, Session, TaskContext, Verdict
 from esbench.operations.drawn import DrawnProgram, QuestionTemplate, VariableScript, insist

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from esbench.dialect import Feature
+from esbench.cluster.dialect import Feature
 from esbench.operations.administrative import (
     BODY,
     QUERY,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from esbench.dialect import Feature
+from esbench.cluster.dialect import Feature
 from esbench.errors import TrackError, closest, did_you_mean
 from esbench.model import Template, Templates
 from esbench.operations.administrative import (

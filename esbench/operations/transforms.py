@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from esbench.dialect import Dialect, Feature
+from esbench.cluster.dialect import Dialect, Feature
 from esbench.operations.administrative import (
     BODY,
     CONDITION,

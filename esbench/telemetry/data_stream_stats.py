@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from esbench.cluster import index_path
+from esbench.cluster.client import index_path
 from esbench.telemetry.device import Param, Reading, Scene, TaskSpan, Unseen
 from esbench.telemetry.indices import IndexDevice
 from esbench.telemetry.series import SeriesOf

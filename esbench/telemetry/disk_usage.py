@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from esbench.cluster import index_path
+from esbench.cluster.client import index_path
 from esbench.errors import ClusterError
 from esbench.telemetry.device import Param, Unseen
 from esbench.telemetry.indices import LENIENT, IndexDevice

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from esbench.cluster import Cluster, index_path
+from esbench.cluster.client import Cluster, index_path
 from esbench.telemetry.device import Device, Param, Scene, Unseen
 
 LENIENT: Mapping[str, Any] = {"ignore_unavailable": True, "allow_no_indices": True}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from esbench.cluster import index_path
+from esbench.cluster.client import index_path
 from esbench.errors import ClusterError
 from esbench.telemetry.device import Device, Param, Scene, Unseen
 from esbench.telemetry.indices import LENIENT

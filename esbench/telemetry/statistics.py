@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
-from esbench.cluster import Cluster, index_path
+from esbench.cluster.client import Cluster, index_path
 from esbench.errors import ClusterError
 from esbench.errors.reasons import form_fault
 

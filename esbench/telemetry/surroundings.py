@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from esbench.cluster import Cluster, index_path
+from esbench.cluster.client import Cluster, index_path
 from esbench.errors import ClusterError
 from esbench.errors.reasons import form_fault
 from esbench.record.model import ClusterFacts, DiskFacts, ShardFacts, redact

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
-from esbench.cluster import Cluster
+from esbench.cluster.client import Cluster
 from esbench.telemetry import statistics
 from esbench.telemetry.device import Device, Pulse, Reading, TaskSpan
 from esbench.telemetry.watched import Watched, wait_for

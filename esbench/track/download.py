@@ -303,7 +303,7 @@ def _pool(url: str) -> PoolManager:
 
     from urllib3 import PoolManager, ProxyManager
 
-    from esbench.client_options import ClientOptions
+    from esbench.cluster.options import ClientOptions
 
     context = ClientOptions(use_ssl=True).ssl_context()
     parts = urlsplit(url)

@@ -8,9 +8,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from esbench.addresses import Lookup, look_up, resolve
-from esbench.client_options import ClientOptions, parse_hosts
-from esbench.dialect import Dialect
+from esbench.cluster.addresses import Lookup, look_up, resolve
+from esbench.cluster.dialect import Dialect
+from esbench.cluster.options import ClientOptions, parse_hosts
 from esbench.engine.null import NullServer
 from esbench.events.listeners import Listener
 from esbench.load.coordinator import Coordinator, CutShort

@@ -16,7 +16,7 @@ from itertools import count
 from statistics import median
 from typing import Any, TypeVar
 
-from esbench.client_options import ClientOptions, parse_hosts
+from esbench.cluster.options import ClientOptions, parse_hosts
 from esbench.engine.null import NullServer
 from esbench.engine.null.log import LogLine
 from esbench.load.client import Route, TemplateClient

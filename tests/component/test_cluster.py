@@ -16,8 +16,8 @@ import pytest
 import trustme
 from tiny_server import GREEN, TinyServer, serve
 
-from esbench.client_options import ClientOptions
-from esbench.cluster import Cluster, ClusterInfo, index_path
+from esbench.cluster.client import Cluster, ClusterInfo, index_path
+from esbench.cluster.options import ClientOptions
 from esbench.errors import ClusterError, UsageError
 
 
@@ -63,7 +63,7 @@ def failure(urls: str | list[str], options: ClientOptions | None = None, path: s
 
 
 def test_importing_the_door_does_not_import_the_client() -> None:
-    code = "import sys, esbench.cluster; print([m for m in sys.modules if m.startswith(('elastic', 'urllib3'))])"
+    code = "import sys, esbench.cluster.client; print([m for m in sys.modules if m.startswith(('elastic', 'urllib3'))])"
     assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "[]\n"
 
 

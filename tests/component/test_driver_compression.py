@@ -11,7 +11,7 @@ import pytest
 from driver import Driver, bulk, documents, task
 from tiny_server import Asked, serve
 
-from esbench.client_options import ClientOptions
+from esbench.cluster.options import ClientOptions
 
 COMPRESSED = ClientOptions(http_compress=True)
 BULK_REPLY = {"took": 1, "errors": False, "items": [{"index": {"status": 201}}] * 50}

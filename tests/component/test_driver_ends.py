@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from driver import ANY_ID, Driver, NullServerFactory, all_requests, bulk, documents, get, task
 
-from esbench.client_options import ClientOptions
+from esbench.cluster.options import ClientOptions
 from esbench.engine.null import NullServer
 from esbench.errors import ClusterError, TrackError
 from esbench.model import Variable

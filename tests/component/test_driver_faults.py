@@ -17,7 +17,7 @@ import trustme
 from driver import Driver, NullServerFactory, get, task
 from tiny_server import serve
 
-from esbench.client_options import ClientOptions, parse_hosts
+from esbench.cluster.options import ClientOptions, parse_hosts
 from esbench.engine.null import NullServer
 from esbench.errors import ClusterError
 from esbench.load.client import Client, Route

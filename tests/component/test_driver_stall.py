@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 from driver import Driver, NullServerFactory, get
 
-from esbench.client_options import ClientOptions, parse_hosts
+from esbench.cluster.options import ClientOptions, parse_hosts
 from esbench.load.client import Route, TemplateClient
 from esbench.load.hosts import Hosts
 from esbench.load.hot import clock_ns

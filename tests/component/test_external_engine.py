@@ -8,7 +8,7 @@ import time
 import pytest
 from tiny_server import GREEN, INFO, serve
 
-from esbench.client_options import ClientOptions, Host, parse_hosts
+from esbench.cluster.options import ClientOptions, Host, parse_hosts
 from esbench.engine.external import ExternalEngine
 from esbench.errors import ClusterError
 

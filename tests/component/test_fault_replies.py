@@ -13,7 +13,7 @@ import pytest
 from driver import Driver, bulk, documents, get, task
 from raw_server import CLOSE, RESET, SILENCE, Action, Request, raw_server, reply
 
-from esbench.client_options import ClientOptions
+from esbench.cluster.options import ClientOptions
 from esbench.engine.null import NullServer
 from esbench.model import Corpus, Documents
 from esbench.record.model import ErrorKind, TaskResult

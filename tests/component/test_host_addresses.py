@@ -12,8 +12,8 @@ from driver import Driver, NullServerFactory, get, task
 from racing import Races
 from tiny_server import serve
 
-from esbench.addresses import addresses_by_name, resolve
-from esbench.client_options import ClientOptions, Host
+from esbench.cluster.addresses import addresses_by_name, resolve
+from esbench.cluster.options import ClientOptions, Host
 from esbench.engine.null import NullServer
 from esbench.errors import ClusterError
 

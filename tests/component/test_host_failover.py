@@ -12,7 +12,7 @@ import pytest
 from driver import Driver, NullServerFactory, get, task
 from racing import Races, wait_until
 
-from esbench.client_options import ClientOptions
+from esbench.cluster.options import ClientOptions
 from esbench.engine.null import NullServer
 from esbench.errors import ClusterError
 from esbench.load.coordinator import StepFailed

@@ -10,7 +10,7 @@ import pytest
 from driver import NullServerFactory
 from racing import Races
 
-from esbench.cluster import Cluster
+from esbench.cluster.client import Cluster
 from esbench.telemetry.surroundings import look, look_back
 
 

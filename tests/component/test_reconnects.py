@@ -14,7 +14,7 @@ import trustme
 import uvloop
 from driver import NullServerFactory
 
-from esbench.client_options import ClientOptions, parse_hosts
+from esbench.cluster.options import ClientOptions, parse_hosts
 from esbench.engine.null import NullServer
 from esbench.load.client import Route, TemplateClient
 from esbench.load.hosts import Hosts

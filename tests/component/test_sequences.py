@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from esbench.client_options import ClientOptions, Host
+from esbench.cluster.options import ClientOptions, Host
 from esbench.load.client import Route, TemplateClient
 from esbench.load.hosts import Hosts
 from esbench.load.hot import clock_ns

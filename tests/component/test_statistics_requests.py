@@ -6,7 +6,7 @@ import pytest
 from driver import NullServerFactory
 from tiny_server import serve
 
-from esbench.cluster import Cluster
+from esbench.cluster.client import Cluster
 from esbench.telemetry.statistics import difference, take
 
 COLLECTORS = {"young": {"collection_time_in_millis": 5, "collection_count": 1}}

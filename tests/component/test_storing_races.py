@@ -13,7 +13,7 @@ from racing import Races
 from tiny_server import INFO, Reply, TinyServer, serve
 
 from esbench.cli.main import run
-from esbench.cluster import Cluster
+from esbench.cluster.client import Cluster
 from esbench.errors import ClusterError
 from esbench.metrics_store.bulk import send
 from esbench.record.store import RaceStore, decode_record

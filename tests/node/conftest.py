@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from esbench.cluster import Cluster
+from esbench.cluster.client import Cluster
 from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
 
 

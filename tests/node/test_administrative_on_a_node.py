@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from esbench.cluster import Cluster
+from esbench.cluster.client import Cluster
 from esbench.record.model import RaceRecord
 from esbench.record.store import RaceStore
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from esbench.client_options import parse_hosts
-from esbench.cluster import Cluster
+from esbench.cluster.client import Cluster
+from esbench.cluster.options import parse_hosts
 from esbench.engine.external import ExternalEngine
 from esbench.errors import ClusterError
 from esbench.telemetry.disturbances import disturbances, disturbed

@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from esbench.cluster import Cluster
+from esbench.cluster.client import Cluster
 from esbench.telemetry.device import Reading, Scene
 from esbench.telemetry.node_figures import ALL, ALWAYS
 from esbench.telemetry.node_stats import Nodes, NodeStats

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from esbench.cluster import Cluster
+from esbench.cluster.client import Cluster
 from esbench.metrics_store.documents import RaceDocuments
 from esbench.metrics_store.store import MetricsStore, Stored
 from esbench.record.model import RaceRecord

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from esbench.cluster import Cluster
+from esbench.cluster.client import Cluster
 
 
 class AnsweringCluster(Cluster):

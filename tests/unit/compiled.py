@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from esbench.dialect import Dialect
+from esbench.cluster.dialect import Dialect
 from esbench.model import Index, Operation, Schedule, Task, Variable
 from esbench.operations import builtin_operations
 from esbench.operations.base import (

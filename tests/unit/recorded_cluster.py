@@ -10,7 +10,7 @@ from typing import Any
 
 from answering import AnsweringCluster
 
-from esbench.cluster import Cluster, ClusterInfo
+from esbench.cluster.client import Cluster, ClusterInfo
 from esbench.errors import ClusterError
 from esbench.telemetry.device import Device, Scene
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from esbench.client_options import ClientOptions, Host, parse_hosts
+from esbench.cluster.options import ClientOptions, Host, parse_hosts
 from esbench.errors import UsageError
 
 SECRET = "s3cr3t-v4lue"

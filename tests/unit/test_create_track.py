@@ -11,7 +11,7 @@ from fake_cluster import FakeCluster, FakeIndex, cluster_of
 from track_files import load
 
 from esbench.cli.main import run
-from esbench.client_options import Host
+from esbench.cluster.options import Host
 from esbench.create_track import CreateTrackOptions, create_track, result_lines
 from esbench.errors import ClusterError, UsageError
 from esbench.events.progress import Progress

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from esbench.dialect import Dialect
+from esbench.cluster.dialect import Dialect
 
 TYPED = {(5, 0): "doc", (5, 6): "doc", (6, 0): "doc", (6, 1): "doc", (6, 2): "_doc", (6, 8): "_doc"}
 TYPELESS = [("elasticsearch", (7, 0)), ("elasticsearch", (9, 0)), ("opensearch", (1, 0)), ("opensearch", (3, 1))]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from races import golden_race, keep
 
-from esbench.client_options import Host
+from esbench.cluster.options import Host
 from esbench.duel import Duel, begins_cold, left_s, left_text, place_text, planned, shares_a_node, with_rounds
 from esbench.engine.base import Endpoint
 from esbench.engine.embedded import EmbeddedEngine

@@ -12,7 +12,7 @@ import pytest
 from answering import AnsweringCluster
 from races import golden_race
 
-from esbench.cluster import Cluster, ClusterInfo
+from esbench.cluster.client import Cluster, ClusterInfo
 from esbench.errors import ClusterError, UsageError
 from esbench.metrics_store import bulk
 from esbench.metrics_store.bulk import send

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from compiled import ES6, HEADERS, OPENSEARCH, FakeSession, compiled, context, script, session
 
-from esbench.dialect import Dialect
+from esbench.cluster.dialect import Dialect
 from esbench.errors import TrackError
 from esbench.model import Variable
 from esbench.operations.base import GOOD, Concurrent, Reply, RequestBytes, RequestFailed, Session

@@ -11,7 +11,7 @@ import pytest
 from compiled import ES5, ES6, ES7, ES8, ES60, HEADERS, OPENSEARCH, client, compiled, context, judged, request, requests
 from corpora import SPEC, from_file, generated
 
-from esbench.dialect import Dialect
+from esbench.cluster.dialect import Dialect
 from esbench.errors import TrackError
 from esbench.model import Index, Variable
 from esbench.operations.base import GOOD, ClientProgram, Ledger, Program, Script

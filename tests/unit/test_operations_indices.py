@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from compiled import ES5, ES6, ES8, ES60, OPENSEARCH, FakeSession, compiled, context, script, session
 
-from esbench.dialect import Dialect
+from esbench.cluster.dialect import Dialect
 from esbench.errors import TrackError
 from esbench.model import Index
 from esbench.operations.base import GOOD, Ledger, RequestFailed

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from compiled import ES6, OPENSEARCH, client, compiled, context, judged, request, script, session
 
-from esbench.dialect import Dialect
+from esbench.cluster.dialect import Dialect
 from esbench.errors import TrackError
 from esbench.model import Variable
 from esbench.operations.base import GOOD, Details, Verdict

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from compiled import ES5, ES6, ES7, OPENSEARCH, compiled, context, script, session
 
-from esbench.dialect import Dialect
+from esbench.cluster.dialect import Dialect
 from esbench.errors import TrackError
 from esbench.operations import builtin_operations
 from esbench.operations.base import RequestFailed

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from compiled import ES5, ES6, ES7, ES8, HEADERS, OPENSEARCH, FakeSession, compiled, context, session
 
-from esbench.dialect import Dialect
+from esbench.cluster.dialect import Dialect
 from esbench.errors import TrackError
 from esbench.model import DataStream, Template, Templates
 from esbench.operations.base import Ledger, RequestFailed, Script

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from esbench.client_options import ClientOptions, parse_hosts
+from esbench.cluster.options import ClientOptions, parse_hosts
 from esbench.runner_client import RunnerClient
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from esbench.cluster import _node_facts
+from esbench.cluster.client import _node_facts
 from esbench.record.model import ClusterFacts, DiskFacts, ShardFacts
 from esbench.telemetry.disturbances import disturbances, disturbed
 from esbench.telemetry.surroundings import (

@@ -11,7 +11,7 @@ import psutil
 import pytest
 from idle_process import idle
 
-from esbench.cluster import Cluster, ClusterInfo
+from esbench.cluster.client import Cluster, ClusterInfo
 from esbench.telemetry.device import Reading, Scene, TaskSpan
 from esbench.telemetry.driver_host import DriverHost, Gains, cpu_reading
 from esbench.telemetry.series import SeriesOf

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from idle_process import Idle, idle
 
-from esbench.cluster import Cluster, ClusterInfo
+from esbench.cluster.client import Cluster, ClusterInfo
 from esbench.telemetry.device import Reading, Scene, TaskSpan, Unseen
 from esbench.telemetry.gc import LOG, Gc
 from esbench.telemetry.gc_log import Pause, Safepoint, parse_line

@@ -11,7 +11,7 @@ import psutil
 import pytest
 from idle_process import idle
 
-from esbench.cluster import Cluster, ClusterInfo
+from esbench.cluster.client import Cluster, ClusterInfo
 from esbench.telemetry.device import Reading, Scene, TaskSpan, Unseen
 from esbench.telemetry.host import Host, disk_io, major_faults
 from esbench.telemetry.series import SeriesOf

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from esbench.cluster import Cluster, ClusterInfo
+from esbench.cluster.client import Cluster, ClusterInfo
 from esbench.errors import UsageError
 from esbench.telemetry import builtin_devices, choose
 from esbench.telemetry.device import Pulse, Reading, Scene, TaskSpan, Unseen

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from idle_process import idle
 
-from esbench.cluster import Cluster, ClusterInfo
+from esbench.cluster.client import Cluster, ClusterInfo
 from esbench.telemetry.device import Scene
 from esbench.telemetry.jfr import RECORDING, Jfr
 from esbench.telemetry.processes import file_in_command

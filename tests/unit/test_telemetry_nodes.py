@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from answering import AnsweringCluster
 
-from esbench.cluster import Cluster, ClusterInfo
+from esbench.cluster.client import Cluster, ClusterInfo
 from esbench.errors import ClusterError
 from esbench.telemetry import choose
 from esbench.telemetry.device import Reading, Scene, Unseen

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from esbench.cluster import Cluster, ClusterInfo
+from esbench.cluster.client import Cluster, ClusterInfo
 from esbench.errors import ClusterError
 from esbench.telemetry.device import Scene, Unseen
 from esbench.telemetry.slowlog import SETTINGS, Slowlog

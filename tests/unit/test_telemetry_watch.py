@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from esbench.cluster import Cluster, ClusterInfo
+from esbench.cluster.client import Cluster, ClusterInfo
 from esbench.errors import ClusterError, UsageError
 from esbench.registry import Registry
 from esbench.telemetry import Chosen, choose

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from esbench.cluster import Cluster, ClusterInfo
+from esbench.cluster.client import Cluster, ClusterInfo
 from esbench.errors import ClusterError, CorpusError
 from esbench.track.extraction.packing import create_packed
 from esbench.track.extraction.pages import Extent, Hit, Slices, open_slices

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from esbench.cluster import Cluster, ClusterInfo, index_path
+from esbench.cluster.client import Cluster, ClusterInfo, index_path
 from esbench.errors import ClusterError
 
 KEEP_ALIVE = "5m"  # between two pages

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from esbench.client_options import Host
+from esbench.cluster.options import Host
 from esbench.errors import ClusterError
 from esbench.errors.reasons import reason_of
 

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from esbench import __version__
-from esbench.client_options import ClientOptions
-from esbench.connection_failure import (
+from esbench.cluster.failures import (
     explain_connection_failure,
     explain_http_error,
     host_speaks_tls,
     speaks_tls,
 )
+from esbench.cluster.options import ClientOptions
 from esbench.errors import ClusterError
 from esbench.errors.reasons import form_fault
 from esbench.record.model import NodeFacts

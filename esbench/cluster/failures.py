@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from esbench.client_options import ClientOptions
+from esbench.cluster.options import ClientOptions
 from esbench.errors import ClusterError
 from esbench.errors.reasons import TLS_CLOSED, reason_of
 from esbench.record.secrets import Redactor
