@@ -20,14 +20,14 @@ from typing import Any
 
 import yaml
 
+from esbench.corpus.bulk_source import BulkSource
+from esbench.corpus.feed import DocumentFeed
+from esbench.corpus.generate.generator import Generator
+from esbench.corpus.generated_file import BLOCK
+from esbench.corpus.preparation import prepare
+from esbench.corpus.prepared import GROUP, PreparedDocuments
+from esbench.corpus.sampler import DocumentSampler
 from esbench.model import Corpus, Documents
-from esbench.track.bulk_source import BulkSource
-from esbench.track.corpus import prepare
-from esbench.track.feed import DocumentFeed
-from esbench.track.generate.generator import Generator
-from esbench.track.generated_file import BLOCK
-from esbench.track.prepared import GROUP, PreparedDocuments
-from esbench.track.sampler import DocumentSampler
 
 ORDERS = Path(__file__).parents[1] / "tracks" / "orders" / "orders-corpus.yml"
 

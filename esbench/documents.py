@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from esbench.corpus.locate import Origin
+from esbench.corpus.preparation import CorpusCache, Streaming, prepare
+from esbench.corpus.prepared import PreparedDocuments
+from esbench.corpus.synthetic import synthetic_corpora
 from esbench.events.progress import Job, Progress
 from esbench.model import Challenge, Corpus, Track
 from esbench.operations.base import OperationType
 from esbench.registry import Registry
 from esbench.track import plugins_view, processing
-from esbench.track.corpus import CorpusCache, Streaming, prepare
 from esbench.track.plugins import Plugins
-from esbench.track.prepared import PreparedDocuments
 from esbench.track.selection import corpora_needed, measured_before, read_out_of_order
-from esbench.track.supply import Origin
-from esbench.track.synthetic import synthetic_corpora
 
 
 @dataclass(frozen=True)

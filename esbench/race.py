@@ -14,6 +14,7 @@ from functools import partial
 
 from esbench.cluster.client import Cluster
 from esbench.cluster.dialect import Dialect
+from esbench.corpus.prepared import PreparedDocuments
 from esbench.engine.embedded import EmbeddedEngine
 from esbench.errors import EsbenchError, RecordError
 from esbench.events.listeners import Listener, Listeners
@@ -48,7 +49,6 @@ from esbench.record.store import RaceFolder, RaceStore
 from esbench.registry import Registry
 from esbench.telemetry.watch import Telemetry
 from esbench.track.dependencies import libraries_folder
-from esbench.track.prepared import PreparedDocuments
 
 
 def run(

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from esbench.cluster.options import ClientOptions, Host
+from esbench.corpus.locate import Origin
+from esbench.corpus.preparation import CorpusCache
 from esbench.record.model import Session
 from esbench.telemetry import Chosen
-from esbench.track.corpus import CorpusCache
-from esbench.track.supply import Origin
 
 _NODE: Mapping[str, bool] = {"node": True}  # the option defines the embedded node
 _RACE: Mapping[str, bool] = {"node": False}

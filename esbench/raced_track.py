@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from esbench.cluster.client import ClusterInfo
+from esbench.corpus.prepared import PreparedDocuments
 from esbench.documents import DocumentFiles, OwnCode
 from esbench.events.progress import Progress
 from esbench.load.dealing import refuse_endless
@@ -17,7 +18,6 @@ from esbench.track import plugins_view, processing
 from esbench.track.dependencies import Libraries, libraries_folder
 from esbench.track.loader import load_track, plugins_of, track_file
 from esbench.track.plugins import Plugins
-from esbench.track.prepared import PreparedDocuments
 from esbench.track.rendering import RenderContext
 from esbench.track.selection import check_indices, choose_challenge, select_tasks, warnings_of, with_shared_clients
 

@@ -101,13 +101,13 @@ def race_options(flags: Mapping[str, Any], common_track_params: str = "") -> Rac
     """
     from esbench.cli.values import parse_client_options, parse_list, parse_mapping, parse_tags, parse_target_hosts
     from esbench.cluster.options import ClientOptions, Host, parse_hosts
+    from esbench.corpus.locate import Origin, check_mirror
     from esbench.errors import UsageError
     from esbench.race_options import RaceOptions
     from esbench.record.host import default_workers
     from esbench.record.store import check_race_id, new_race_id
     from esbench.telemetry import builtin_devices, choose
     from esbench.track.library import find_track
-    from esbench.track.supply import Origin, check_mirror
     from esbench.units import parse_ratio, parse_size
 
     if flags["include_tasks"] and flags["exclude_tasks"]:

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 
 from esbench.cluster.dialect import Dialect
 from esbench.cluster.options import ClientOptions, Host
+from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import EsbenchError
 from esbench.load.health import Usage
 from esbench.load.recorder import Second
 from esbench.model import Corpus, DataStream, Index, Task, Templates, Variable
 from esbench.operations.base import Ledger
 from esbench.track.plugins_view import PackedView
-from esbench.track.prepared import PreparedDocuments
 
 ABORT_DRAIN_S = 0.5  # for requests in flight after a failure: the race is over within a second of it
 

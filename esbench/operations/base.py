@@ -20,10 +20,10 @@ from esbench.operations.traits import Traits
 from esbench.units import Rate
 
 if TYPE_CHECKING:
+    from esbench.corpus.prepared import PreparedDocuments
     from esbench.registry import Registry
     from esbench.track.plugins import Plugins
     from esbench.track.plugins_view import Track
-    from esbench.track.prepared import PreparedDocuments
 
 Body = bytes | bytearray | memoryview
 RequestBytes = Sequence[Body]

@@ -16,7 +16,7 @@ from esbench.operations.traits import MEASURED
 from esbench.track.templates import plain
 
 if TYPE_CHECKING:
-    from esbench.track.prepared import PreparedDocuments
+    from esbench.corpus.prepared import PreparedDocuments
 
 Indices = Sequence[Index | DataStream]
 _NUMBER = (int, float, str)
@@ -100,7 +100,7 @@ class Bulk(OperationType):
     def request_bytes(
         self, params: Mapping[str, Any], documents: Sequence[PreparedDocuments], indices: Sequence[Index], where: str
     ) -> float:
-        from esbench.track.prepared import size_of_first
+        from esbench.corpus.prepared import size_of_first
 
         selected = select(params, documents, indices, where)
         counts = counts_to_send(selected, params)

@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
+from esbench.corpus.bulk_source import Bulks, BulkSource, ConflictingBulks, conflicts_of, in_turn, partition
+from esbench.corpus.prepared import DocumentFile
 from esbench.operations.base import Body, Details, Exchange, Exhausted, NotReady, RequestBytes, TaskContext, Verdict
 from esbench.operations.bulk import bulk_size_of, counts_to_send, index_of, query_of, retries_of, select
 from esbench.operations.parameters import flag
 from esbench.operations.programs import common_headers
 from esbench.operations.replies import bulk_details, created_by_index, judge_bulk, judge_unrefused
-from esbench.track.bulk_source import Bulks, BulkSource, ConflictingBulks, conflicts_of, in_turn, partition
 from esbench.track.compression import GZIP_HEADER, compressed, is_encoded
-from esbench.track.prepared import DocumentFile
 from esbench.units import parse_duration
 
 if TYPE_CHECKING:
-    from esbench.track.prepared import PreparedDocuments
-    from esbench.track.stream import BulkStream
+    from esbench.corpus.prepared import PreparedDocuments
+    from esbench.corpus.stream import BulkStream
 
 RETRIED = "retried"  # the result of a document that was refused for the moment and sent once more
 
@@ -98,7 +98,7 @@ class BulkProgram:
         files = [(documents, count) for documents, count in counted if documents.streamed is not None and count]
         if not files:
             return
-        from esbench.track.stream import BulkStream
+        from esbench.corpus.stream import BulkStream
 
         context = self._context
         self._streamed = tuple(self._target(documents) for documents, _ in files)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
+from esbench.corpus.prepared import PreparedDocuments, documents_of, mean_document_bytes
 from esbench.errors import TrackError
 from esbench.model import Index as IndexOfATrack
 from esbench.operations.base import Ledger, OperationType, Program, TaskContext, Verdict
@@ -14,7 +15,6 @@ from esbench.operations.parameters import REFRESH, Parameter, flag
 from esbench.operations.programs import Judge, Request, TemplateProgram, common_headers
 from esbench.operations.replies import judge_deleted, judge_found, judge_get, judge_indexed
 from esbench.operations.traits import MEASURED, REQUEST
-from esbench.track.prepared import PreparedDocuments, documents_of, mean_document_bytes
 from esbench.track.templates import Encoding, RequestTemplate, Slot, encode_all, segment
 from esbench.track.variables import Places
 
@@ -129,7 +129,7 @@ class FreshDocuments:
     at_send = False
 
     def __init__(self, context: TaskContext, documents: PreparedDocuments, places: Places) -> None:
-        from esbench.track.feed import DocumentFeed
+        from esbench.corpus.feed import DocumentFeed
 
         self._key = f"documents/{documents.corpus}"
         self._first_index = first = context.before.next_values.get(self._key, documents.count_of_all)

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from esbench.corpus.download import download
+from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import CorpusError, TrackError
 from esbench.model import Corpus, Track
-from esbench.track.download import download
 from esbench.track.plain_documents import plain_file
 from esbench.track.plugins_view import Documents
 from esbench.track.plugins_view import Track as View
-from esbench.track.prepared import PreparedDocuments
 
 
 @dataclass(frozen=True)

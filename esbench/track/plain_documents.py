@@ -9,7 +9,7 @@ import os
 from itertools import islice
 from pathlib import Path
 
-from esbench.track.prepared import PreparedDocuments
+from esbench.corpus.prepared import PreparedDocuments
 
 _BUFFER_BYTES = 1 << 20
 

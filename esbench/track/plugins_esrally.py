@@ -11,11 +11,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, BinaryIO, Self
 
+from esbench.corpus.download import download as fetch
 from esbench.errors import TrackError
 from esbench.track import plugins_sources as sources
 from esbench.track import plugins_view as view
 from esbench.track.document_sets import DocumentSets
-from esbench.track.download import download as fetch
 
 
 class RallyError(Exception):

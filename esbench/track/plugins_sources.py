@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Any, Self
 
+from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import TrackError
 from esbench.track.plugins_view import Documents, Track
-from esbench.track.prepared import PreparedDocuments
 
 FILE_READER = "file-reader"
 
@@ -125,7 +125,7 @@ class BulkIndexParamSource(ParamSource):
         return self._sent / self._total if self._total and not self.looped else 0.0
 
     def _make(self) -> Iterator[dict[str, Any]]:
-        from esbench.track.bulk_source import BulkSource, ConflictingBulks, conflicts_of, partition
+        from esbench.corpus.bulk_source import BulkSource, ConflictingBulks, conflicts_of, partition
 
         number, total = self._part
         shares: list[tuple[Documents, PreparedDocuments, int, int]] = []

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from esbench import model
+from esbench.corpus.archives import ending_of
+from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import TrackError
-from esbench.track.archives import ending_of
 from esbench.track.plain_documents import plain_file
-from esbench.track.prepared import PreparedDocuments
 
 SOURCE_FORMAT_BULK = "bulk"
 

@@ -11,17 +11,17 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from esbench.corpus.preparation import corpus_folder
+from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import EsbenchError, TrackError
 from esbench.measure.schedule import rates
 from esbench.model import Challenge, Corpus, Task, Track
 from esbench.registry import Registry
 from esbench.track import plugins_view
-from esbench.track.corpus import corpus_folder
 from esbench.track.document_sets import DocumentSets
 from esbench.track.plugins import Plugins, importable, own_code, place_of
 from esbench.track.plugins_changes import Names, with_changes
 from esbench.track.plugins_sources import is_bulk
-from esbench.track.prepared import PreparedDocuments
 
 if TYPE_CHECKING:
     from esbench.operations.base import OperationType

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from esbench.corpus.locate import Origin, Supply
+from esbench.corpus.preparation import corpus_folder
 from esbench.errors import CorpusError, EsbenchError, TrackError
 from esbench.model import Corpus, Documents, Track
 from esbench.registry import Registry
 from esbench.track import processing
-from esbench.track.corpus import corpus_folder
 from esbench.track.dependencies import DependencyError, Libraries, libraries_folder
 from esbench.track.document import Node, parse
 from esbench.track.faults import Faults
@@ -20,7 +21,6 @@ from esbench.track.loader import load_track
 from esbench.track.plugins import has_plugins, load_plugins
 from esbench.track.rendering import RenderContext, TrackRenderer
 from esbench.track.selection import check_indices, choose_challenge, warnings_of
-from esbench.track.supply import Origin, Supply
 
 if TYPE_CHECKING:
     from esbench.operations.base import OperationType
@@ -89,7 +89,7 @@ def _documents(track: Track, root: Node) -> Iterator[tuple[Corpus, Documents, No
 
 
 def _check_generator(spec: Mapping[str, Any], documents: int | None, node: Node) -> None:
-    from esbench.track.generate.generator import Generator
+    from esbench.corpus.generate.generator import Generator
 
     try:
         size = Generator(spec).size

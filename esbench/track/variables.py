@@ -17,11 +17,11 @@ from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any, Protocol
 
+from esbench.corpus.generate.spec import SpecReader
+from esbench.corpus.prepared import PreparedDocuments, documents_of
 from esbench.errors import TrackError, did_you_mean
 from esbench.model import Variable
 from esbench.registry import Registry
-from esbench.track.generate.spec import SpecReader
-from esbench.track.prepared import PreparedDocuments, documents_of
 from esbench.track.templates import Encoding, encode, encode_rows
 
 Places = Sequence[tuple[str | None, Encoding]]
@@ -225,7 +225,7 @@ def _now_with_format(variable: Variable, places: Places, context: SourceContext)
 
 
 def _corpus_document(variable: Variable, places: Places, context: SourceContext) -> Source:
-    from esbench.track.sampler import DocumentSampler
+    from esbench.corpus.sampler import DocumentSampler
 
     name = variable.params.get("corpus")
     documents = documents_of(context.documents, None if name is None else str(name), f'variable "{variable.name}"')

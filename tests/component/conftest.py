@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from driver import Driver, NullServerFactory, documents
 
+from esbench.corpus.prepared import PreparedDocuments
 from esbench.engine.null import NullServer, Script
-from esbench.track.prepared import PreparedDocuments
 
 
 @pytest.fixture(scope="module", params=["uvloop", "asyncio"])

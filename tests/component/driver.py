@@ -11,6 +11,8 @@ from typing import Any, Self
 from esbench.cluster.addresses import Lookup, look_up, resolve
 from esbench.cluster.dialect import Dialect
 from esbench.cluster.options import ClientOptions, parse_hosts
+from esbench.corpus.preparation import prepare
+from esbench.corpus.prepared import PreparedDocuments
 from esbench.engine.null import NullServer
 from esbench.events.listeners import Listener
 from esbench.load.coordinator import Coordinator, CutShort
@@ -20,8 +22,6 @@ from esbench.load.running import Observer
 from esbench.model import Corpus, Documents, Index, Operation, Schedule, Stage, Step, Task, Variable
 from esbench.operations import builtin_operations
 from esbench.record.model import HostEvent, TaskResult
-from esbench.track.corpus import prepare
-from esbench.track.prepared import PreparedDocuments
 from esbench.units import parse_rate
 
 NullServerFactory = Callable[..., NullServer]

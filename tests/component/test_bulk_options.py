@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from driver import Driver, NullServerFactory, all_errors, all_requests, all_units, bulk, documents, task
 
+from esbench.corpus.preparation import prepare
+from esbench.corpus.prepared import PreparedDocuments
 from esbench.engine.null import NullServer
 from esbench.model import Corpus, Documents
 from esbench.record.model import NamedRequest, TaskResult
-from esbench.track.corpus import prepare
-from esbench.track.prepared import PreparedDocuments
 
 DOCUMENTS = 2_000
 ALL_COUNT = task("assert-count", {"expected": "acknowledged"})

@@ -20,11 +20,11 @@ import pytest
 import zstandard
 from file_server import FileServer, serve_files
 
+from esbench.corpus.download import _PACKAGES, FileMissing, download, fetch_lines
+from esbench.corpus.locate import check_mirror
+from esbench.corpus.preparation import Origin, PreparedDocuments, prepare
 from esbench.errors import CorpusError, UsageError
 from esbench.model import Corpus, Documents
-from esbench.track.corpus import Origin, PreparedDocuments, prepare
-from esbench.track.download import _PACKAGES, FileMissing, download, fetch_lines
-from esbench.track.supply import check_mirror
 
 CONTENT = os.urandom(3_000_000)
 

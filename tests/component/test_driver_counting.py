@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from driver import Driver, NullServerFactory, all_errors, all_requests, all_units, bulk, documents, get, task
 
+from esbench.corpus.prepared import PreparedDocuments
 from esbench.engine.null import NullServer
 from esbench.model import Task
 from esbench.record.model import TaskResult
-from esbench.track.prepared import PreparedDocuments
 
 DOCUMENTS = 6_050
 FAULTS = {

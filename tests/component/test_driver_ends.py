@@ -10,10 +10,10 @@ import pytest
 from driver import ANY_ID, Driver, NullServerFactory, all_requests, bulk, documents, get, task
 
 from esbench.cluster.options import ClientOptions
+from esbench.corpus.prepared import PreparedDocuments
 from esbench.engine.null import NullServer
 from esbench.errors import ClusterError, TrackError
 from esbench.model import Variable
-from esbench.track.prepared import PreparedDocuments
 
 pytestmark = pytest.mark.alone
 

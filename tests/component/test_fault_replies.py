@@ -14,11 +14,11 @@ from driver import Driver, bulk, documents, get, task
 from raw_server import CLOSE, RESET, SILENCE, Action, Request, raw_server, reply
 
 from esbench.cluster.options import ClientOptions
+from esbench.corpus.preparation import prepare
+from esbench.corpus.prepared import PreparedDocuments
 from esbench.engine.null import NullServer
 from esbench.model import Corpus, Documents
 from esbench.record.model import ErrorKind, TaskResult
-from esbench.track.corpus import prepare
-from esbench.track.prepared import PreparedDocuments
 
 FOUND = b'{"_index":"orders","_id":"1","found":true,"_source":{"n":1}}'
 PACKED = gzip.compress(FOUND)

@@ -8,11 +8,11 @@ from itertools import islice, pairwise
 import pytest
 from driver import Driver, NullServerFactory, all_requests, bulk, get, task
 
+from esbench.corpus.prepared import PreparedDocuments
 from esbench.engine.null import NullServer
 from esbench.measure.schedule import arrival_seed, arrivals
 from esbench.model import Task
 from esbench.operations import builtin_operations
-from esbench.track.prepared import PreparedDocuments
 
 pytestmark = pytest.mark.alone
 

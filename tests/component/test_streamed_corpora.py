@@ -11,11 +11,11 @@ import pytest
 from driver import Driver, NullServerFactory, all_units, bulk
 from racing import Races
 
+from esbench.corpus.preparation import Streaming, prepare
+from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import CorpusError
 from esbench.load.coordinator import StepFailed
 from esbench.model import Corpus, Documents
-from esbench.track.corpus import Streaming, prepare
-from esbench.track.prepared import PreparedDocuments
 
 
 def streamed(folder: Path, content: bytes, count: int, **keys: Any) -> PreparedDocuments:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from esbench.cluster.dialect import Dialect
+from esbench.corpus.prepared import PreparedDocuments
 from esbench.model import Index, Operation, Schedule, Task, Variable
 from esbench.operations import builtin_operations
 from esbench.operations.base import (
@@ -23,7 +24,6 @@ from esbench.operations.base import (
     TaskContext,
     Verdict,
 )
-from esbench.track.prepared import PreparedDocuments
 
 HEADERS = b"Host: node:9200\r\n"
 ES5 = Dialect("elasticsearch", (5, 6))

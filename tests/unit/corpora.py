@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from esbench.corpus.preparation import Origin, prepare
+from esbench.corpus.prepared import PreparedDocuments
 from esbench.model import Corpus, Documents
-from esbench.track.corpus import Origin, prepare
-from esbench.track.prepared import PreparedDocuments
 
 SPEC: dict[str, Any] = {
     "id": "key",

@@ -12,10 +12,10 @@ import pytest
 from compiled import HEADERS, compiled, context
 from corpora import from_file, generated, lines
 
+from esbench.corpus.bulk_source import BulkSource, ConflictingBulks, Conflicts, in_turn
+from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import TrackError
 from esbench.operations.base import ClientProgram, Exhausted, Ledger, Program, Script
-from esbench.track.bulk_source import BulkSource, ConflictingBulks, Conflicts, in_turn
-from esbench.track.prepared import PreparedDocuments
 
 Action = tuple[str, str, dict[str, Any]]  # what is done, the id, the source
 

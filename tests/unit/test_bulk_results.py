@@ -12,10 +12,10 @@ import pytest
 from compiled import HEADERS, compiled, context
 from corpora import from_file, lines
 
+from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import TrackError
 from esbench.operations.base import ClientProgram, Details, Ledger, Program, Script, Verdict
 from esbench.operations.replies import bulk_details, created_by_index, judge_unrefused
-from esbench.track.prepared import PreparedDocuments
 
 SHARDS = '"_shards":{"total":2,"successful":1,"failed":0}'
 ITEMS = {  # as servers write them: 5.6, 7.17, and a data stream of 8.15

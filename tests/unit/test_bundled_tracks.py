@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from track_files import load, task_named
 
+from esbench.corpus.generate.generator import Generator
 from esbench.errors import EsbenchError, UsageError
 from esbench.model import Challenge, Track
-from esbench.track.generate.generator import Generator
 from esbench.track.library import find_track, list_tracks
 from esbench.units import Rate
 

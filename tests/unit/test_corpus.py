@@ -15,14 +15,14 @@ import pytest
 from archived import pack
 from corpora import SPEC, from_file, generated, lines
 
+from esbench.corpus.archives import ENDINGS
+from esbench.corpus.generate.generator import Generator
+from esbench.corpus.generated_file import BLOCK
+from esbench.corpus.locate import sample_name
+from esbench.corpus.preparation import prepare
+from esbench.corpus.prepared import GROUP, DocumentFile
 from esbench.errors import CorpusError, TrackError
 from esbench.model import Corpus, Documents
-from esbench.track.archives import ENDINGS
-from esbench.track.corpus import prepare
-from esbench.track.generate.generator import Generator
-from esbench.track.generated_file import BLOCK
-from esbench.track.prepared import GROUP, DocumentFile
-from esbench.track.supply import sample_name
 
 
 @pytest.mark.parametrize("count", [1, GROUP - 1, GROUP, GROUP + 1, BLOCK, BLOCK + 1, 5000])
@@ -37,7 +37,7 @@ def test_a_generated_file_holds_the_generators_documents_in_order(tmp_path: Path
 
 
 def test_several_processes_write_the_same_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("esbench.track.generated_file._WORTH_A_PROCESS", 1000)
+    monkeypatch.setattr("esbench.corpus.generated_file._WORTH_A_PROCESS", 1000)
     monkeypatch.setattr(os, "cpu_count", lambda: 3)
     many = generated(tmp_path / "many", 15_000)
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
@@ -316,7 +316,7 @@ def test_a_count_that_the_track_corrects_later_is_checked_too(tmp_path: Path) ->
 def test_preparing_does_not_import_numpy(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from corpora import generated\n"
-        "import esbench.track.bulk_source, esbench.track.feed, esbench.track.sampler\n"
+        "import esbench.corpus.bulk_source, esbench.corpus.feed, esbench.corpus.sampler\n"
         "generated(Path(sys.argv[1]), 100); sys.exit('numpy' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, cwd=Path(__file__).parent)

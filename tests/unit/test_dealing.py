@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from esbench.corpus.preparation import prepare
+from esbench.corpus.prepared import PreparedDocuments, Streamed
 from esbench.errors import TrackError
 from esbench.load.dealing import (
     deal,
@@ -23,8 +25,6 @@ from esbench.load.messages import Stock
 from esbench.model import ANY_TASK, Corpus, Documents, Index, Operation, Schedule, Stage, Step, Task
 from esbench.operations import builtin_operations
 from esbench.operations.python import operation_type
-from esbench.track.corpus import prepare
-from esbench.track.prepared import PreparedDocuments, Streamed
 from esbench.units import Rate
 
 NO_STOCK = Stock((), (), (), ())

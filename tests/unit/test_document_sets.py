@@ -11,16 +11,17 @@ from typing import Any
 import pytest
 from track_files import load, write_track
 
+from esbench.corpus import preparation
+from esbench.corpus.prepared import PreparedDocuments
+from esbench.corpus.synthetic import synthetic_corpora
 from esbench.errors import TrackError
 from esbench.model import Corpus
 from esbench.operations import builtin_operations
-from esbench.track import corpus, processing
+from esbench.track import processing
 from esbench.track.document_sets import DocumentSets
 from esbench.track.plugins import Plugins, load_plugins, unpacked
 from esbench.track.plugins_view import Track as View
 from esbench.track.plugins_view import packed, with_documents
-from esbench.track.prepared import PreparedDocuments
-from esbench.track.synthetic import synthetic_corpora
 
 OPERATIONS = builtin_operations()
 TRACK = """
@@ -155,7 +156,7 @@ def prepared(root: Path, synthetic: bool = False) -> tuple[Plugins, View, tuple[
 
     def ready(wanted: Corpus) -> tuple[PreparedDocuments, ...]:
         corpora = synthetic_corpora(track, track.challenges[0], [wanted], 4, raw=True) if synthetic else (wanted,)
-        return corpus.prepare(corpora, cache=root.parent / "cache", track_dir=root)
+        return preparation.prepare(corpora, cache=root.parent / "cache", track_dir=root)
 
     _, made = processing.prepare(track, view, plugins, root.parent / "made", OPERATIONS, ready)
     return plugins, view, made
@@ -163,7 +164,7 @@ def prepared(root: Path, synthetic: bool = False) -> tuple[Plugins, View, tuple[
 
 def in_a_worker(plugins: Plugins, view: View, made: tuple[Corpus, ...], root: Path) -> View:
     cache = processing.fresh_cache(made, root.parent / "made")
-    documents = corpus.prepare(made, cache=cache, track_dir=root)
+    documents = preparation.prepare(made, cache=cache, track_dir=root)
     return unpacked(plugins, packed(with_documents(view, documents, "only")))
 
 

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from corpora import SPEC, from_file, generated, lines
 
+from esbench.corpus.bulk_source import BulkSource, partition
+from esbench.corpus.feed import Document, DocumentFeed
+from esbench.corpus.generate.generator import Generator
+from esbench.corpus.prepared import PreparedDocuments, documents_of, mean_document_bytes
+from esbench.corpus.sampler import DocumentSampler
 from esbench.errors import TrackError
-from esbench.track.bulk_source import BulkSource, partition
-from esbench.track.feed import Document, DocumentFeed
-from esbench.track.generate.generator import Generator
-from esbench.track.prepared import PreparedDocuments, documents_of, mean_document_bytes
-from esbench.track.sampler import DocumentSampler
 
 
 @pytest.mark.parametrize(("count", "clients"), [(10, 4), (1000, 7), (3, 8), (0, 2), (200_000, 64)])

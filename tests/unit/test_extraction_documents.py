@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from fake_cluster import FakeCluster, FakeIndex, cluster_of
 
+from esbench.corpus.archives import open_documents
 from esbench.errors import ClusterError, CorpusError
-from esbench.track.archives import open_documents
 from esbench.track.extraction.documents import DocumentsFile, Extraction, Extractor, Lines
 from esbench.track.extraction.pages import Extent, Hit, open_slices, sample_query
 

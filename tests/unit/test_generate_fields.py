@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from esbench.corpus.generate.generator import TYPES, Generator
+from esbench.corpus.generate.spec import spec_digest
 from esbench.errors import TrackError
-from esbench.track.generate.generator import TYPES, Generator
-from esbench.track.generate.spec import spec_digest
 
 EXAMPLES: dict[str, dict[str, Any]] = {
     "sequence": {"type": "sequence", "from": 5},

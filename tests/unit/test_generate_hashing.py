@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from esbench.track.generate.hashing import Permutation, Zipf, below, draw, stream_key, unit
+from esbench.corpus.generate.hashing import Permutation, Zipf, below, draw, stream_key, unit
 
 
 def indices(count: int) -> np.ndarray:

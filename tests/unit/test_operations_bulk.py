@@ -10,12 +10,12 @@ import pytest
 from compiled import ES5, ES6, ES8, HEADERS, compiled, context
 from corpora import from_file, generated, lines
 
+from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import TrackError
 from esbench.model import Index
 from esbench.operations import builtin_operations
 from esbench.operations.base import ClientProgram, Exhausted, Ledger, Program, Script
 from esbench.operations.bulk import counts_to_send
-from esbench.track.prepared import PreparedDocuments
 
 GOOD_REPLY = b'{"took":30,"errors":false,"items":[]}'
 

@@ -12,12 +12,12 @@ from compiled import ES5, ES6, ES7, ES8, ES60, HEADERS, OPENSEARCH, client, comp
 from corpora import SPEC, from_file, generated
 
 from esbench.cluster.dialect import Dialect
+from esbench.corpus.generate.generator import Generator
+from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import TrackError
 from esbench.model import Index, Variable
 from esbench.operations.base import GOOD, ClientProgram, Ledger, Program, Script
 from esbench.operations.replies import CREATED
-from esbench.track.generate.generator import Generator
-from esbench.track.prepared import PreparedDocuments
 
 CREATED_REPLY = b'{"_index":"orders","_id":"1","_version":1,"result":"created","_seq_no":0,"_primary_term":1}'
 

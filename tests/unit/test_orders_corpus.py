@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 import esbench
-from esbench.track.generate.generator import Generator
+from esbench.corpus.generate.generator import Generator
 
 ORDERS = Path(esbench.__file__).parents[1] / "tracks" / "orders" / "orders-corpus.yml"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from esbench.corpus.prepared import PreparedDocuments, documents_of
 from esbench.errors import TrackError
-from esbench.track.prepared import PreparedDocuments, documents_of
 
 
 def part(corpus: str, file: str = "x") -> PreparedDocuments:

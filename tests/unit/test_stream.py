@@ -13,13 +13,13 @@ import pytest
 from archived import pack
 from corpora import lines
 
+from esbench.corpus.archives import ENDINGS
+from esbench.corpus.preparation import Streaming, prepare
+from esbench.corpus.prepared import DocumentFile, PreparedDocuments, size_of_first
+from esbench.corpus.stream import BulkStream
 from esbench.errors import CorpusError, TrackError
 from esbench.model import Corpus, Documents
-from esbench.track.archives import ENDINGS
-from esbench.track.corpus import Streaming, prepare
 from esbench.track.plain_documents import plain_file
-from esbench.track.prepared import DocumentFile, PreparedDocuments, size_of_first
-from esbench.track.stream import BulkStream
 
 COUNT = 1000
 TEXT = b"\n".join(lines(COUNT))
@@ -189,7 +189,7 @@ def test_who_needs_the_file_of_what_is_not_unpacked_is_told(tmp_path: Path) -> N
 
 
 def test_it_is_ahead_of_its_readers_and_no_further(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("esbench.track.stream._AHEAD_BYTES", 10_000)
+    monkeypatch.setattr("esbench.corpus.stream._AHEAD_BYTES", 10_000)
     documents = filed(tmp_path, pack(tmp_path, "", TEXT))
 
     async def wait_for_all_that_comes() -> tuple[int, int, int]:

@@ -15,6 +15,10 @@ from typing import Any
 import pytest
 from corpora import SPEC
 
+from esbench.corpus.date_formats import date_writer
+from esbench.corpus.generate.generator import Generator
+from esbench.corpus.preparation import prepare
+from esbench.corpus.synthetic import MOST_FIELDS, synthetic_corpora
 from esbench.model import (
     Challenge,
     Corpus,
@@ -28,10 +32,6 @@ from esbench.model import (
     Templates,
     Track,
 )
-from esbench.track.corpus import prepare
-from esbench.track.date_formats import date_writer
-from esbench.track.generate.generator import Generator
-from esbench.track.synthetic import MOST_FIELDS, synthetic_corpora
 
 FILE = Documents(50_000, source_file="d.json", target_index="a")
 

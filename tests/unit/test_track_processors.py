@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from track_files import context, load, task_named, write_track
 
+from esbench.corpus.preparation import prepare as prepare_corpora
+from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import TrackError
 from esbench.model import ANY_TASK, Challenge, Corpus, Documents, Task, Track
 from esbench.operations import builtin_operations
 from esbench.track import processing
 from esbench.track.authoring import describe
-from esbench.track.corpus import prepare as prepare_corpora
 from esbench.track.dependencies import Libraries
 from esbench.track.plugins import load_plugins
 from esbench.track.plugins_view import view_of, with_documents
-from esbench.track.prepared import PreparedDocuments
 from esbench.track.validation import check_track
 from esbench.units import Rate
 

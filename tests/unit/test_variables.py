@@ -280,7 +280,7 @@ def test_a_wrong_declaration_is_told(kind: str, params: dict[str, Any], message:
 
 
 def test_the_ways_to_pick_a_document_are_those_that_there_are() -> None:
-    from esbench.track.generate import picks
+    from esbench.corpus.generate import picks
 
     assert picks.PICKS == PICKS
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from esbench.cluster.client import Cluster, ClusterInfo
+from esbench.corpus.locate import sample_name
 from esbench.errors import ClusterError, CorpusError
 from esbench.track.extraction.packing import create_packed
 from esbench.track.extraction.pages import Extent, Hit, Slices, open_slices
-from esbench.track.supply import sample_name
 from esbench.track.testmode import DOCUMENTS
 
 _NEWS_S = 0.5

@@ -14,15 +14,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from esbench.corpus.cache import Metadata, is_complete, read_metadata, write_metadata, writing
+from esbench.corpus.download import DownloadProgress, Unobtainable, no_progress
+from esbench.corpus.generate.spec import plain_spec, spec_digest
+from esbench.corpus.generated_file import write_generated
+from esbench.corpus.locate import Origin, SourceFile, Supply, source_name
+from esbench.corpus.prepared import PreparedDocuments, Streamed
+from esbench.corpus.source_file import check_count, sha256_of, write_with_actions
 from esbench.errors import CorpusError
 from esbench.model import Corpus, Documents
-from esbench.track.cached import Metadata, is_complete, read_metadata, write_metadata, writing
-from esbench.track.download import DownloadProgress, Unobtainable, no_progress
-from esbench.track.generate.spec import plain_spec, spec_digest
-from esbench.track.generated_file import write_generated
-from esbench.track.prepared import PreparedDocuments, Streamed
-from esbench.track.source_file import check_count, sha256_of, write_with_actions
-from esbench.track.supply import Origin, SourceFile, Supply, source_name
 from esbench.units import format_bytes
 
 __all__ = ["CorpusCache", "Origin", "PreparedDocuments", "Progress", "Streaming", "prepare"]

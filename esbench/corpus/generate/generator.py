@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from esbench.corpus.generate.columns import row_texts, squeeze
+from esbench.corpus.generate.composite import ListField, MixtureField, ObjectField
+from esbench.corpus.generate.field import Field, Row, object_parts
+from esbench.corpus.generate.hashing import U64, stream_key
+from esbench.corpus.generate.numbers import DecimalField, LognormalField, RangeField, SequenceField, ZipfField
+from esbench.corpus.generate.spec import SpecReader, plain_spec, spec_digest
+from esbench.corpus.generate.texts import ChoiceField, ConstantField, PermutedField, PrefixField, WordsField
+from esbench.corpus.generate.times import TimestampField
 from esbench.errors import TrackError, did_you_mean
-from esbench.track.generate.columns import row_texts, squeeze
-from esbench.track.generate.composite import ListField, MixtureField, ObjectField
-from esbench.track.generate.field import Field, Row, object_parts
-from esbench.track.generate.hashing import U64, stream_key
-from esbench.track.generate.numbers import DecimalField, LognormalField, RangeField, SequenceField, ZipfField
-from esbench.track.generate.spec import SpecReader, plain_spec, spec_digest
-from esbench.track.generate.texts import ChoiceField, ConstantField, PermutedField, PrefixField, WordsField
-from esbench.track.generate.times import TimestampField
 
 TYPES: Mapping[str, Callable[[SpecReader, Any, str], Field]] = {
     "choice": ChoiceField,

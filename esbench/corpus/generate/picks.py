@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from esbench.track.generate.hashing import I64, Permutation, Zipf, below, draw, stream_key, unit
+from esbench.corpus.generate.hashing import I64, Permutation, Zipf, below, draw, stream_key, unit
 
 PICKS = ("uniform", "zipf", "recent")
 

@@ -10,8 +10,8 @@ from itertools import chain, zip_longest
 from random import Random
 from typing import Any, Protocol, TypeVar
 
+from esbench.corpus.prepared import DocumentFile, PreparedDocuments
 from esbench.errors import TrackError
-from esbench.track.prepared import DocumentFile, PreparedDocuments
 
 T = TypeVar("T")
 

@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 
-from esbench.track.date_formats import date_writer
-from esbench.track.generate.words import WORDS
-from esbench.track.sought import Box
+from esbench.corpus.date_formats import date_writer
+from esbench.corpus.generate.words import WORDS
+from esbench.corpus.query_values import Box
 
 _FIRST = datetime.fromisoformat("2024-01-01T00:00:00+00:00")
 _YEAR_S = 365 * 86_400

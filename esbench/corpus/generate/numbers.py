@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from esbench.track.generate.columns import Matrix, digits_of, row_texts, write_digits, write_sign
-from esbench.track.generate.field import Compiler, Field
-from esbench.track.generate.hashing import I64, U64, Zipf, below, draw, unit
-from esbench.track.generate.spec import SpecReader
+from esbench.corpus.generate.columns import Matrix, digits_of, row_texts, write_digits, write_sign
+from esbench.corpus.generate.field import Compiler, Field
+from esbench.corpus.generate.hashing import I64, U64, Zipf, below, draw, unit
+from esbench.corpus.generate.spec import SpecReader
 
 _FORMAT = re.compile(r"([^%\"\\]*)%(?:0([0-9]{1,2}))?d([^%\"\\]*)")
 

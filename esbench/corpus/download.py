@@ -21,9 +21,9 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
+from esbench.corpus.archives import open_documents
 from esbench.errors import CorpusError
 from esbench.errors.reasons import reason_of
-from esbench.track.archives import open_documents
 from esbench.units import format_bytes
 
 if TYPE_CHECKING:

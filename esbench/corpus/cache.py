@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from esbench.corpus.prepared import GROUP
 from esbench.errors import CorpusError
-from esbench.track.prepared import GROUP
 
 
 @dataclass(frozen=True)

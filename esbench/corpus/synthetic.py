@@ -13,9 +13,9 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
+from esbench.corpus.mapped_fields import FieldSpecs
+from esbench.corpus.query_values import prefixes, sought_in
 from esbench.model import Challenge, Corpus, Documents, Template, Track
-from esbench.track.mapped_fields import FieldSpecs
-from esbench.track.sought import prefixes, sought_in
 
 MOST_FIELDS = 60  # of a document, besides those that requests name: large mappings hold fields of many kinds
 TIMESTAMP = "@timestamp"

@@ -13,8 +13,8 @@ import sys
 from array import array
 from typing import Any, BinaryIO
 
-from esbench.track.child import serve
-from esbench.track.generate.generator import Generator
+from esbench.corpus.child_process import serve
+from esbench.corpus.generate.generator import Generator
 
 
 def write_blocks(generator: Generator, job: dict[str, Any], out: BinaryIO) -> None:

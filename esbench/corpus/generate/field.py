@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from esbench.track.generate.columns import Matrix
-from esbench.track.generate.hashing import U64
-from esbench.track.generate.spec import SpecReader
+from esbench.corpus.generate.columns import Matrix
+from esbench.corpus.generate.hashing import U64
+from esbench.corpus.generate.spec import SpecReader
 
 
 class Field(ABC):

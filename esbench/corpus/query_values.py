@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from esbench.track.date_formats import read_time
+from esbench.corpus.date_formats import read_time
 
 Fields = Mapping[str, Mapping[str, Any]]
 Box = tuple[float, float, float, float]  # west, south, east, north in degrees

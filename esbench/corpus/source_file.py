@@ -11,12 +11,12 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
+from esbench.corpus.archives import Damaged, open_documents
+from esbench.corpus.locate import SourceFile
+from esbench.corpus.prepared import GROUP
 from esbench.errors import CorpusError
 from esbench.errors.json_faults import json_fault
 from esbench.model import Documents
-from esbench.track.archives import Damaged, open_documents
-from esbench.track.prepared import GROUP
-from esbench.track.supply import SourceFile
 
 _ACTIONS = ("index", "create", "update", "delete")
 _OF_AN_ACTION = {"_index", "_id", "_type", "routing", "_routing", "pipeline", "op_type", "dynamic_templates"}

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from esbench.corpus.child_process import child_failure, end_child, enlarge, has_written, start_child
+from esbench.corpus.prepared import PreparedDocuments
+from esbench.corpus.unpacking import HEADER
 from esbench.errors import CorpusError
-from esbench.track.child import child_failure, end_child, enlarge, has_written, start_child
-from esbench.track.prepared import PreparedDocuments
-from esbench.track.unpacking import HEADER
 
 _AHEAD_BYTES = 32 << 20  # unpacked bulks that wait to be sent
 _MOST_AHEAD_BYTES = 256 << 20  # while there are fewer of them than clients
@@ -60,7 +60,7 @@ class BulkStream:
             "clients": clients,
             "slots": list(slots),
         }
-        self._child = start_child("esbench.track.unpacking", job)
+        self._child = start_child("esbench.corpus.unpacking", job)
         assert self._child.stdout is not None
         self._fd = self._child.stdout.fileno()
         os.set_blocking(self._fd, False)

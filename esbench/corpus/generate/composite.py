@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from esbench.track.generate.columns import Matrix
-from esbench.track.generate.field import Compiler, Field, Row, json_parts, object_parts
-from esbench.track.generate.hashing import U64, below, draw
-from esbench.track.generate.spec import SpecReader
-from esbench.track.generate.texts import weighted_ends
+from esbench.corpus.generate.columns import Matrix
+from esbench.corpus.generate.field import Compiler, Field, Row, json_parts, object_parts
+from esbench.corpus.generate.hashing import U64, below, draw
+from esbench.corpus.generate.spec import SpecReader
+from esbench.corpus.generate.texts import weighted_ends
 
 
 class ObjectField(Field):

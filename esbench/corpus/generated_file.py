@@ -8,10 +8,10 @@ from array import array
 from collections.abc import Callable, Mapping
 from typing import IO, Any, BinaryIO
 
+from esbench.corpus.child_process import child_failure, end_child, start_child
+from esbench.corpus.generate.spec import plain_spec
+from esbench.corpus.prepared import GROUP
 from esbench.errors import TrackError
-from esbench.track.child import child_failure, end_child, start_child
-from esbench.track.generate.spec import plain_spec
-from esbench.track.prepared import GROUP
 
 BLOCK = 32 * GROUP  # documents that a child makes at once
 _WORTH_A_PROCESS = 50_000  # documents; starting one takes 0.2 s
@@ -19,7 +19,7 @@ _WORTH_A_PROCESS = 50_000  # documents; starting one takes 0.2 s
 
 def start_generator(job: Mapping[str, Any], spec: Mapping[str, Any], where: str) -> subprocess.Popen[bytes]:
     """Start a child that writes generated documents to its standard output (see generate/__main__)."""
-    return start_child("esbench.track.generate", {**job, "spec": plain_spec(spec), "where": where})
+    return start_child("esbench.corpus.generate", {**job, "spec": plain_spec(spec), "where": where})
 
 
 def write_generated(

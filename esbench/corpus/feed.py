@@ -8,10 +8,10 @@ from bisect import bisect_right
 from itertools import accumulate
 from typing import IO
 
+from esbench.corpus.child_process import child_failure, end_child, enlarge, has_written
+from esbench.corpus.generated_file import start_generator
+from esbench.corpus.prepared import GROUP, DocumentFile, PreparedDocuments
 from esbench.errors import CorpusError, TrackError
-from esbench.track.child import child_failure, end_child, enlarge, has_written
-from esbench.track.generated_file import start_generator
-from esbench.track.prepared import GROUP, DocumentFile, PreparedDocuments
 
 Document = list[bytes]  # id, routing value, JSON; no id or routing value: empty
 

@@ -8,8 +8,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from esbench.corpus.prepared import GROUP, DocumentFile, PreparedDocuments
 from esbench.errors import TrackError, did_you_mean
-from esbench.track.prepared import GROUP, DocumentFile, PreparedDocuments
 
 _BLOCK = 256  # draws at once, while the event loop waits
 _SAMPLE = 100_000  # documents of a file that are parsed before the clock
@@ -33,7 +33,7 @@ class DocumentSampler:
         seed: int,
         indexed: int,
     ) -> None:
-        from esbench.track.generate.picks import PICKS, picks
+        from esbench.corpus.generate.picks import PICKS, picks
 
         where = documents.where
         if pick not in PICKS:
@@ -59,7 +59,7 @@ _Values = Callable[[Any], Sequence[tuple[Any, ...]]]  # of a block of indices
 
 
 def _generated(documents: PreparedDocuments, fields: Sequence[str], indexed: int) -> tuple[_Values, int]:
-    from esbench.track.generate.generator import Generator
+    from esbench.corpus.generate.generator import Generator
 
     assert documents.generate is not None
     generator = Generator(documents.generate, documents.where)

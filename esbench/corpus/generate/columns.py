@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from esbench.track.generate.hashing import I64, U64
+from esbench.corpus.generate.hashing import I64, U64
 
 Matrix = NDArray[np.uint8]
 

@@ -16,13 +16,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from esbench.corpus.cache import Metadata, write_metadata
+from esbench.corpus.child_process import serve
+from esbench.corpus.locate import SourceFile
+from esbench.corpus.prepared import GROUP
+from esbench.corpus.source_file import check_count, pieces_with_actions
 from esbench.errors import CorpusError
 from esbench.model import Documents
-from esbench.track.cached import Metadata, write_metadata
-from esbench.track.child import serve
-from esbench.track.prepared import GROUP
-from esbench.track.source_file import check_count, pieces_with_actions
-from esbench.track.supply import SourceFile
 
 HEADER = struct.Struct("=III")  # number of the file, documents, bytes
 

@@ -12,10 +12,10 @@ from ipaddress import ip_address
 from random import Random
 from typing import Any
 
-from esbench.track.date_formats import date_writer
-from esbench.track.generate.words import WORDS
-from esbench.track.mapped_values import drawn_value
-from esbench.track.sought import Sought
+from esbench.corpus.date_formats import date_writer
+from esbench.corpus.generate.words import WORDS
+from esbench.corpus.mapped_values import drawn_value
+from esbench.corpus.query_values import Sought
 
 Spec = dict[str, Any]
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from esbench.track.generate.columns import Matrix, row_texts, table, write_digits
-from esbench.track.generate.field import Compiler, Field, json_text
-from esbench.track.generate.hashing import U64, Permutation, Zipf, below, draw
-from esbench.track.generate.spec import SpecReader
-from esbench.track.generate.words import WORDS
+from esbench.corpus.generate.columns import Matrix, row_texts, table, write_digits
+from esbench.corpus.generate.field import Compiler, Field, json_text
+from esbench.corpus.generate.hashing import U64, Permutation, Zipf, below, draw
+from esbench.corpus.generate.spec import SpecReader
+from esbench.corpus.generate.words import WORDS
 
 _TOKEN = re.compile(r"(\[[^\]]+\]|\\d|[^\[\]{}\\\"()*+?|.^$])(?:\{([0-9]{1,2})\})?")
 _DIGITS = "0123456789"

@@ -11,11 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from esbench.errors import CorpusError, UsageError
-from esbench.model import Documents
-from esbench.track.archives import ENDINGS, ending_of, is_streamable
-from esbench.track.cached import writing
-from esbench.track.download import (
+from esbench.corpus.archives import ENDINGS, ending_of, is_streamable
+from esbench.corpus.cache import writing
+from esbench.corpus.download import (
     SCHEMES,
     DownloadProgress,
     FileMissing,
@@ -25,6 +23,8 @@ from esbench.track.download import (
     no_progress,
     shown,
 )
+from esbench.errors import CorpusError, UsageError
+from esbench.model import Documents
 
 _GENERATE = "or race generated documents with --synthetic-corpus"
 

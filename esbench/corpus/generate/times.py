@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from esbench.track.generate.columns import Matrix, row_texts, table, write_digits
-from esbench.track.generate.field import Compiler, Field
-from esbench.track.generate.hashing import I64, U64, below, draw
-from esbench.track.generate.spec import SpecReader
+from esbench.corpus.generate.columns import Matrix, row_texts, table, write_digits
+from esbench.corpus.generate.field import Compiler, Field
+from esbench.corpus.generate.hashing import I64, U64, below, draw
+from esbench.corpus.generate.spec import SpecReader
 
 _DAY_S = 86_400
 _FORMATS = ("iso", "date", "epoch_second", "epoch_millis")
