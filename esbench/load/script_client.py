@@ -16,8 +16,8 @@ from urllib.parse import urlencode
 from esbench.load.client import NS, Client, Route
 from esbench.load.hot import clock_ns
 from esbench.operations.base import Body, Concurrent, Reply, RequestBytes, RequestFailed, Script, Session, Verdict
-from esbench.track.compression import GZIP_HEADER, compressed, is_encoded
-from esbench.track.templates import json_text, without_headers
+from esbench.requests.compression import GZIP_HEADER, compressed, is_encoded
+from esbench.requests.templates import json_text, without_headers
 
 _Evidence = tuple[bytes, int | None, bytes]  # a request; status and body of its reply
 

@@ -22,10 +22,10 @@ from esbench.operations.base import (
 )
 from esbench.operations.needs import not_supported
 from esbench.operations.parameters import Parameter, flag
-from esbench.operations.programs import ScriptProgram
 from esbench.operations.replies import reason_of
 from esbench.operations.scripts import Retrying, ask
-from esbench.track.templates import plain
+from esbench.requests.programs import ScriptProgram
+from esbench.requests.templates import plain
 from esbench.units import parse_duration
 
 QUERY = Parameter("query string parameters", (dict,))

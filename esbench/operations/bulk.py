@@ -13,7 +13,7 @@ from esbench.model import DataStream, Index
 from esbench.operations.base import OperationType, Program, TaskContext, default_index
 from esbench.operations.parameters import REFRESH, Parameter, flag, whole
 from esbench.operations.traits import MEASURED
-from esbench.track.templates import plain
+from esbench.requests.templates import plain
 
 if TYPE_CHECKING:
     from esbench.corpus.prepared import PreparedDocuments

@@ -14,9 +14,9 @@ from esbench.corpus.prepared import DocumentFile
 from esbench.operations.base import Body, Details, Exchange, Exhausted, NotReady, RequestBytes, TaskContext, Verdict
 from esbench.operations.bulk import bulk_size_of, counts_to_send, index_of, query_of, retries_of, select
 from esbench.operations.parameters import flag
-from esbench.operations.programs import common_headers
 from esbench.operations.replies import bulk_details, created_by_index, judge_bulk, judge_unrefused
-from esbench.track.compression import GZIP_HEADER, compressed, is_encoded
+from esbench.requests.compression import GZIP_HEADER, compressed, is_encoded
+from esbench.requests.programs import common_headers
 from esbench.units import parse_duration
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from esbench.errors import TrackError
 from esbench.model import Index as IndexOfATrack
 from esbench.operations.base import Ledger, OperationType, Program, TaskContext, Verdict
 from esbench.operations.parameters import REFRESH, Parameter, flag
-from esbench.operations.programs import Judge, Request, TemplateProgram, common_headers
 from esbench.operations.replies import judge_deleted, judge_found, judge_get, judge_indexed
 from esbench.operations.traits import MEASURED, REQUEST
-from esbench.track.templates import Encoding, RequestTemplate, Slot, encode_all, segment
-from esbench.track.variables import Places
+from esbench.requests.programs import Judge, Request, TemplateProgram, common_headers
+from esbench.requests.templates import Encoding, RequestTemplate, Slot, encode_all, segment
+from esbench.requests.variables import Places
 
 _INDEX = Parameter("the index; the track's only one by default")
 _ROUTING = Parameter("the routing value", (str, int))

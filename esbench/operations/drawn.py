@@ -13,9 +13,9 @@ from typing import Any
 
 from esbench.errors.json_faults import json_fault
 from esbench.operations.base import GOOD, ClientProgram, RequestFailed, Script, Session, TaskContext, Verdict
-from esbench.operations.programs import Judge, Request, TemplateProgram
 from esbench.operations.replies import judge_plain
-from esbench.track.templates import RequestTemplate
+from esbench.requests.programs import Judge, Request, TemplateProgram
+from esbench.requests.templates import RequestTemplate
 
 
 class VariableScript(ABC):

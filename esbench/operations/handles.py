@@ -17,12 +17,12 @@ from esbench.operations.drawn import Exchanges, ProgramOfScripts
 from esbench.operations.needs import needing
 from esbench.operations.pagination import noted
 from esbench.operations.parameters import Parameter
-from esbench.operations.programs import ScriptProgram, common_headers
 from esbench.operations.replies import judge_plain
 from esbench.operations.scripts import ask
 from esbench.operations.search import TARGET, target
 from esbench.operations.traits import REQUEST
-from esbench.track.templates import RequestTemplate
+from esbench.requests.programs import ScriptProgram, common_headers
+from esbench.requests.templates import RequestTemplate
 
 POINTS_IN_TIME = Feature("points in time", (7, 10), (2, 4))
 ASYNC_SEARCHES = Feature("async searches", (7, 7))

@@ -30,7 +30,7 @@ from esbench.operations.replies import judge_shards
 from esbench.operations.scripts import ask
 from esbench.operations.settings import with_settings
 from esbench.operations.traits import ADMINISTRATIVE
-from esbench.track.templates import plain
+from esbench.requests.templates import plain
 
 _ALL = Parameter("the index or indices; those of the track by default", (str, list))
 

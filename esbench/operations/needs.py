@@ -6,7 +6,7 @@ import re
 
 from esbench.cluster.dialect import Dialect, Feature
 from esbench.operations.base import TaskContext, Verdict
-from esbench.operations.programs import Judge
+from esbench.requests.programs import Judge
 
 # how versions refuse a path that they do not know, which may look like an index or a document to them
 _UNKNOWN = ("HTTP 405", "HTTP 400 invalid_index_name_exception", "HTTP 400 invalid_type_name_exception")

@@ -23,10 +23,10 @@ from esbench.operations.base import (
     Verdict,
 )
 from esbench.operations.parameters import flag
-from esbench.operations.programs import common_headers
 from esbench.operations.python_runners import bulk_body, bulk_path, bulk_query, of_task
 from esbench.operations.python_sources import parts_of, source_of
 from esbench.operations.replies import judge_bulk
+from esbench.requests.programs import common_headers
 from esbench.track.plugins import ParamSource
 from esbench.track.plugins_sources import is_bulk
 

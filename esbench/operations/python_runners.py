@@ -18,8 +18,8 @@ from esbench.errors import EsbenchError, TrackError, did_you_mean
 from esbench.model import Operation
 from esbench.operations.base import Reply, RequestBytes, RequestFailed, Script, Session, TaskContext, Verdict
 from esbench.operations.replies import judge_bulk
+from esbench.requests.templates import json_text
 from esbench.track.plugins_sources import is_bulk
-from esbench.track.templates import json_text
 from esbench.units import parse_duration
 
 _CONTEXT: ContextVar[TaskContext] = ContextVar("esbench_task")

@@ -13,10 +13,10 @@ from esbench.operations.base import Details, OperationType, Program, Session, Ta
 from esbench.operations.drawn import DrawnProgram, QuestionTemplate, VariableScript, insist
 from esbench.operations.needs import needing
 from esbench.operations.parameters import Parameter, flag, whole
-from esbench.operations.programs import Judge, Request, TemplateProgram, common_headers
 from esbench.operations.replies import judge_plain, judge_raw_bulk
 from esbench.operations.traits import MEASURED, REQUEST
-from esbench.track.templates import RequestTemplate, json_text, plain
+from esbench.requests.programs import Judge, Request, TemplateProgram, common_headers
+from esbench.requests.templates import RequestTemplate, json_text, plain
 
 _QUERY = Parameter("query string parameters, with variables", (dict,))
 ESQL = Feature("ES|QL", (8, 11))

@@ -23,10 +23,10 @@ from esbench.operations.pagination import (
     with_composite,
 )
 from esbench.operations.parameters import Parameter, flag, whole
-from esbench.operations.programs import Request, TemplateProgram, common_headers
 from esbench.operations.replies import judge_search
 from esbench.operations.traits import REQUEST
-from esbench.track.templates import RequestTemplate
+from esbench.requests.programs import Request, TemplateProgram, common_headers
+from esbench.requests.templates import RequestTemplate
 
 COMPOSITE_AGGREGATIONS = Feature("composite aggregations", (6, 1), (1, 0))
 _PAGES = Parameter("how many pages at most, or all", (int, str))

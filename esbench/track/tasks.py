@@ -13,14 +13,14 @@ from esbench.errors import EsbenchError, TrackError, did_you_mean
 from esbench.measure.schedule import rates, stages_duration_s
 from esbench.model import ANY_TASK, Challenge, Operation, Step, Task, Variable
 from esbench.registry import Registry
-from esbench.track import templates
+from esbench.requests import templates
+from esbench.requests.templates import Encoding, Slot
+from esbench.requests.variables import builtin_variables, check_variable
 from esbench.track.document import Node
 from esbench.track.faults import AlreadyFound, Faults
 from esbench.track.plugins_sources import FILE_READER, BulkIndexParamSource, is_bulk
 from esbench.track.schedules import build_schedule, optional_seconds
 from esbench.track.schema import known_keys
-from esbench.track.templates import Encoding, Slot
-from esbench.track.variables import builtin_variables, check_variable
 
 if TYPE_CHECKING:
     from esbench.operations.base import OperationType

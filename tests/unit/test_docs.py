@@ -13,8 +13,8 @@ from esbench.cli.command import RALLY_COMMANDS, RALLY_OPTIONS
 from esbench.cli.main import esbench
 from esbench.engine.catalog import load_catalog
 from esbench.operations import builtin_operations
+from esbench.requests.variables import builtin_variables
 from esbench.track.library import list_tracks
-from esbench.track.variables import builtin_variables
 
 ROOT = Path(__file__).parents[2]
 BENCHMARKS = {path.name: path.read_text() for path in (ROOT / "benchmarks").glob("*.py")}

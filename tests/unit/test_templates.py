@@ -9,7 +9,7 @@ import pytest
 from track_files import load, write_track
 
 from esbench.errors import TrackError
-from esbench.track.templates import (
+from esbench.requests.templates import (
     Encoding,
     Layout,
     RequestTemplate,

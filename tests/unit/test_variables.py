@@ -19,8 +19,8 @@ from track_files import load, write_track
 
 from esbench.errors import TrackError
 from esbench.model import Variable
-from esbench.track.templates import Encoding
-from esbench.track.variables import PICKS, Source, SourceContext, builtin_variables, make_sources
+from esbench.requests.templates import Encoding
+from esbench.requests.variables import PICKS, Source, SourceContext, builtin_variables, make_sources
 
 CONTEXT = SourceContext(seed=1, race_id="race-1", task="read", stripe=0, stripes=1, next_values={}, documents=())
 ONE = ((None, Encoding.JSON),)

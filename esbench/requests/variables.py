@@ -22,7 +22,7 @@ from esbench.corpus.prepared import PreparedDocuments, documents_of
 from esbench.errors import TrackError, did_you_mean
 from esbench.model import Variable
 from esbench.registry import Registry
-from esbench.track.templates import Encoding, encode, encode_rows
+from esbench.requests.templates import Encoding, encode, encode_rows
 
 Places = Sequence[tuple[str | None, Encoding]]
 PICKS = ("uniform", "zipf", "recent")  # how a document is chosen; `generate.picks` does it

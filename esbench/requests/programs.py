@@ -18,8 +18,8 @@ from esbench.operations.base import (
     TaskContext,
     Verdict,
 )
-from esbench.track.templates import Draw, Layout, RequestTemplate
-from esbench.track.variables import SequenceSource, Source, SourceContext, make_sources
+from esbench.requests.templates import Draw, Layout, RequestTemplate
+from esbench.requests.variables import SequenceSource, Source, SourceContext, make_sources
 
 Judge = Callable[[int, bytes, Any], Verdict]
 

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import quote
 
 from esbench.errors import TrackError
-from esbench.track.compression import GZIP_HEADER, compressed, is_encoded
+from esbench.requests.compression import GZIP_HEADER, compressed, is_encoded
 
 _SLOT = re.compile(r"\$\[\[\s*([A-Za-z_][\w-]*)(?:\.([\w.-]+))?\s*\]\]")
 # a slot that is a whole JSON string, but no key of an object: keys stay strings
