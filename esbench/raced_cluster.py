@@ -24,9 +24,9 @@ from esbench.race_options import RaceOptions
 from esbench.record.model import ClusterFacts, NodeFacts
 from esbench.record.store import RaceFolder
 from esbench.registry import Registry
-from esbench.telemetry import surroundings
+from esbench.telemetry import cluster_state
 from esbench.telemetry.device import Reading, Scene
-from esbench.telemetry.disturbances import disturbances, disturbed
+from esbench.telemetry.interference import disturbances, disturbed
 from esbench.telemetry.watch import SeriesFile, Telemetry
 from esbench.track.features import features_needed, nodes_needed
 
@@ -56,13 +56,13 @@ class RacedCluster:
         self._endpoint: Endpoint | None = None
         self._hosts: tuple[Host, ...] = ()
         self._nodes: tuple[NodeFacts, ...] = ()
-        self._earlier: surroundings.Use | None = None
-        self._before = surroundings.Surroundings()
+        self._earlier: cluster_state.Use | None = None
+        self._before = cluster_state.Surroundings()
         if options.hosts or node is not None:
             self._engine = node or ExternalEngine(options.hosts, options.client_options)
             self._endpoint = node.endpoint if node else self._engine.start()
             self.info = self._connect(self._endpoint)
-            self._earlier = surroundings.use_now(self.client)
+            self._earlier = cluster_state.use_now(self.client)
         else:
             self._engine = embedded_engine(options, folder.logs, progress)
             self.info = ClusterInfo(*self._engine.identity())
@@ -98,7 +98,7 @@ class RacedCluster:
             self.info = self._connect(self._endpoint)
         hosts, client_options = parse_hosts(self._endpoint.urls, self._options.client_options)
         self._hosts = resolve(hosts)
-        self._before = surroundings.look(self.client)
+        self._before = cluster_state.look(self.client)
         found = tuple(disturbances(self._before, self._earlier))
         for warning in found:
             self._progress.warn(warning)
@@ -150,8 +150,8 @@ class RacedCluster:
             facts = replace(facts, indices=self.client.indices_facts(names, timeout_s=FACTS_TIMEOUT_S))
         except ClusterError as error:
             keeper.warn(f"no facts about the indices: {error}")
-        after = surroundings.look_back(self.client, names)
-        facts = surroundings.completed(facts, after)
+        after = cluster_state.look_back(self.client, names)
+        facts = cluster_state.completed(facts, after)
         keeper.record = replace(keeper.record, clusters={"default": facts})
         keeper.warn(*after.notes, *disturbed(self._before, after, {*names, *facts.indices}))
 
@@ -174,7 +174,7 @@ class RacedCluster:
             settings=endpoint.settings if endpoint else {},
             addresses=addresses_by_name(self._hosts),
         )
-        return surroundings.described(facts, self._before)
+        return cluster_state.described(facts, self._before)
 
     def _connect(self, endpoint: Endpoint) -> ClusterInfo:
         self.client = self._stack.enter_context(Cluster(endpoint.urls, self._options.client_options))

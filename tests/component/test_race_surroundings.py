@@ -11,7 +11,7 @@ from driver import NullServerFactory
 from racing import Races
 
 from esbench.cluster.client import Cluster
-from esbench.telemetry.surroundings import look, look_back
+from esbench.telemetry.cluster_state import look, look_back
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from esbench.cluster.client import Cluster
 from esbench.cluster.options import parse_hosts
 from esbench.engine.external import ExternalEngine
 from esbench.errors import ClusterError
-from esbench.telemetry.disturbances import disturbances, disturbed
+from esbench.telemetry.cluster_state import look, look_back
+from esbench.telemetry.interference import disturbances, disturbed
 from esbench.telemetry.statistics import difference, take
-from esbench.telemetry.surroundings import look, look_back
 
 pytestmark = pytest.mark.node
 

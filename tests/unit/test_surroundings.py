@@ -16,8 +16,7 @@ import pytest
 
 from esbench.cluster.client import _node_facts
 from esbench.record.model import ClusterFacts, DiskFacts, ShardFacts
-from esbench.telemetry.disturbances import disturbances, disturbed
-from esbench.telemetry.surroundings import (
+from esbench.telemetry.cluster_state import (
     IndexUse,
     Machine,
     Surroundings,
@@ -30,6 +29,7 @@ from esbench.telemetry.surroundings import (
     shards_of,
     use_of,
 )
+from esbench.telemetry.interference import disturbances, disturbed
 
 RECORDED = sorted((Path(__file__).parent / "recorded_telemetry").glob("cluster-*.json"))
 GIB = 1 << 30

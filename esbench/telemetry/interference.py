@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from esbench.errors import UsageError
-from esbench.telemetry.surroundings import IndexUse, Surroundings, Use, flat
+from esbench.telemetry.cluster_state import IndexUse, Surroundings, Use, flat
 from esbench.units import format_bytes, parse_size
 
 _BUSY_PER_S = 1.0
