@@ -19,8 +19,8 @@ from collections.abc import Collection, Sequence
 from esbench.cli.command import esbench_home
 from esbench.cli.compare import compare_stored
 from esbench.comparison.model import DECIDED, FASTER, SLOWER
+from esbench.comparison.stats import share_bounds
 from esbench.errors import EsbenchError, UsageError
-from esbench.stats import share_bounds
 
 MOST_FALSE, FEWEST_FOUND = 0.05, 0.80
 

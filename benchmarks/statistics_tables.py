@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from esbench import stats
+from esbench.comparison import stats
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "unit"))
 

@@ -159,11 +159,11 @@ def compare_stored(
     max_error_rise: str = "0.1%",
 ) -> Comparison:
     """Compare what is stored under a home, each side as a user types it."""
-    from esbench.compare import compare as compare_sides
-    from esbench.comparison.estimates import places_in_session
-    from esbench.comparison.gate import checked_keys
+    from esbench.comparison.comparability import checked_keys
+    from esbench.comparison.compare import compare as compare_sides
+    from esbench.comparison.effects import places_in_session
     from esbench.comparison.model import CompareOptions
-    from esbench.comparison.sides import Sides
+    from esbench.comparison.resolve import Sides
     from esbench.record.series import read_seconds
     from esbench.record.sessions import SessionStore
     from esbench.record.store import RaceFolder, RaceStore

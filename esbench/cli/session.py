@@ -136,7 +136,7 @@ class SessionCommand:
 
     def _check_track(self, session: RaceSession, side: str, digest: str) -> None:
         """A UsageError for a track that is not what the side's races were of, unless that is allowed."""
-        from esbench.comparison.gate import checked_keys
+        from esbench.comparison.comparability import checked_keys
 
         raced = _first(session, side)
         if (

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from esbench.comparison.metrics import PRIMARY_METRICS
 from esbench.comparison.model import DECIDED, ERRORS, SLOWER, Comparison, Row
-from esbench.comparison.values import PRIMARY_METRICS
 from esbench.comparison.verdicts import SIGNIFICANT
 from esbench.errors import UsageError
 from esbench.record.figures import HIGHER, LOWER

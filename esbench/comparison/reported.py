@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from esbench.comparison.model import Side
-from esbench.comparison.sides import BASELINE, HINT, Sides
+from esbench.comparison.resolve import BASELINE, HINT, Sides
 from esbench.errors import UsageError
 from esbench.record.figures import Notice
 from esbench.record.sessions import COMPLETE, RaceSession, SessionStore

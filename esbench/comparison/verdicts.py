@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean
 
-from esbench import stats
-from esbench.comparison.circumstances import saturation, tasks_of, unless_errors
-from esbench.comparison.drafts import Draft
-from esbench.comparison.estimates import Design, Found, find
+from esbench.comparison import stats
+from esbench.comparison.effects import Design, Found, find
+from esbench.comparison.metrics import Percentile
 from esbench.comparison.model import DRIVER_LAG, FASTER, SAME, SLOWER, UNDECIDED, CompareOptions, Row, Verdict
-from esbench.comparison.values import Percentile
+from esbench.comparison.preconditions import saturation, tasks_of, unless_errors
+from esbench.comparison.rows import Draft
 from esbench.record.figures import HIGHER
 
 SIGNIFICANT = 0.05

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean, stdev
 
-from esbench.notices_of_rounds import repeated
+from esbench.comparison.notices import repeated
 from esbench.record.figures import Figure, Notice, figures
 from esbench.record.model import RaceRecord
 from esbench.report.document import UNUSABLE, Cell, Column, Document, Table

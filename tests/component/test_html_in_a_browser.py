@@ -12,7 +12,7 @@ from browsing import CHROMIUM, PHONE, WIDE, chromium, opened
 from duels import seconds, sides
 from playwright.sync_api import Browser
 
-from esbench.compare import compare
+from esbench.comparison.compare import compare
 from esbench.comparison.model import CompareOptions, Side
 from esbench.record.series import Series
 from esbench.report.html.comparison_page import comparison_page

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from esbench.compare import compare
+from esbench.comparison.compare import compare
 from esbench.comparison.model import Pair, Side
 from esbench.record.model import RaceRecord, TaskResult
 from esbench.record.store import RaceStore, decode_record

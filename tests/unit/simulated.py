@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from esbench import stats
+from esbench.comparison import stats
+from esbench.comparison.stats import Floats
 from esbench.duelling_order import order as planned
-from esbench.stats import Floats
 
 Shape = tuple[int, int, int]  # sets, rows, races in the order of the session
 Spread = Callable[[np.random.Generator, Shape], Floats]

@@ -13,7 +13,7 @@ import pytest
 from html_pages import READS
 from races import golden_race, task_of
 
-from esbench.comparison.values import other_fault
+from esbench.comparison.metrics import other_fault
 from esbench.load.checks import incomplete
 from esbench.record.figures import missed_target, notices
 from esbench.record.model import Check, CheckKind, RaceRecord, Subject

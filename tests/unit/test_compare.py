@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from races import compared, golden_race, task_of, with_task
 
-from esbench.compare import compare
+from esbench.comparison.compare import compare
+from esbench.comparison.metrics import Race, typical
 from esbench.comparison.model import CompareOptions, Pair, Row, Side
-from esbench.comparison.values import Race, typical
 from esbench.record.model import Check, CorpusFacts, DiskFacts, RaceRecord, RateStage, Session, Throughput, TrackFacts
 
 

@@ -10,7 +10,7 @@ import pytest
 from compared_sides import ALONE, TURNS, docs_per_s, scaled, seconds_of, side, usable
 from races import golden_race, with_task
 
-from esbench.compare import compare
+from esbench.comparison.compare import compare
 from esbench.comparison.model import CompareOptions, Comparison, Side
 from esbench.record.model import RaceRecord, Throughput
 from esbench.report.comparison import comparison

@@ -9,8 +9,8 @@ import pytest
 from compared_sides import TURNS, side
 from races import golden_race
 
-from esbench.comparison.estimates import Design, Found, find, places_in_session
-from esbench.comparison.values import Race
+from esbench.comparison.effects import Design, Found, find, places_in_session
+from esbench.comparison.metrics import Race
 from esbench.record.model import Session
 
 

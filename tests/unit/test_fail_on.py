@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from compared_sides import OPEN, TURNS, docs_per_s, latencies, scaled, seconds_of, side
 
-from esbench.compare import compare
+from esbench.comparison.compare import compare
 from esbench.comparison.conditions import outcome, parse_condition
 from esbench.comparison.model import CompareOptions, Comparison
 from esbench.errors import UsageError

@@ -12,7 +12,7 @@ from duels import seconds, sides
 from races import golden_race, keep
 
 from esbench.cli.main import run
-from esbench.compare import compare
+from esbench.comparison.compare import compare
 from esbench.comparison.model import CompareOptions, Comparison, Side
 from esbench.record.figures import Notice
 from esbench.report.html.charts import BLUE, HEIGHT, curves_chart, shortened

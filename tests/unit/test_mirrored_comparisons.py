@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from races import golden_race, with_task
 
-from esbench.compare import compare
+from esbench.comparison.compare import compare
 from esbench.comparison.model import FASTER, SLOWER, CompareOptions, Comparison, Estimate, Side
 from esbench.measure.histogram import Counts, encode
 from esbench.record.model import Check, RaceRecord, Session, Throughput, Window

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from races import golden_race, with_task
 
-from esbench.compare import compare
+from esbench.comparison.compare import compare
 from esbench.comparison.model import Side
-from esbench.notices_of_rounds import repeated
+from esbench.comparison.notices import repeated
 from esbench.record.model import Check, RaceRecord
 
 

@@ -10,7 +10,7 @@ import pytest
 from compared_sides import OPEN, line
 from races import golden_race, task_of, with_task
 
-from esbench.comparison.values import (
+from esbench.comparison.metrics import (
     Percentile,
     Race,
     has_interval,

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from races import compared, golden_race, task_of, with_task
 
-from esbench.compare import compare
+from esbench.comparison.compare import compare
 from esbench.comparison.model import CompareOptions, Comparison, Side
 from esbench.errors import UsageError
 from esbench.record.figures import Notice, failed_checks, figures, notices

@@ -14,7 +14,7 @@ from compared_sides import TURNS, docs_per_s, scaled, side
 from races import golden_race, keep
 
 from esbench.cli.main import run
-from esbench.comparison.sides import Sides
+from esbench.comparison.resolve import Sides
 from esbench.errors import UsageError
 from esbench.record.model import Session
 from esbench.record.sessions import RaceSession, SessionRace, SessionStore

@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats as reference
 
-from esbench.stats import (
+from esbench.comparison.stats import (
     Effect,
     adjusted,
     independent,

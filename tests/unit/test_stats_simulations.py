@@ -20,10 +20,10 @@ from simulated import (
     single_races_called_different,
 )
 
-from esbench import stats
-from esbench.comparison.drafts import Draft
-from esbench.comparison.estimates import Design, Found
+from esbench.comparison import stats
+from esbench.comparison.effects import Design, Found
 from esbench.comparison.model import FASTER, INTERLEAVED, SAME, SLOWER, UNDECIDED, CompareOptions, Row
+from esbench.comparison.rows import Draft
 from esbench.comparison.verdicts import judged
 from esbench.record.figures import HIGHER, Figure
 

@@ -22,12 +22,12 @@ from compared_sides import (
 )
 from races import golden_race, task_of, with_task
 
-from esbench.compare import compare
+from esbench.comparison.compare import compare
 from esbench.comparison.model import CompareOptions, Pair, Side, Verdict
+from esbench.comparison.stats import rounds_to_settle
 from esbench.measure.histogram import Counts, encode
 from esbench.record.model import Check, RaceRecord, Session, Throughput, Window
 from esbench.record.series import SecondLine
-from esbench.stats import rounds_to_settle
 
 WITH_SECONDS = CompareOptions(seconds=seconds_of)
 RATES_ALLOWED = replace(WITH_SECONDS, allow=("target rate",))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean
 
-from esbench.comparison.estimates import Design
+from esbench.comparison.effects import Design
+from esbench.comparison.metrics import Percentile, Race, other_fault
 from esbench.comparison.model import ERRORS, FASTER, SLOWER, UNUSABLE, CompareOptions, Verdict
-from esbench.comparison.values import Percentile, Race, other_fault
 from esbench.record.figures import missed_target
 from esbench.record.model import TaskResult
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import geometric_mean, median
 
+from esbench.comparison.stats import SECTIONS
 from esbench.measure.histogram import Counts, percentiles_ns
 from esbench.record.figures import Figure, figures, measured_phase, reported_tasks, task_label
 from esbench.record.model import RaceRecord, TaskResult
 from esbench.record.series import SecondLine
-from esbench.stats import SECTIONS
 
 THROUGHPUT = "Mean throughput"
 FEWEST_BEYOND = 10

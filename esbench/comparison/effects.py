@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from statistics import correlation, fmean
 
-from esbench import stats
+from esbench.comparison import stats
+from esbench.comparison.metrics import Race
 from esbench.comparison.model import HISTORY, INDEPENDENT, INTERLEAVED, SECTIONS, Estimate, Side
-from esbench.comparison.values import Race
 
 _MOST_CORRELATED = 0.5  # of side and place: ABAB has 0.45, AABB 0.89
 

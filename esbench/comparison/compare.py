@@ -9,11 +9,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from operator import itemgetter
 
-from esbench.comparison import drafts, gate, verdicts
-from esbench.comparison.estimates import Design, last_of_sessions, places_in_session
+from esbench.comparison import comparability, verdicts
+from esbench.comparison import rows as drafts
+from esbench.comparison.effects import Design, last_of_sessions, places_in_session
+from esbench.comparison.metrics import Race
 from esbench.comparison.model import CompareOptions, Comparison, Difference, Pair, Side
-from esbench.comparison.values import Race
-from esbench.notices_of_rounds import place, repeated
+from esbench.comparison.notices import place, repeated
 from esbench.record.figures import Notice, reported_tasks, task_label
 from esbench.record.model import RaceRecord
 
@@ -29,7 +30,7 @@ def compare(baseline: Side, contenders: Sequence[Side], options: CompareOptions 
     for contender in contenders:
         theirs = tuple(Race.of(record) for record in contender.records)
         design = Design(races, theirs, places_in_session(baseline, contender), history)
-        differences = gate.differences(baseline, contender, options.allow)
+        differences = comparability.differences(baseline, contender, options.allow)
         drafted.append((contender, design, differences, drafts.drafts(design, differences, options)))
     family = [draft for *_, of_a_pair in drafted for draft in of_a_pair]
     rows = iter(verdicts.judged(family, options))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from esbench.comparison import gate
+from esbench.comparison import comparability
 from esbench.comparison.model import Side
 from esbench.errors import UsageError, did_you_mean
 from esbench.record.figures import Notice
@@ -81,7 +81,7 @@ class Sides:
             if entry.race_id in taken or session in sessions or not _may_be_like(entry, first):
                 continue
             record = self._races.load(entry.race_id)
-            if gate.same_setup(record, first, allow):
+            if comparability.same_setup(record, first, allow):
                 found.append(record)
                 sessions.add(session)
             if len(found) == _MOST_HISTORY:

@@ -6,22 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from esbench.comparison.circumstances import of_checks, saturation, tasks_of
-from esbench.comparison.estimates import Design, Found, find
-from esbench.comparison.model import (
-    FEW_EVENTS,
-    SESSION_ONLY,
-    TOO_SHORT,
-    UNUSABLE,
-    WITHIN_RACE,
-    CompareOptions,
-    Difference,
-    Estimate,
-    Row,
-    SecondsOf,
-    Verdict,
-)
-from esbench.comparison.values import (
+from esbench.comparison.effects import Design, Found, find
+from esbench.comparison.metrics import (
     FEWEST_BEYOND,
     FEWEST_SECONDS,
     SHORTEST_S,
@@ -38,6 +24,20 @@ from esbench.comparison.values import (
     sections,
     typical,
 )
+from esbench.comparison.model import (
+    FEW_EVENTS,
+    SESSION_ONLY,
+    TOO_SHORT,
+    UNUSABLE,
+    WITHIN_RACE,
+    CompareOptions,
+    Difference,
+    Estimate,
+    Row,
+    SecondsOf,
+    Verdict,
+)
+from esbench.comparison.preconditions import of_checks, saturation, tasks_of
 from esbench.record.model import RaceRecord, TaskResult
 from esbench.record.series import SecondLine
 
