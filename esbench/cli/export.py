@@ -76,18 +76,18 @@ def _exported(form: str, record: RaceRecord, folder: RaceFolder, buckets: str) -
     seconds = read_seconds(folder.seconds_file)
     match form:
         case "hlog":
-            from esbench.export.interval_log import interval_log
+            from esbench.publish.files.interval_log import interval_log
 
             return interval_log(record, seconds)
         case "csv":
-            from esbench.export.table import table
+            from esbench.publish.files.table import table
 
             return table(record, seconds)
         case "prometheus":
-            from esbench.metrics.folding import DEFAULT_BOUNDS, parse_bounds
-            from esbench.metrics.recorded import exposition
+            from esbench.publish.prometheus.folding import DEFAULT_BOUNDS, parse_bounds
+            from esbench.publish.prometheus.recorded import exposition
 
             return exposition(record, seconds, parse_bounds(buckets or DEFAULT_BOUNDS, BUCKETS))
-    from esbench.export.document import document
+    from esbench.publish.files.document import document
 
     return document(record, seconds, read_telemetry(folder.telemetry_file))

@@ -37,7 +37,7 @@ def others_who_follow(flags: Mapping[str, Any], progress: Progress) -> Iterator[
     with ExitStack() as stack:
         listeners: list[Listener] = []
         if flags["annotate"]:
-            from esbench.annotations import TOKEN, Annotations, parse_grafana
+            from esbench.publish.grafana import TOKEN, Annotations, parse_grafana
 
             grafana = parse_grafana(flags["annotate"], os.environ.get(TOKEN, ""))
             listeners.append(stack.enter_context(Annotations(grafana, progress.warn)))
@@ -47,9 +47,9 @@ def others_who_follow(flags: Mapping[str, Any], progress: Progress) -> Iterator[
 
 
 def _metrics(flags: Mapping[str, Any], progress: Progress, stack: ExitStack) -> Listener:
-    from esbench.metrics.endpoint import Endpoint, parse_address
-    from esbench.metrics.folding import DEFAULT_BOUNDS, parse_bounds
-    from esbench.metrics.following import Following
+    from esbench.publish.prometheus.endpoint import Endpoint, parse_address
+    from esbench.publish.prometheus.folding import DEFAULT_BOUNDS, parse_bounds
+    from esbench.publish.prometheus.following import Following
 
     bounds = parse_bounds(flags["metrics_buckets"] or DEFAULT_BOUNDS, BUCKETS)
     following = Following()

@@ -15,7 +15,7 @@ from esbench.cli.output import format_option, print_document
 
 if TYPE_CHECKING:
     from esbench.events.progress import Progress
-    from esbench.metrics_store.store import MetricsStore, Stored
+    from esbench.publish.elasticsearch.store import MetricsStore, Stored
     from esbench.report.document import Document
 
 C = TypeVar("C", bound=Callable[..., Any])
@@ -110,7 +110,7 @@ def open_store(hosts: str, options: str, prefix: str) -> Iterator[MetricsStore]:
     from esbench.cluster.client import Cluster
     from esbench.cluster.options import ClientOptions, parse_hosts
     from esbench.errors import ClusterError
-    from esbench.metrics_store.store import MetricsStore
+    from esbench.publish.elasticsearch.store import MetricsStore
 
     given = ClientOptions.from_mapping(parse_client_options(options, OPTIONS), OPTIONS)
     found, client_options = parse_hosts(parse_target_hosts(hosts, HOSTS), given, HOSTS)
@@ -127,7 +127,7 @@ def open_store(hosts: str, options: str, prefix: str) -> Iterator[MetricsStore]:
 def keep_race(metrics_store: MetricsStore, home: Path, race_id: str) -> Stored:
     """Store a race of a home, as its record stands on disk; a UsageError while it runs."""
     from esbench.errors import UsageError
-    from esbench.metrics_store.documents import RaceDocuments
+    from esbench.publish.elasticsearch.documents import RaceDocuments
     from esbench.record.locks import status_now
     from esbench.record.store import RaceStore
 

@@ -19,10 +19,10 @@ from esbench.cli.metrics_options import others_who_follow
 from esbench.errors import UsageError
 from esbench.events.progress import Progress
 from esbench.load.recorder import Second, Tally
-from esbench.metrics import protobuf
-from esbench.metrics.endpoint import Address, Endpoint, parse_address, prefers_protobuf
-from esbench.metrics.folding import NATIVE_SCHEMA, parse_bounds
-from esbench.metrics.following import Following
+from esbench.publish.prometheus import protobuf
+from esbench.publish.prometheus.endpoint import Address, Endpoint, parse_address, prefers_protobuf
+from esbench.publish.prometheus.folding import NATIVE_SCHEMA, parse_bounds
+from esbench.publish.prometheus.following import Following
 from esbench.record.store import decode_record
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-3.json"

@@ -24,7 +24,7 @@ from driver import NullServerFactory
 from racing import Races, press_ctrl_c, wait_until
 
 from esbench.measure.histogram import decode
-from esbench.metrics.folding import DEFAULT_BOUNDS, LAG_BOUNDS, NATIVE_SCHEMA, native, parse_bounds
+from esbench.publish.prometheus.folding import DEFAULT_BOUNDS, LAG_BOUNDS, NATIVE_SCHEMA, native, parse_bounds
 from esbench.record.model import RaceRecord, TaskResult
 
 PROMETHEUS, PROMTOOL = shutil.which("prometheus"), shutil.which("promtool")

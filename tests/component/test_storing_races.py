@@ -15,7 +15,7 @@ from tiny_server import INFO, Reply, TinyServer, serve
 from esbench.cli.main import run
 from esbench.cluster.client import Cluster
 from esbench.errors import ClusterError
-from esbench.metrics_store.bulk import send
+from esbench.publish.elasticsearch.bulk import send
 from esbench.record.store import RaceStore, decode_record
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-3.json"

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from esbench.cluster.client import Cluster
-from esbench.metrics_store.documents import RaceDocuments
-from esbench.metrics_store.store import MetricsStore, Stored
+from esbench.publish.elasticsearch.documents import RaceDocuments
+from esbench.publish.elasticsearch.store import MetricsStore, Stored
 from esbench.record.model import RaceRecord
 from esbench.record.store import RaceFolder, RaceStore, decode_record
 

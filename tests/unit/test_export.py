@@ -17,12 +17,12 @@ from races import GOLDEN, golden_race, keep, task_of, with_task
 
 from esbench.cli.main import run
 from esbench.errors import RecordError
-from esbench.export.document import document
-from esbench.export.interval_log import interval_log
-from esbench.export.table import table
 from esbench.measure.histogram import HIGHEST_NS, LOWEST_NS, Counts, decode, encode
-from esbench.metrics.folding import DEFAULT_BOUNDS, parse_bounds
-from esbench.metrics.recorded import exposition
+from esbench.publish.files.document import document
+from esbench.publish.files.interval_log import interval_log
+from esbench.publish.files.table import table
+from esbench.publish.prometheus.folding import DEFAULT_BOUNDS, parse_bounds
+from esbench.publish.prometheus.recorded import exposition
 from esbench.record.model import Check, RaceRecord
 from esbench.record.series import SecondLine, read_seconds, read_telemetry
 from esbench.record.store import RaceStore, decode_record

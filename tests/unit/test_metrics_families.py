@@ -16,11 +16,11 @@ from races import golden_race
 
 from esbench.load.health import Usage
 from esbench.load.recorder import Second, Tally
-from esbench.metrics.families import families_of
-from esbench.metrics.folding import parse_bounds
-from esbench.metrics.following import Following, target_at
-from esbench.metrics.naming import metric_name
 from esbench.model import Operation, Schedule, Stage, Step, Task
+from esbench.publish.prometheus.families import families_of
+from esbench.publish.prometheus.folding import parse_bounds
+from esbench.publish.prometheus.following import Following, target_at
+from esbench.publish.prometheus.naming import metric_name
 from esbench.record.model import RaceRecord
 from esbench.telemetry.device import Reading
 from esbench.units import parse_rate

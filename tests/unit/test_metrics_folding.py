@@ -8,7 +8,7 @@ import pytest
 
 from esbench.errors import UsageError
 from esbench.measure.histogram import Counts
-from esbench.metrics.folding import DEFAULT_BOUNDS, LAG_BOUNDS, NATIVE_SCHEMA, NS, native, parse_bounds
+from esbench.publish.prometheus.folding import DEFAULT_BOUNDS, LAG_BOUNDS, NATIVE_SCHEMA, NS, native, parse_bounds
 
 MS = 1_000_000
 

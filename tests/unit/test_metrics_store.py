@@ -14,11 +14,11 @@ from races import golden_race
 
 from esbench.cluster.client import Cluster, ClusterInfo
 from esbench.errors import ClusterError, UsageError
-from esbench.metrics_store import bulk
-from esbench.metrics_store.bulk import send
-from esbench.metrics_store.documents import RaceDocuments
-from esbench.metrics_store.store import MetricsStore, Stored
-from esbench.metrics_store.templates import VERSION
+from esbench.publish.elasticsearch import bulk
+from esbench.publish.elasticsearch.bulk import send
+from esbench.publish.elasticsearch.documents import RaceDocuments
+from esbench.publish.elasticsearch.store import MetricsStore, Stored
+from esbench.publish.elasticsearch.templates import VERSION
 from esbench.record.model import RaceRecord
 from esbench.record.store import RaceFolder, RaceStore
 
@@ -160,7 +160,7 @@ def test_a_race_that_was_stored_in_part_is_stored_whole(folder: RaceFolder) -> N
 
 
 def test_more_documents_than_one_search_finds_are_removed(folder: RaceFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("esbench.metrics_store.store._PAGE", 5)
+    monkeypatch.setattr("esbench.publish.elasticsearch.store._PAGE", 5)
     cluster = Keeping()
     keep(cluster, folder, golden_race(status="cancelled"))
     assert keep(cluster, folder).removed == ALL + 3

@@ -13,8 +13,8 @@ from races import golden_race, task_of, with_task
 
 from esbench.errors import RecordError
 from esbench.measure.histogram import Counts, encode
-from esbench.metrics_store.documents import Document, RaceDocuments
-from esbench.metrics_store.templates import mappings
+from esbench.publish.elasticsearch.documents import Document, RaceDocuments
+from esbench.publish.elasticsearch.templates import mappings
 from esbench.record.model import RaceRecord
 from esbench.record.store import RaceFolder, RaceStore
 

@@ -17,9 +17,9 @@ from typing import Any
 from esbench.cluster.client import Cluster
 from esbench.cluster.dialect import Dialect
 from esbench.errors import ClusterError, UsageError
-from esbench.metrics_store.bulk import Pause, send
-from esbench.metrics_store.documents import Document, RaceDocuments
-from esbench.metrics_store.templates import KINDS, has_data_streams, name_of, put_templates
+from esbench.publish.elasticsearch.bulk import Pause, send
+from esbench.publish.elasticsearch.documents import Document, RaceDocuments
+from esbench.publish.elasticsearch.templates import KINDS, has_data_streams, name_of, put_templates
 
 DEFAULT_PREFIX = "esbench"
 _PREFIX = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")

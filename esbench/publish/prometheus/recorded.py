@@ -9,9 +9,9 @@ from prometheus_client import CollectorRegistry, Metric, generate_latest
 from esbench.errors import RecordError
 from esbench.load.recorder import BEYOND, Tally
 from esbench.measure.histogram import Counts, decode
-from esbench.metrics.families import families_of
-from esbench.metrics.folding import Bounds
-from esbench.metrics.following import MEASURES, Seen, race_facts
+from esbench.publish.prometheus.families import families_of
+from esbench.publish.prometheus.folding import Bounds
+from esbench.publish.prometheus.following import MEASURES, Seen, race_facts
 from esbench.record.figures import measured_phase
 from esbench.record.model import RaceRecord, TaskResult
 from esbench.record.series import MEASURES as BY_SECOND

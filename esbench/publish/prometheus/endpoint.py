@@ -16,9 +16,9 @@ from prometheus_client import CollectorRegistry, Metric, make_wsgi_app
 from prometheus_client.exposition import ThreadingWSGIServer
 
 from esbench.errors import UsageError
-from esbench.metrics.families import families_of
-from esbench.metrics.folding import Bounds
-from esbench.metrics.following import Following
+from esbench.publish.prometheus.families import families_of
+from esbench.publish.prometheus.folding import Bounds
+from esbench.publish.prometheus.following import Following
 
 OPTION = "--metrics-port"
 PROTOBUF = "application/vnd.google.protobuf"
@@ -86,7 +86,7 @@ class Endpoint:
         if environ["REQUEST_METHOD"] != "GET" or not prefers_protobuf(environ.get("HTTP_ACCEPT", "")):
             answer: Iterable[bytes] = self._as_text(environ, start_response)
             return answer
-        from esbench.metrics import protobuf
+        from esbench.publish.prometheus import protobuf
 
         body = protobuf.encode(families_of(self._following.seen(), self._bounds, with_native=True))
         headers = [("Content-Type", protobuf.CONTENT_TYPE)]

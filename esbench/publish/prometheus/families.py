@@ -13,9 +13,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.samples import BucketSpan, NativeHistogram
 
 from esbench.measure.histogram import Counts
-from esbench.metrics.folding import LAG_BOUNDS, NATIVE_SCHEMA, Bounds, native, parse_bounds
-from esbench.metrics.following import NS, Seen
-from esbench.metrics.naming import metric_name
+from esbench.publish.prometheus.folding import LAG_BOUNDS, NATIVE_SCHEMA, Bounds, native, parse_bounds
+from esbench.publish.prometheus.following import NS, Seen
+from esbench.publish.prometheus.naming import metric_name
 
 _NOTHING = Counts()
 _RACE = ("race_id", "track", "challenge")
