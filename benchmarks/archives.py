@@ -28,7 +28,7 @@ from bulk import write_corpus
 from programs import race_command
 from tabulate import tabulate
 
-from esbench.engine.null import NullServer
+from esbench.null_server import NullServer
 from esbench.record.store import RaceStore
 
 BULK_SIZE = 1000

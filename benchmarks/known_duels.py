@@ -22,7 +22,7 @@ from duels import report
 from programs import ESBENCH
 
 from esbench.cli.command import esbench_home
-from esbench.engine.null import NullServer
+from esbench.null_server import NullServer
 from esbench.record.sessions import SessionStore
 
 SETUP = "type:delete-index,type:create-index,check-cluster-health"

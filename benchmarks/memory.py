@@ -31,12 +31,12 @@ from programs import need, race_command
 from tabulate import tabulate
 
 from esbench.cluster.options import ClientOptions, parse_hosts
-from esbench.engine.null import NullServer
 from esbench.load.client import Route, TemplateClient
 from esbench.load.hosts import Hosts
 from esbench.load.hot import clock_ns
 from esbench.load.loops import ClosedLoop, Length, Line
 from esbench.load.recorder import Recorder
+from esbench.null_server import NullServer
 from esbench.operations.base import Exchange
 from esbench.operations.replies import judge_found
 from esbench.record.store import RaceStore

@@ -17,7 +17,7 @@ import sys
 
 import psutil
 
-from esbench.engine.null import NullServer
+from esbench.null_server import NullServer
 
 BARE = """
 import asyncio, gc, uvloop

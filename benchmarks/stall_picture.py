@@ -24,9 +24,9 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from programs import race_command
 
-from esbench.engine.null import NullServer
-from esbench.engine.null.log import LogLine
 from esbench.measure.histogram import decode, lowest_equivalent_ns
+from esbench.null_server import NullServer
+from esbench.null_server.log import LogLine
 from esbench.record.model import TaskResult
 from esbench.record.store import RaceStore
 

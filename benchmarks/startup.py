@@ -21,8 +21,8 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
-from esbench.engine.null import NullServer
-from esbench.engine.null.log import LogLine
+from esbench.null_server import NullServer
+from esbench.null_server.log import LogLine
 
 TASKS = 8
 TASK = "  - {name: task-%d, operation: {operation-type: get, index: orders, id: task-%d}, clients: 8, requests: 200}\n"

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "component"))
 
 from matching import DISTRIBUTIONS, Matched, match
 
-from esbench.engine.null import NullServer
+from esbench.null_server import NullServer
 
 
 def line(name: str, matched: Matched) -> str:

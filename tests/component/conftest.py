@@ -12,7 +12,7 @@ import pytest
 from driver import Driver, NullServerFactory, documents
 
 from esbench.corpus.prepared import PreparedDocuments
-from esbench.engine.null import NullServer, Script
+from esbench.null_server import NullServer, Script
 
 
 @pytest.fixture(scope="module", params=["uvloop", "asyncio"])

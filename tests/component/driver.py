@@ -13,13 +13,13 @@ from esbench.cluster.dialect import Dialect
 from esbench.cluster.options import ClientOptions, parse_hosts
 from esbench.corpus.preparation import prepare
 from esbench.corpus.prepared import PreparedDocuments
-from esbench.engine.null import NullServer
 from esbench.events.listeners import Listener
 from esbench.load.coordinator import Coordinator, CutShort
 from esbench.load.messages import Stock, Target
 from esbench.load.recorder import Second
 from esbench.load.running import Observer
 from esbench.model import Corpus, Documents, Index, Operation, Schedule, Stage, Step, Task, Variable
+from esbench.null_server import NullServer
 from esbench.operations import builtin_operations
 from esbench.record.model import HostEvent, TaskResult
 from esbench.units import parse_rate

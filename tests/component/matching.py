@@ -17,8 +17,6 @@ from statistics import median
 from typing import Any, TypeVar
 
 from esbench.cluster.options import ClientOptions, parse_hosts
-from esbench.engine.null import NullServer
-from esbench.engine.null.log import LogLine
 from esbench.load.client import Route, TemplateClient
 from esbench.load.hosts import Hosts
 from esbench.load.hot import clock_ns
@@ -29,6 +27,8 @@ from esbench.measure.histogram import percentiles_ns, supported
 from esbench.measure.run_delay import run_delay_ns
 from esbench.measure.schedule import arrivals
 from esbench.model import Schedule
+from esbench.null_server import NullServer
+from esbench.null_server.log import LogLine
 from esbench.operations.base import GOOD, Exchange, Verdict
 from esbench.units import Rate
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from esbench.engine.null import NullServer
+from esbench.null_server import NullServer
 from esbench.record.model import RaceRecord
 from esbench.record.store import RaceStore
 

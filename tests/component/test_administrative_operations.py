@@ -8,7 +8,7 @@ import pytest
 from driver import Driver, NullServerFactory, task
 from tiny_server import serve
 
-from esbench.engine.null import NullServer
+from esbench.null_server import NullServer
 
 STREAM = {"PUT /_data_stream/logs": (200, {"acknowledged": True}), "DELETE /_data_stream/logs": (404, {"error": "x"})}
 

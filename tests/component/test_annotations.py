@@ -13,8 +13,8 @@ from racing import Races
 from raw_server import SILENCE, raw_server, reply
 from tiny_server import TinyServer, serve
 
-from esbench.engine.null import NullServer
 from esbench.errors import UsageError
+from esbench.null_server import NullServer
 from esbench.publish.grafana import TOKEN, Annotations, parse_grafana
 from esbench.record.model import RaceRecord
 from esbench.record.store import decode_record

@@ -9,8 +9,8 @@ from driver import Driver, NullServerFactory, all_errors, all_requests, all_unit
 
 from esbench.corpus.preparation import prepare
 from esbench.corpus.prepared import PreparedDocuments
-from esbench.engine.null import NullServer
 from esbench.model import Corpus, Documents
+from esbench.null_server import NullServer
 from esbench.record.model import NamedRequest, TaskResult
 
 DOCUMENTS = 2_000

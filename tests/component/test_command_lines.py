@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from esbench.engine.null import NullServer
+from esbench.null_server import NullServer
 from esbench.record.model import RaceRecord
 from esbench.record.store import RaceStore
 

@@ -10,8 +10,8 @@ import pytest
 from driver import Driver, NullServerFactory, all_errors, all_requests, all_units, bulk, documents, get, task
 
 from esbench.corpus.prepared import PreparedDocuments
-from esbench.engine.null import NullServer
 from esbench.model import Task
+from esbench.null_server import NullServer
 from esbench.record.model import TaskResult
 
 DOCUMENTS = 6_050

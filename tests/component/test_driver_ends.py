@@ -11,9 +11,9 @@ from driver import ANY_ID, Driver, NullServerFactory, all_requests, bulk, docume
 
 from esbench.cluster.options import ClientOptions
 from esbench.corpus.prepared import PreparedDocuments
-from esbench.engine.null import NullServer
 from esbench.errors import ClusterError, TrackError
 from esbench.model import Variable
+from esbench.null_server import NullServer
 
 pytestmark = pytest.mark.alone
 

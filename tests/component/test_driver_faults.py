@@ -18,13 +18,13 @@ from driver import Driver, NullServerFactory, get, task
 from tiny_server import serve
 
 from esbench.cluster.options import ClientOptions, parse_hosts
-from esbench.engine.null import NullServer
 from esbench.errors import ClusterError
 from esbench.load.client import Client, Route
 from esbench.load.coordinator import Cancelled
 from esbench.load.hosts import Hosts
 from esbench.load.recorder import Recorder
 from esbench.load.script_client import ScriptClient
+from esbench.null_server import NullServer
 from esbench.operations.base import RequestFailed, Session, Verdict
 from esbench.record.model import TaskResult
 

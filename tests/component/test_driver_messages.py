@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from driver import Driver, NullServerFactory, get
 
-from esbench.engine.null import NullServer
 from esbench.model import Variable
+from esbench.null_server import NullServer
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import pytest
 from driver import NullServerFactory
 from racing import Races
 
-from esbench.engine.null import NullServer
+from esbench.null_server import NullServer
 
 Run = Callable[[int, int, int], list[str]]
 

@@ -15,10 +15,10 @@ import psutil
 import pytest
 from driver import Driver, bulk, documents, generated_documents, get, task
 
-from esbench.engine.null import NullServer
 from esbench.errors import RaceError
 from esbench.load.coordinator import Cancelled, StepFailed
 from esbench.load.recorder import Second
+from esbench.null_server import NullServer
 from esbench.record.model import TaskResult
 
 ENDLESS = 60.0

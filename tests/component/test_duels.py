@@ -12,7 +12,7 @@ import pytest
 from driver import NullServerFactory
 from racing import Outcome, Races, press_ctrl_c, wait_until
 
-from esbench.engine.null import NullServer
+from esbench.null_server import NullServer
 from esbench.record.sessions import RaceSession, SessionStore
 
 SHORT = ("--include-tasks=type:delete-index,type:create-index,closed", "--workers=1", "--telemetry=none")

@@ -12,8 +12,8 @@ import pytest
 from driver import Driver, NullServerFactory, all_errors, all_requests, bulk, documents, get, task
 from racing import Races
 
-from esbench.engine.null import NullServer
 from esbench.load.coordinator import StepFailed
+from esbench.null_server import NullServer
 from esbench.record.model import TaskResult
 
 REJECTED = {"reply": {"status": 429}}

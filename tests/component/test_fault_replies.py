@@ -16,8 +16,8 @@ from raw_server import CLOSE, RESET, SILENCE, Action, Request, raw_server, reply
 from esbench.cluster.options import ClientOptions
 from esbench.corpus.preparation import prepare
 from esbench.corpus.prepared import PreparedDocuments
-from esbench.engine.null import NullServer
 from esbench.model import Corpus, Documents
+from esbench.null_server import NullServer
 from esbench.record.model import ErrorKind, TaskResult
 
 FOUND = b'{"_index":"orders","_id":"1","found":true,"_source":{"n":1}}'

@@ -14,8 +14,8 @@ from tiny_server import serve
 
 from esbench.cluster.addresses import addresses_by_name, resolve
 from esbench.cluster.options import ClientOptions, Host
-from esbench.engine.null import NullServer
 from esbench.errors import ClusterError
+from esbench.null_server import NullServer
 
 GETS = "GET /*/_doc/*"
 V4, V6 = socket.AF_INET, socket.AF_INET6

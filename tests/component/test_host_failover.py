@@ -13,9 +13,9 @@ from driver import Driver, NullServerFactory, get, task
 from racing import Races, wait_until
 
 from esbench.cluster.options import ClientOptions
-from esbench.engine.null import NullServer
 from esbench.errors import ClusterError
 from esbench.load.coordinator import StepFailed
+from esbench.null_server import NullServer
 from esbench.record.model import HostEvent, TaskResult
 
 alone = pytest.mark.alone  # shares of the load, or what is in flight at a moment

@@ -21,9 +21,9 @@ from typing import Any
 
 import pytest
 
-from esbench.engine.null import NullEngine, NullServer, Script
-from esbench.engine.null.log import LogLine
 from esbench.errors import EngineError, UsageError
+from esbench.null_server import NullEngine, NullServer, Script
+from esbench.null_server.log import LogLine
 
 NullServerFactory = Callable[..., NullServer]
 
@@ -679,7 +679,7 @@ def test_the_command_prints_its_address_and_ends_on_sigterm(tmp_path: Path) -> N
     script.write_text('{"version": "8.19.4"}')
     log = tmp_path / "requests.ndjson"
     process = subprocess.Popen(
-        [sys.executable, "-m", "esbench.engine.null", "--script", str(script), "--log", str(log)],
+        [sys.executable, "-m", "esbench.null_server", "--script", str(script), "--log", str(log)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
     )
@@ -699,7 +699,7 @@ def test_the_command_prints_its_address_and_ends_on_sigterm(tmp_path: Path) -> N
 
 def test_the_server_ends_with_the_process_that_started_it() -> None:
     code = (
-        "import time; from esbench.engine.null import NullServer\n"
+        "import time; from esbench.null_server import NullServer\n"
         "server = NullServer().start(); print(server.pid, flush=True); time.sleep(60)"
     )
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)

@@ -10,10 +10,10 @@ import psutil
 import pytest
 from driver import Driver, NullServerFactory, all_requests, get
 
-from esbench.engine.null import NullServer
 from esbench.errors import TrackError
 from esbench.load.coordinator import Cancelled, StepFailed
 from esbench.model import Task
+from esbench.null_server import NullServer
 from esbench.record.model import TaskResult
 
 pytestmark = pytest.mark.alone

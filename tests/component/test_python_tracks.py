@@ -12,7 +12,7 @@ import trustme
 from racing import Races
 from tiny_server import GREEN, serve
 
-from esbench.engine.null import NullServer
+from esbench.null_server import NullServer
 from esbench.record.model import RaceRecord, TaskResult
 
 NullServerFactory = Callable[..., NullServer]

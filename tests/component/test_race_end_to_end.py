@@ -11,7 +11,7 @@ import pytest
 from driver import NullServerFactory
 from racing import DOCUMENTS, Outcome, Races, wait_until
 
-from esbench.engine.null import NullServer
+from esbench.null_server import NullServer
 
 
 @pytest.fixture

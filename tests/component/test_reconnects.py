@@ -15,12 +15,12 @@ import uvloop
 from driver import NullServerFactory
 
 from esbench.cluster.options import ClientOptions, parse_hosts
-from esbench.engine.null import NullServer
 from esbench.load.client import Route, TemplateClient
 from esbench.load.hosts import Hosts
 from esbench.load.hot import clock_ns
 from esbench.load.loops import ClosedLoop, Length
 from esbench.load.recorder import Recorder
+from esbench.null_server import NullServer
 from esbench.operations.base import Exchange, Verdict
 from esbench.operations.replies import judge_found
 

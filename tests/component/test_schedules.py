@@ -9,9 +9,9 @@ import pytest
 from driver import Driver, NullServerFactory, all_requests, bulk, get, task
 
 from esbench.corpus.prepared import PreparedDocuments
-from esbench.engine.null import NullServer
 from esbench.measure.schedule import arrival_seed, arrivals
 from esbench.model import Task
+from esbench.null_server import NullServer
 from esbench.operations import builtin_operations
 
 pytestmark = pytest.mark.alone

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from driver import Driver, task
 
-from esbench.engine.null import NullServer
 from esbench.load.coordinator import StepFailed
+from esbench.null_server import NullServer
 from esbench.record.model import NamedRequest, TaskResult
 
 SHARDS = {"total": 1, "successful": 1, "skipped": 0, "failed": 0}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from racing import Races
 
-from esbench.engine.null import NullServer
+from esbench.null_server import NullServer
 
 CODE = """
 import esbench_demo_library

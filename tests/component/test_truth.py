@@ -6,7 +6,7 @@ import pytest
 from driver import NullServerFactory
 from matching import DISTRIBUTIONS, Crowded, Matched, match, nearest_rank
 
-from esbench.engine.null import NullServer
+from esbench.null_server import NullServer
 
 pytestmark = pytest.mark.alone
 

@@ -21,7 +21,7 @@ BENCHMARKS = {path.name: path.read_text() for path in (ROOT / "benchmarks").glob
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tracks").rglob("*.md")])
 _OTHER_COMMANDS = {
     "performance.md": {option for text in BENCHMARKS.values() for option in re.findall(r'"(--[a-z][a-z-]*)"', text)},
-    "null-server.md": {  # options of `python -m esbench.engine.null`
+    "null-server.md": {  # options of `python -m esbench.null_server`
         "--host",
         "--port",
         "--script",

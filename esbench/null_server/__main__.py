@@ -1,4 +1,4 @@
-"""`python -m esbench.engine.null`: serves until SIGTERM, or until its stdin closes."""
+"""`python -m esbench.null_server`: serves until SIGTERM, or until its stdin closes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pathlib import Path
 
 import msgspec
 
-from esbench.engine.null.script import Script, read_script
-from esbench.engine.null.server import Server
 from esbench.errors import EngineError, EsbenchError
 from esbench.errors.reasons import reason_of
+from esbench.null_server.script import Script, read_script
+from esbench.null_server.server import Server
 from esbench.open_files import raise_limit
 
 try:
@@ -35,14 +35,14 @@ def main() -> int:
         with asyncio.Runner(loop_factory=factory) as runner:
             runner.run(_serve(options, script, tls))
     except EsbenchError as error:
-        print(f"esbench.engine.null: {error}", file=sys.stderr)
+        print(f"esbench.null_server: {error}", file=sys.stderr)
         return error.exit_code
     return 0
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m esbench.engine.null", description="A server that answers like Elasticsearch."
+        prog="python -m esbench.null_server", description="A server that answers like Elasticsearch."
     )
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0, help="0: a free one")

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, cast
 
 import httptools
 
-from esbench.engine.null.wire import Head, Outgoing
+from esbench.null_server.wire import Head, Outgoing
 
 if TYPE_CHECKING:
-    from esbench.engine.null.server import Server
+    from esbench.null_server.server import Server
 
 _RESET_AFTER_NS = 2_000_000  # what was written before has left by then
 _HEAD_BYTES = 2048

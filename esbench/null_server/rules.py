@@ -10,7 +10,7 @@ from heapq import heapify, heapreplace
 from itertools import cycle
 from typing import Any
 
-from esbench.engine.null.script import (
+from esbench.null_server.script import (
     Bimodal,
     BulkErrors,
     Constant,

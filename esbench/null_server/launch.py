@@ -18,9 +18,9 @@ from typing import Any, Self
 import msgspec
 
 from esbench.engine.base import Endpoint
-from esbench.engine.null.log import Counts, LogLine, parse_log
-from esbench.engine.null.script import Script, parse_script
 from esbench.errors import EngineError
+from esbench.null_server.log import Counts, LogLine, parse_log
+from esbench.null_server.script import Script, parse_script
 
 _READY_WITHIN_S = 20.0
 _STOP_WITHIN_S = 5.0
@@ -63,7 +63,7 @@ class NullServer:
             arguments += ["--tls-cert", str(self._tls[0]), "--tls-key", str(self._tls[1])]
         with (folder / "stderr").open("wb") as stderr:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "esbench.engine.null", *arguments],
+                [sys.executable, "-m", "esbench.null_server", *arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,

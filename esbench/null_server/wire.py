@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from esbench.engine.null.indices import Answer, error_body
-from esbench.engine.null.rules import Plan
-from esbench.engine.null.script import Reply
-from esbench.engine.null.versions import Version
+from esbench.null_server.indices import Answer, error_body
+from esbench.null_server.rules import Plan
+from esbench.null_server.script import Reply
+from esbench.null_server.versions import Version
 
 Ending = Literal["keep", "close", "reset", "silence"]
 

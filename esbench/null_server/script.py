@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from esbench.engine.null.versions import parse_version
 from esbench.errors import UsageError, did_you_mean
+from esbench.null_server.versions import parse_version
 
 Fault = Literal[
     "hang",

@@ -10,10 +10,10 @@ from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
-from esbench.engine.null import descriptions
-from esbench.engine.null.indices import Answer, Document, Index, Refusal, flat_settings, new_index
-from esbench.engine.null.script import BulkErrors
-from esbench.engine.null.versions import Version
+from esbench.null_server import descriptions
+from esbench.null_server.indices import Answer, Document, Index, Refusal, flat_settings, new_index
+from esbench.null_server.script import BulkErrors
+from esbench.null_server.versions import Version
 
 _decode = msgspec.json.decode
 _encode = msgspec.json.encode

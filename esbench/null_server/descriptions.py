@@ -6,8 +6,8 @@ import os
 import time
 from typing import Any
 
-from esbench.engine.null.indices import Index
-from esbench.engine.null.versions import Version
+from esbench.null_server.indices import Index
+from esbench.null_server.versions import Version
 
 
 def health(indices: list[Index]) -> dict[str, Any]:

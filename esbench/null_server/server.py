@@ -12,17 +12,17 @@ from pathlib import Path
 
 import msgspec
 
-from esbench.engine.null.cluster import Cluster
-from esbench.engine.null.indices import Answer, error_body
-from esbench.engine.null.log import Counts, LogLine, RequestLog
-from esbench.engine.null.protocol import Connection, Exchange
-from esbench.engine.null.rules import Plan, Rules
-from esbench.engine.null.script import Outage, Reply, Script, parse_script
-from esbench.engine.null.timer import Timer
-from esbench.engine.null.versions import parse_version
-from esbench.engine.null.wire import Head, Wire, scripted
 from esbench.errors import UsageError
 from esbench.measure.run_delay import run_delay_ns
+from esbench.null_server.cluster import Cluster
+from esbench.null_server.indices import Answer, error_body
+from esbench.null_server.log import Counts, LogLine, RequestLog
+from esbench.null_server.protocol import Connection, Exchange
+from esbench.null_server.rules import Plan, Rules
+from esbench.null_server.script import Outage, Reply, Script, parse_script
+from esbench.null_server.timer import Timer
+from esbench.null_server.versions import parse_version
+from esbench.null_server.wire import Head, Wire, scripted
 
 _CONTROL = "/__null/"
 _S = 1_000_000_000

@@ -3,7 +3,7 @@
 `script` says what it does; `launch` starts it in a process of its own; docs/reference/null-server.md explains.
 """
 
-from esbench.engine.null.launch import NullEngine, NullServer
-from esbench.engine.null.script import Script
+from esbench.null_server.launch import NullEngine, NullServer
+from esbench.null_server.script import Script
 
 __all__ = ["NullEngine", "NullServer", "Script"]
