@@ -63,7 +63,7 @@ def worker_memory(race: subprocess.Popen[bytes]) -> list[int]:
     while race.poll() is None:
         try:
             for child in psutil.Process(race.pid).children():
-                if "esbench.load.worker" in child.cmdline():
+                if "esbench.worker.process" in child.cmdline():
                     seen.append(child.memory_info().rss)
         except psutil.Error:
             pass  # it has just ended

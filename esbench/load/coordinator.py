@@ -127,7 +127,7 @@ class Coordinator:
                 with theirs:
                     process = subprocess.Popen(
                         [
-                            *(sys.executable, "-m", "esbench.load.worker", str(theirs.fileno()), str(number)),
+                            *(sys.executable, "-m", "esbench.worker.process", str(theirs.fileno()), str(number)),
                             *([str(self._libraries)] if self._libraries else []),
                         ],
                         pass_fds=(theirs.fileno(),),

@@ -35,7 +35,7 @@ def driver(tmp_path: Path, server: NullServer, event_loop_name: str) -> Iterator
 
 def workers_of(pid: int) -> list[psutil.Process]:
     """The load workers among a process' children, by their number."""
-    workers = [child for child in psutil.Process(pid).children() if "esbench.load.worker" in child.cmdline()]
+    workers = [child for child in psutil.Process(pid).children() if "esbench.worker.process" in child.cmdline()]
     return sorted(workers, key=lambda child: child.cmdline()[-1])
 
 

@@ -324,7 +324,7 @@ except SystemExit as end:
 
 
 def test_a_worker_loads_nothing_heavy(tmp_path: Path) -> None:
-    modules = loaded("import esbench.load.worker", tmp_path)
+    modules = loaded("import esbench.worker.process", tmp_path)
     assert "esbench" in modules
     assert modules & {*HEAVY, "click", "psutil", "msgspec"} == set()
 

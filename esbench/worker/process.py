@@ -1,6 +1,6 @@
 """A load worker: one process, one event loop, its share of the clients of each task.
 
-    python -m esbench.load.worker FD NUMBER [LIBRARIES]
+    python -m esbench.worker.process FD NUMBER [LIBRARIES]
 
 FD is its end of a socket pair. It talks to the coordinator in the five messages and ends when the coordinator is gone.
 """
@@ -36,8 +36,6 @@ from esbench.load.messages import (
     Tick,
 )
 from esbench.load.outbox import Outbox
-from esbench.load.preparation import Preparation
-from esbench.load.share import TaskShare
 from esbench.measure.precise_timer import Alarm
 from esbench.measure.run_delay import run_delay_ns
 from esbench.model import Task
@@ -52,6 +50,8 @@ from esbench.operations.base import (
 from esbench.operations.indices import ASSERTION_FAILED
 from esbench.registry import Registry
 from esbench.units import format_duration
+from esbench.worker.preparation import Preparation
+from esbench.worker.worker_task import TaskShare
 
 NS = 1_000_000_000
 _SWEEP_S = 0.05

@@ -14,7 +14,6 @@ from esbench.load.hosts import Hosts
 from esbench.load.hot import Inbox
 from esbench.load.messages import Assignment, Prepare, Target
 from esbench.load.script_client import ScriptClient
-from esbench.load.share import TaskShare
 from esbench.load.transport import header_lines
 from esbench.measure.schedule import measured_period_s
 from esbench.operations.assertions import asserting
@@ -26,6 +25,7 @@ from esbench.record.secrets import Redactor
 from esbench.registry import Registry
 from esbench.track.plugins import Plugins, keep_names, load_plugins, unpacked
 from esbench.units import parse_duration
+from esbench.worker.worker_task import TaskShare
 
 _RETRY_S = 0.1  # while a step that begins has no host
 
