@@ -21,12 +21,12 @@ from esbench.events.listeners import Listener, Listeners
 from esbench.events.progress import Progress
 from esbench.interrupts import Interrupts
 from esbench.keeper import RecordKeeper, now
+from esbench.load.assignment import fullest_worker, highest_rate_per_s, per_request
 from esbench.load.coordinator import Cancelled, Coordinator, CutShort, StepFailed
-from esbench.load.dealing import fullest_worker, highest_rate_per_s, per_request
 from esbench.load.hot import clock_ns
 from esbench.load.messages import Stock, Target
+from esbench.load.open_files import hard_limit, require_for
 from esbench.model import Challenge, Step, Track
-from esbench.open_files import hard_limit, require_for
 from esbench.operations.base import OperationType
 from esbench.operations.python import operation_type, traits_of
 from esbench.pulses import Pulses, spans

@@ -8,7 +8,7 @@ from esbench.cluster.client import ClusterInfo
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.documents import DocumentFiles, OwnCode
 from esbench.events.progress import Progress
-from esbench.load.dealing import refuse_endless
+from esbench.load.assignment import refuse_endless
 from esbench.model import Challenge, Track
 from esbench.operations.assertions import without_assertions
 from esbench.operations.base import OperationType

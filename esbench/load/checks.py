@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, isfinite
 
-from esbench.load.dealing import FEWEST_CLIENTS_PER_WORKER
+from esbench.load.assignment import FEWEST_CLIENTS_PER_WORKER
 from esbench.load.health import BUSY_LIMIT, LOOP_LAG_LIMIT, RUN_DELAY_LIMIT, STEAL_LIMIT
 from esbench.load.recorder import MEASURES, TIMEOUT, Errors, Tally
 from esbench.measure.schedule import measured_period_s

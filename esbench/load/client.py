@@ -12,8 +12,8 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from esbench import open_files
 from esbench.errors.reasons import reason_of
+from esbench.load import open_files
 from esbench.load.failures import Failures
 from esbench.load.hosts import CONNECT_TIMEOUT_S, Hosts
 from esbench.load.hot import NEVER_NS, Inbox, Lane, Meter, clock_ns

@@ -15,9 +15,9 @@ import msgspec
 
 from esbench.errors import EngineError, EsbenchError
 from esbench.errors.reasons import reason_of
+from esbench.load.open_files import raise_limit
 from esbench.null_server.script import Script, read_script
 from esbench.null_server.server import Server
-from esbench.open_files import raise_limit
 
 try:
     import uvloop

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from esbench.events.listeners import Listener
 from esbench.events.progress import Progress
-from esbench.load.dealing import waits_for
+from esbench.load.assignment import waits_for
 from esbench.progress.running import RunningTask
 from esbench.progress.servers import DEVICES, Servers
 

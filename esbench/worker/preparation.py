@@ -7,8 +7,8 @@ import ssl
 from pathlib import Path
 
 from esbench.errors import ClusterError
+from esbench.load.assignment import no_end
 from esbench.load.client import Client, Route, TemplateClient
-from esbench.load.dealing import no_end
 from esbench.load.failures import Failures
 from esbench.load.hosts import Hosts
 from esbench.load.hot import Inbox

@@ -35,11 +35,11 @@ from esbench.load.messages import (
     Target,
     Tick,
 )
+from esbench.load.open_files import raise_limit
 from esbench.load.outbox import Outbox
 from esbench.measure.precise_timer import Alarm
 from esbench.measure.run_delay import run_delay_ns
 from esbench.model import Task
-from esbench.open_files import raise_limit
 from esbench.operations import builtin_operations
 from esbench.operations.base import (
     ASSERTION,

@@ -17,7 +17,7 @@ from esbench.events.listeners import Listener
 from esbench.load.coordinator import Coordinator, CutShort
 from esbench.load.messages import Stock, Target
 from esbench.load.recorder import Second
-from esbench.load.running import Observer
+from esbench.load.step_state import Observer
 from esbench.model import Corpus, Documents, Index, Operation, Schedule, Stage, Step, Task, Variable
 from esbench.null_server import NullServer
 from esbench.operations import builtin_operations

@@ -12,7 +12,7 @@ import pytest
 from esbench.corpus.preparation import prepare
 from esbench.corpus.prepared import PreparedDocuments, Streamed
 from esbench.errors import TrackError
-from esbench.load.dealing import (
+from esbench.load.assignment import (
     deal,
     fullest_worker,
     most_workers,

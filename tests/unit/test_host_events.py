@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 from races import golden_race
 
+from esbench.load.host_outages import Losses
 from esbench.load.hot import clock_ns
-from esbench.load.losses import Losses
 from esbench.load.messages import Loss
 from esbench.progress.texts import host_text
 from esbench.record.figures import notices

@@ -8,7 +8,7 @@ import pickle
 import pytest
 
 from esbench.errors import RaceError
-from esbench.open_files import are_exhausted, exhausted, require_for
+from esbench.load.open_files import are_exhausted, exhausted, require_for
 
 
 @pytest.mark.parametrize("limit", [560, 1024, None])

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from esbench.errors import RaceError
+from esbench.load.assignment import waits_for
 from esbench.load.checks import incomplete
-from esbench.load.dealing import waits_for
 from esbench.load.health import Watch
 from esbench.load.measurements import TaskMeasurements
 from esbench.load.messages import Tick
