@@ -90,7 +90,7 @@ def main() -> None:
     for name, values in found.items():
         print(f"{name:36} median {statistics.median(values):7.1f} ms   worst {max(values):7.1f} ms")
     if options.imports:
-        print_imports(["-c", "import esbench.cli.race, esbench.race, esbench.operations, elasticsearch"])
+        print_imports(["-c", "import esbench.cli.race, esbench.race.race, esbench.operations, elasticsearch"])
         print_imports(["-c", "import esbench.worker.process, uvloop"])
 
 

@@ -19,7 +19,7 @@ from esbench.cluster.client import Cluster, ClusterInfo, index_path
 from esbench.cluster.options import ClientOptions, Host
 from esbench.errors import EsbenchError, UsageError
 from esbench.events.progress import Progress
-from esbench.interrupts import Interrupts
+from esbench.race.interrupts import Interrupts
 from esbench.track.extraction.bodies import (
     Body,
     component_template,

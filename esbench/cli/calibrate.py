@@ -28,7 +28,7 @@ def calibrate(
     **flags: Any,
 ) -> None:
     """Say what this host's driver can do, by racing a server that answers at once."""
-    from esbench.calibrate import CalibrateOptions, run
+    from esbench.race.calibrate import CalibrateOptions, run
     from esbench.record.host import default_workers
     from esbench.report.calibration import calibration_document
 

@@ -61,7 +61,7 @@ def _rounds(flags: dict[str, Any], words: tuple[str, ...], progress: Following |
 def _race(flags: dict[str, Any], progress: Following | Quiet) -> int:
     from esbench.errors import RaceError
     from esbench.operations import builtin_operations
-    from esbench.race import run
+    from esbench.race.race import run
     from esbench.record.figures import failed_checks
 
     for name in ("restart_node", "before_round"):

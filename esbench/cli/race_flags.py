@@ -15,7 +15,7 @@ import click
 from esbench.cli.command import Choice, esbench_home
 
 if TYPE_CHECKING:
-    from esbench.race_options import RaceOptions
+    from esbench.race.options import RaceOptions
 
 C = TypeVar("C", bound=Callable[..., Any])
 DEFAULT_HEAP = "512m"
@@ -103,7 +103,7 @@ def race_options(flags: Mapping[str, Any], common_track_params: str = "") -> Rac
     from esbench.cluster.options import ClientOptions, Host, parse_hosts
     from esbench.corpus.locate import Origin, check_mirror
     from esbench.errors import UsageError
-    from esbench.race_options import RaceOptions
+    from esbench.race.options import RaceOptions
     from esbench.record.host import default_workers
     from esbench.record.store import check_race_id, new_race_id
     from esbench.telemetry import builtin_devices, choose

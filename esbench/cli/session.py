@@ -20,7 +20,7 @@ from esbench.errors import RaceError, UsageError
 if TYPE_CHECKING:
     from esbench.engine.embedded import EmbeddedEngine
     from esbench.progress.following import Following, Quiet
-    from esbench.race_options import RaceOptions
+    from esbench.race.options import RaceOptions
     from esbench.record.model import RaceRecord
     from esbench.record.sessions import RaceSession
 
@@ -51,7 +51,7 @@ class SessionCommand:
 
     def begin(self, kind: str, words: Sequence[str], sides: Mapping[str, Sequence[str]], rounds: int) -> int:
         """Race a new session; the exit code."""
-        from esbench.duel import begins_cold, planned
+        from esbench.race.session import begins_cold, planned
         from esbench.record.locks import SessionLock
         from esbench.record.sessions import Side
 
@@ -86,7 +86,7 @@ class SessionCommand:
     def _go_on(
         self, session: RaceSession, words: Sequence[str], sides: Sequence[Sequence[str]], rounds: int | None
     ) -> RaceSession | None:
-        from esbench.duel import with_rounds
+        from esbench.race.session import with_rounds
 
         self._check_result(len(session.sides))
         if rounds is not None:
@@ -152,9 +152,9 @@ class SessionCommand:
 
     def _look(self, session: RaceSession, sides: Mapping[str, RaceOptions]) -> None:
         """Everything that can be known to be wrong is said before the first race."""
-        from esbench.duel import makes_indices_anew, shares_a_node
         from esbench.operations import builtin_operations
-        from esbench.race import look
+        from esbench.race.race import look
+        from esbench.race.session import makes_indices_anew, shares_a_node
 
         operations = builtin_operations()
         shared = shares_a_node(sides.values(), restart_node=session.restart_node)
@@ -170,7 +170,7 @@ class SessionCommand:
 
     def _run(self, session: RaceSession, sides: Mapping[str, RaceOptions]) -> RaceSession | None:
         """The session when all of it was raced; None when it was cancelled."""
-        from esbench.duel import Duel
+        from esbench.race.session import Duel
         from esbench.record.sessions import SessionStore
 
         store = SessionStore(esbench_home())
@@ -187,7 +187,7 @@ class SessionCommand:
 
     def _race(self, options: RaceOptions, node: EmbeddedEngine | None) -> RaceRecord:
         from esbench.operations import builtin_operations
-        from esbench.race import run
+        from esbench.race.race import run
 
         with others_who_follow(self._flags, self._progress) as others:
             record = run(options, builtin_operations(), self._progress, [self._progress, *others], node)

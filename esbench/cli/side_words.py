@@ -23,7 +23,7 @@ from esbench.record.model import HIDDEN, redact
 from esbench.record.secrets import Redactor
 
 if TYPE_CHECKING:
-    from esbench.race_options import RaceOptions
+    from esbench.race.options import RaceOptions
 
 _MAPPINGS = ("track-params", "client-options", "telemetry-params")
 NOT_OF_A_SIDE = {

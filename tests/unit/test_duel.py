@@ -11,12 +11,12 @@ import pytest
 from races import golden_race, keep
 
 from esbench.cluster.options import Host
-from esbench.duel import Duel, begins_cold, left_s, left_text, place_text, planned, shares_a_node, with_rounds
 from esbench.engine.base import Endpoint
 from esbench.engine.embedded import EmbeddedEngine
 from esbench.errors import RaceError, UsageError
 from esbench.events.progress import Progress
-from esbench.race_options import RaceOptions
+from esbench.race.options import RaceOptions
+from esbench.race.session import Duel, begins_cold, left_s, left_text, place_text, planned, shares_a_node, with_rounds
 from esbench.record.model import RaceRecord
 from esbench.record.sessions import RaceSession, SessionRace, SessionStore, Side
 from esbench.telemetry import Chosen

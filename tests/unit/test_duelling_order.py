@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from esbench.duelling_order import order
+from esbench.race.interleaving import order
 
 
 def written(sides: str, rounds: int, seed: int) -> str:

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from esbench.interrupts import Interrupts
+from esbench.race.interrupts import Interrupts
 
 
 def test_an_interrupt_raises_or_calls_what_stands_in_its_place() -> None:

@@ -8,12 +8,12 @@ import pytest
 from followed import Clock, second, task
 from races import golden_race
 
-from esbench.documents import CorpusJobs
 from esbench.events.progress import Job
 from esbench.model import Step
 from esbench.progress.following import Quiet
 from esbench.progress.lines import LineProgress
 from esbench.progress.texts import job_text
+from esbench.race.corpora import CorpusJobs
 from esbench.record.model import HostEvent
 
 

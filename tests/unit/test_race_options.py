@@ -10,9 +10,9 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 
-from esbench.duel import shares_a_node
 from esbench.engine.embedded import EmbeddedOptions
-from esbench.race_options import RaceOptions
+from esbench.race.options import RaceOptions
+from esbench.race.session import shares_a_node
 
 OPTIONS = fields(RaceOptions)
 BASELINE = RaceOptions(Path("home"), "race", Path("track"))

@@ -17,18 +17,18 @@ from pathlib import Path
 from statistics import fmean
 from typing import get_args
 
-from esbench.duelling_order import order
 from esbench.engine.embedded import EmbeddedEngine
 from esbench.errors import EsbenchError, RaceError, UsageError
 from esbench.events.progress import Progress
-from esbench.interrupts import Interrupts
-from esbench.keeper import now
 from esbench.model import Challenge
 from esbench.operations.base import OperationType
 from esbench.operations.python import operation_type
 from esbench.operations.traits import Target
-from esbench.race_options import RaceOptions
-from esbench.raced_cluster import embedded_engine, java_options
+from esbench.race.cluster import embedded_engine, java_options
+from esbench.race.interleaving import order
+from esbench.race.interrupts import Interrupts
+from esbench.race.options import RaceOptions
+from esbench.race.recording import now
 from esbench.record.model import RaceRecord
 from esbench.record.sessions import COMPLETE, PLANNED, RUNNING, RaceSession, SessionRace, SessionStore, Side
 from esbench.record.store import RaceStore, new_race_id

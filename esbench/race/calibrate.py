@@ -16,13 +16,13 @@ from pathlib import Path
 from esbench.cluster.dialect import Dialect
 from esbench.cluster.options import parse_hosts
 from esbench.events.progress import Progress
-from esbench.interrupts import Interrupts
-from esbench.keeper import now
 from esbench.load.coordinator import Coordinator, StepFailed
 from esbench.load.messages import Stock, Target
 from esbench.model import Index, Operation, Schedule, Step, Task, Variable
 from esbench.null_server import NullServer
 from esbench.operations import builtin_operations
+from esbench.race.interrupts import Interrupts
+from esbench.race.recording import now
 from esbench.record import host
 from esbench.record.calibration import CLUSTER_MS, RANKS, SHARE_LIMIT_PERCENT, Calibration, CalibrationFile, Run
 from esbench.record.locks import other_races

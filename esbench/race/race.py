@@ -19,8 +19,6 @@ from esbench.engine.embedded import EmbeddedEngine
 from esbench.errors import EsbenchError, RecordError
 from esbench.events.listeners import Listener, Listeners
 from esbench.events.progress import Progress
-from esbench.interrupts import Interrupts
-from esbench.keeper import RecordKeeper, now
 from esbench.load.assignment import fullest_worker, highest_rate_per_s, per_request
 from esbench.load.coordinator import Cancelled, Coordinator, CutShort, StepFailed
 from esbench.load.hot import clock_ns
@@ -29,10 +27,12 @@ from esbench.load.open_files import hard_limit, require_for
 from esbench.model import Challenge, Step, Track
 from esbench.operations.base import OperationType
 from esbench.operations.python import operation_type, traits_of
-from esbench.pulses import Pulses, spans
-from esbench.race_options import RaceOptions
-from esbench.raced_cluster import RacedCluster
-from esbench.raced_track import RacedTrack
+from esbench.race.cluster import RacedCluster
+from esbench.race.interrupts import Interrupts
+from esbench.race.options import RaceOptions
+from esbench.race.recording import RecordKeeper, now
+from esbench.race.telemetry_feed import Pulses, spans
+from esbench.race.track import RacedTrack
 from esbench.record import host as environment
 from esbench.record.calibration import CalibrationFile
 from esbench.record.locks import RaceLock, end_other_races, other_races

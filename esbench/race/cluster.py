@@ -17,10 +17,10 @@ from esbench.engine.external import ExternalEngine
 from esbench.errors import ClusterError, EsbenchError, UsageError
 from esbench.events.listeners import Listener
 from esbench.events.progress import Progress
-from esbench.keeper import RecordKeeper
 from esbench.model import Challenge, Track
 from esbench.operations.base import OperationType
-from esbench.race_options import RaceOptions
+from esbench.race.options import RaceOptions
+from esbench.race.recording import RecordKeeper
 from esbench.record.model import ClusterFacts, NodeFacts
 from esbench.record.store import RaceFolder
 from esbench.registry import Registry

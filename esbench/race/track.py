@@ -6,13 +6,13 @@ import time
 
 from esbench.cluster.client import ClusterInfo
 from esbench.corpus.prepared import PreparedDocuments
-from esbench.documents import DocumentFiles, OwnCode
 from esbench.events.progress import Progress
 from esbench.load.assignment import refuse_endless
 from esbench.model import Challenge, Track
 from esbench.operations.assertions import without_assertions
 from esbench.operations.base import OperationType
-from esbench.race_options import RaceOptions
+from esbench.race.corpora import DocumentFiles, OwnCode
+from esbench.race.options import RaceOptions
 from esbench.registry import Registry
 from esbench.track import plugins_view, processing
 from esbench.track.dependencies import Libraries, libraries_folder
