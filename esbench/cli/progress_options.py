@@ -14,7 +14,7 @@ from esbench.cli.command import CANCELLED
 from esbench.errors import EsbenchError, UsageError
 
 if TYPE_CHECKING:
-    from esbench.progress.following import Following, Quiet
+    from esbench.progress.task_progress import Following, Quiet
 
 _KINDS = ("auto", "live", "lines", "json", "none")
 
@@ -72,9 +72,9 @@ def _progress(kind: str) -> Following | Quiet:
 
         return LineProgress()
     if kind == "json":
-        from esbench.progress.machine import JsonProgress
+        from esbench.progress.json_lines import JsonProgress
 
         return JsonProgress()
-    from esbench.progress.following import Quiet
+    from esbench.progress.task_progress import Quiet
 
     return Quiet()

@@ -19,7 +19,7 @@ from esbench.cli.store import check_store, keep_finished_race, store_options
 from esbench.errors import UsageError
 
 if TYPE_CHECKING:
-    from esbench.progress.following import Following, Quiet
+    from esbench.progress.task_progress import Following, Quiet
 
 
 class _RaceCommand(EsbenchCommand):

@@ -19,7 +19,7 @@ from esbench.errors import RaceError, UsageError
 
 if TYPE_CHECKING:
     from esbench.engine.embedded import EmbeddedEngine
-    from esbench.progress.following import Following, Quiet
+    from esbench.progress.task_progress import Following, Quiet
     from esbench.race.options import RaceOptions
     from esbench.record.model import RaceRecord
     from esbench.record.sessions import RaceSession

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from esbench.events.progress import Job
-from esbench.progress.following import Following
-from esbench.progress.running import Figures, RunningTask
+from esbench.progress.race_state import Figures, RunningTask
 from esbench.progress.servers import Servers
+from esbench.progress.task_progress import Following
 from esbench.progress.texts import how_long, job_text, milliseconds
 from esbench.units import format_number
 

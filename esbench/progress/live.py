@@ -14,8 +14,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Self, TextIO
 
 from esbench.events.progress import Job, print_to_stderr
-from esbench.progress.following import Following
 from esbench.progress.frame import Line, frame
+from esbench.progress.task_progress import Following
 from esbench.progress.texts import host_text, job_begins, place, result_text
 from esbench.units import format_duration
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Self
 
 from esbench.events.progress import print_to_stderr
-from esbench.progress.following import Following
-from esbench.progress.repeating import Repeating
+from esbench.progress.task_progress import Following
+from esbench.progress.ticker import Repeating
 
 
 class PrintedProgress(Following):

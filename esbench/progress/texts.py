@@ -7,7 +7,7 @@ from math import isinf
 
 from esbench.events.progress import Job
 from esbench.model import Step
-from esbench.progress.running import Figures, RunningTask
+from esbench.progress.race_state import Figures, RunningTask
 from esbench.record.model import HostEvent, TaskResult
 from esbench.units import format_bytes, format_duration, format_number
 

@@ -13,7 +13,7 @@ from followed import Clock, second, task
 from races import golden_race
 
 from esbench.model import Step
-from esbench.progress.machine import JsonProgress
+from esbench.progress.json_lines import JsonProgress
 from esbench.record.model import HostEvent
 from esbench.telemetry.device import Reading
 

@@ -10,8 +10,8 @@ from races import golden_race
 
 from esbench.events.progress import Job
 from esbench.model import Step
-from esbench.progress.following import Quiet
 from esbench.progress.lines import LineProgress
+from esbench.progress.task_progress import Quiet
 from esbench.progress.texts import job_text
 from esbench.race.corpora import CorpusJobs
 from esbench.record.model import HostEvent

@@ -16,10 +16,10 @@ from races import golden_race
 from esbench.cli.progress_options import progress_of
 from esbench.errors import UsageError
 from esbench.model import Step
-from esbench.progress.following import Following
 from esbench.progress.frame import WIDE, Line, Screen, frame
 from esbench.progress.live import LiveProgress
 from esbench.progress.paint import Painter
+from esbench.progress.task_progress import Following
 from esbench.telemetry.device import Reading
 
 _CONTROL = re.compile(r"\x1b\[([0-9;?]*)([A-Za-z])|([\r\n])|([^\x1b\r\n])")

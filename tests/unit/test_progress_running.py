@@ -10,7 +10,7 @@ from followed import second, task
 
 from esbench.load.recorder import Tally
 from esbench.model import Schedule, Stage
-from esbench.progress.running import RunningTask, Sum, requests_in_all, target_at
+from esbench.progress.race_state import RunningTask, Sum, requests_in_all, target_at
 from esbench.units import Rate
 
 

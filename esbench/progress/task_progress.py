@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from esbench.events.listeners import Listener
 from esbench.events.progress import Progress
 from esbench.load.assignment import waits_for
-from esbench.progress.running import RunningTask
+from esbench.progress.race_state import RunningTask
 from esbench.progress.servers import DEVICES, Servers
 
 if TYPE_CHECKING:

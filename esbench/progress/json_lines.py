@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from esbench.events.progress import Job, print_to_stderr
 from esbench.progress.printed import PrintedProgress
-from esbench.progress.running import Figures, Sum, target_at
+from esbench.progress.race_state import Figures, Sum, target_at
 from esbench.progress.texts import names_of
 from esbench.record.model import time_text
 
