@@ -44,7 +44,7 @@ from esbench.cli.progress_options import progress_of, progress_options
 @progress_options
 def create_track(**flags: Any) -> None:
     """Make a track of indices of a cluster: their settings, mappings and documents. The cluster is only read."""
-    from esbench.create_track import result_lines, run
+    from esbench.create_track.create import result_lines, run
 
     with progress_of(flags) as progress:
         options = _options(flags)
@@ -60,7 +60,7 @@ def _options(flags: dict[str, Any]) -> Any:
     """CreateTrackOptions from flags; every problem of a value is a UsageError."""
     from esbench.cli.values import parse_list, parse_mapping
     from esbench.cluster.options import ClientOptions, parse_hosts
-    from esbench.create_track import CreateTrackOptions
+    from esbench.create_track.create import CreateTrackOptions
     from esbench.errors import UsageError
 
     indices = parse_list(flags["indices"], "--indices")

@@ -13,13 +13,13 @@ from track_files import load
 from esbench.cli.main import run
 from esbench.cluster.options import Host
 from esbench.corpus.archives import open_documents
-from esbench.create_track import CreateTrackOptions, create_track, result_lines
+from esbench.create_track.bodies import component_template, has_join, index_body, stream_template
+from esbench.create_track.create import CreateTrackOptions, create_track, result_lines
+from esbench.create_track.files import Contents
+from esbench.create_track.targets import Target
 from esbench.errors import ClusterError, UsageError
 from esbench.events.progress import Progress
 from esbench.model import Track
-from esbench.track.extraction.bodies import component_template, has_join, index_body, stream_template
-from esbench.track.extraction.files import Contents
-from esbench.track.extraction.targets import Target
 
 MAPPINGS = {"properties": {"title": {"type": "text"}, "price": {"type": "float"}}}
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from esbench.cluster.client import Cluster, ClusterInfo
 from esbench.corpus.locate import sample_name
+from esbench.create_track.packing import create_packed
+from esbench.create_track.pages import Extent, Hit, Slices, open_slices
 from esbench.errors import ClusterError, CorpusError
-from esbench.track.extraction.packing import create_packed
-from esbench.track.extraction.pages import Extent, Hit, Slices, open_slices
 from esbench.track.testmode import DOCUMENTS
 
 _NEWS_S = 0.5

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from esbench.create_track.targets import Target
 from esbench.errors import UsageError
-from esbench.track.extraction.targets import Target
 
 # Elasticsearch's own marks on an index.
 _EPHEMERAL = (

@@ -17,20 +17,20 @@ from typing import Any
 
 from esbench.cluster.client import Cluster, ClusterInfo, index_path
 from esbench.cluster.options import ClientOptions, Host
-from esbench.errors import EsbenchError, UsageError
-from esbench.events.progress import Progress
-from esbench.race.interrupts import Interrupts
-from esbench.track.extraction.bodies import (
+from esbench.create_track.bodies import (
     Body,
     component_template,
     has_join,
     index_body,
     stream_template,
 )
-from esbench.track.extraction.documents import DocumentsFile, Extraction, Extractor, Lines
-from esbench.track.extraction.files import Contents, Part, body_text, readme_text, template_name, track_text
-from esbench.track.extraction.pages import Extent
-from esbench.track.extraction.targets import Target, find_data_streams, find_indices
+from esbench.create_track.documents import DocumentsFile, Extraction, Extractor, Lines
+from esbench.create_track.files import Contents, Part, body_text, readme_text, template_name, track_text
+from esbench.create_track.pages import Extent
+from esbench.create_track.targets import Target, find_data_streams, find_indices
+from esbench.errors import EsbenchError, UsageError
+from esbench.events.progress import Progress
+from esbench.race.interrupts import Interrupts
 from esbench.units import format_bytes
 
 _NAME = re.compile(r"\w[\w.-]*", re.ASCII)

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from esbench.track.extraction.bodies import Parameter
-from esbench.track.extraction.documents import DocumentsFile
+from esbench.create_track.bodies import Parameter
+from esbench.create_track.documents import DocumentsFile
 from esbench.units import format_bytes
 
 BULK_SIZE = 5000
