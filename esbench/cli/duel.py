@@ -13,7 +13,7 @@ from esbench.cli.metrics_options import metrics_options
 from esbench.cli.progress_options import progress_of, progress_options
 from esbench.cli.race_flags import race_flags
 from esbench.cli.session import SessionCommand, session_flags
-from esbench.cli.side_words import NOT_OF_A_SIDE, split_side, words_given
+from esbench.cli.side_options import NOT_OF_A_SIDE, split_side, words_given
 from esbench.cli.store import store_options
 from esbench.errors import UsageError
 

@@ -26,7 +26,7 @@ def races(limit: int, track: str | None, challenge: str | None, form: str) -> No
     """List the races that were run, the newest first."""
     from esbench.record.locks import status_now
     from esbench.record.store import RaceStore
-    from esbench.report.tables import race_list
+    from esbench.report.race_summary import race_list
 
     home = esbench_home()
     entries, damaged = RaceStore(home).entries(track=track, challenge=challenge, limit=limit)
@@ -67,7 +67,7 @@ def sessions(limit: int, form: str) -> None:
 def tracks(repository: Path | None, form: str) -> None:
     """List the tracks that esbench ships, or those of a folder of tracks."""
     from esbench.record.figures import Notice
-    from esbench.report.document import Column, Document, Table
+    from esbench.report.table_model import Column, Document, Table
     from esbench.track.library import list_tracks
 
     columns = (
@@ -89,7 +89,7 @@ def distributions(form: str) -> None:
     from esbench.engine.catalog import load_catalog
     from esbench.engine.download import is_downloaded
     from esbench.engine.folders import SHARED, Folders
-    from esbench.report.document import Cell, Column, Document, Table
+    from esbench.report.table_model import Cell, Column, Document, Table
     from esbench.track.features import FEATURES
 
     catalog = load_catalog()
@@ -118,7 +118,7 @@ def distributions(form: str) -> None:
 @format_option
 def telemetry(form: str) -> None:
     """List what can watch a race (--telemetry), and the parameters of each."""
-    from esbench.report.document import Column, Document, Table
+    from esbench.report.table_model import Column, Document, Table
     from esbench.telemetry import builtin_devices
 
     columns = (

@@ -15,7 +15,7 @@ import click
 from esbench.errors import EsbenchError, UsageError
 
 if TYPE_CHECKING:
-    from esbench.report.document import Document, Section
+    from esbench.report.table_model import Document, Section
 
 FORMATS = ("text", "json", "csv", "markdown")
 C = TypeVar("C", bound=Callable[..., Any])

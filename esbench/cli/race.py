@@ -14,7 +14,7 @@ from esbench.cli.pages import check_html_file, html_option, write_report
 from esbench.cli.progress_options import progress_of, progress_options
 from esbench.cli.race_flags import race_flags, race_options
 from esbench.cli.session import SessionCommand, session_flags
-from esbench.cli.side_words import words_given
+from esbench.cli.side_options import words_given
 from esbench.cli.store import check_store, keep_finished_race, store_options
 from esbench.errors import UsageError
 
@@ -80,7 +80,7 @@ def _race(flags: dict[str, Any], progress: Following | Quiet) -> int:
             progress.insist(f"the node at {url} is kept (end it with: kill {pid})")
     stored = keep_finished_race(flags, options.home, record.race_id, progress)
     if record.tasks:
-        from esbench.report.tables import summary
+        from esbench.report.race_summary import summary
 
         if flags["html"]:
             write_report(flags["html"], options.home, [record.race_id])

@@ -13,7 +13,7 @@ from esbench.cli.compare import JUNIT, check_comparison_files, compare
 from esbench.cli.metrics_options import others_who_follow
 from esbench.cli.output import check_report_file, print_document
 from esbench.cli.pages import check_html_file, write_report
-from esbench.cli.side_words import about, hidden, side_options, with_secrets
+from esbench.cli.side_options import about, hidden, side_options, with_secrets
 from esbench.cli.store import check_store, keep_finished_race
 from esbench.errors import RaceError, UsageError
 

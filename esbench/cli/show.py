@@ -14,7 +14,7 @@ from esbench.cli.output import print_document, report_options
 from esbench.errors import RecordError
 
 if TYPE_CHECKING:
-    from esbench.report.document import Section
+    from esbench.report.table_model import Section
 
 
 @click.command(cls=EsbenchCommand)
@@ -25,8 +25,8 @@ def show(race: str, form: str, report_file: Path | None, report_format: str | No
     from esbench.record.locks import status_now
     from esbench.record.series import read_seconds
     from esbench.record.store import RaceStore
+    from esbench.report.race_summary import summary
     from esbench.report.sparklines import over_time
-    from esbench.report.tables import summary
 
     home = esbench_home()
     store = RaceStore(home)

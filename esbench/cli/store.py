@@ -16,7 +16,7 @@ from esbench.cli.output import format_option, print_document
 if TYPE_CHECKING:
     from esbench.events.progress import Progress
     from esbench.publish.elasticsearch.store import MetricsStore, Stored
-    from esbench.report.document import Document
+    from esbench.report.table_model import Document
 
 C = TypeVar("C", bound=Callable[..., Any])
 HOSTS, OPTIONS, PREFIX = "--store-hosts", "--store-options", "--store-prefix"
@@ -58,7 +58,7 @@ def store(races: tuple[str, ...], store_hosts: str, store_options: str, store_pr
 
 
 def _table(stored: Mapping[str, Stored]) -> Document:
-    from esbench.report.document import Column, Document, Table
+    from esbench.report.table_model import Column, Document, Table
 
     columns = (
         Column("Race", "race_id"),

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from esbench.record.calibration import RANKS, SHARE_LIMIT_PERCENT, Calibration, Run
 from esbench.record.figures import Notice
-from esbench.report.document import Cell, Column, Document, Table
-from esbench.report.tables import to_the_second
+from esbench.report.race_summary import to_the_second
+from esbench.report.table_model import Cell, Column, Document, Table
 
 COLUMNS = (
     Column("Loop", "loop"),

@@ -19,8 +19,8 @@ from esbench.comparison.model import (
     Verdict,
 )
 from esbench.record.figures import Notice
-from esbench.report.document import GAIN, LOSS, NEUTRAL, Cell, Column, Document, Interval, Table
-from esbench.report.tables import figure_cell, to_the_second
+from esbench.report.race_summary import figure_cell, to_the_second
+from esbench.report.table_model import GAIN, LOSS, NEUTRAL, Cell, Column, Document, Interval, Table
 
 _SIDE = Column("Side", "side")
 _COLUMNS = (

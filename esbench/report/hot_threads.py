@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from esbench.record.figures import reported_tasks, task_label
 from esbench.record.model import RaceRecord
-from esbench.report.document import Cell, Column, Section, Table
+from esbench.report.table_model import Cell, Column, Section, Table
 
 DEVICE = "hot-threads"
 _POOLS_AT_MOST = 2

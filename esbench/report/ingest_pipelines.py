@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from esbench.record.model import RaceRecord
-from esbench.report.document import Cell, Column, Section, Table
+from esbench.report.table_model import Cell, Column, Section, Table
 
 DEVICE = "ingest-pipeline-stats"
 _PIPELINES_AT_MOST = 5

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from esbench.errors import UsageError, did_you_mean
-from esbench.report.document import Above, Cell, Document, Interval, Table
+from esbench.report.table_model import Above, Cell, Document, Interval, Table
 from esbench.report.text import pairs_text, render_markdown, render_text
 
 FORMATS = ("text", "json", "csv", "markdown")

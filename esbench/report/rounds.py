@@ -8,7 +8,7 @@ from statistics import fmean, stdev
 from esbench.comparison.notices import repeated
 from esbench.record.figures import Figure, Notice, figures
 from esbench.record.model import RaceRecord
-from esbench.report.document import UNUSABLE, Cell, Column, Document, Table
+from esbench.report.table_model import UNUSABLE, Cell, Column, Document, Table
 
 _MOST_NOTICES = 12
 COLUMNS = (

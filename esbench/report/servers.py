@@ -11,7 +11,7 @@ from typing import Any
 
 from esbench.record.figures import Notice, reported_tasks, task_label
 from esbench.record.model import RaceRecord, TaskResult
-from esbench.report.document import Cell, Column, Section, Table
+from esbench.report.table_model import Cell, Column, Section, Table
 
 MINUTE_S = 60.0
 

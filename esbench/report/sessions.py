@@ -8,8 +8,8 @@ from collections.abc import Collection, Sequence
 from esbench.errors import RecordError
 from esbench.record.figures import Notice
 from esbench.record.sessions import RaceSession
-from esbench.report.document import Column, Document, Table
-from esbench.report.tables import to_the_second
+from esbench.report.race_summary import to_the_second
+from esbench.report.table_model import Column, Document, Table
 
 COLUMNS = (
     Column("Session", "session"),

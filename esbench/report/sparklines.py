@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from esbench.record.figures import reported_tasks, task_label
 from esbench.record.model import RaceRecord, TaskResult
 from esbench.record.series import SecondLine, merged_p99_ms
-from esbench.report.document import Column, Section, Table
+from esbench.report.table_model import Column, Section, Table
 from esbench.units import format_number
 
 TITLE = "Over time (p99 of latency, in a closed loop of service time)"

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from esbench.record.figures import is_usable, reported_tasks
 from esbench.record.model import RaceRecord, TaskResult
-from esbench.report.document import UNUSABLE, Cell, Column, Section, Table, time_cell
 from esbench.report.servers import CPU, LOAD, known_figures
+from esbench.report.table_model import UNUSABLE, Cell, Column, Section, Table, time_cell
 
 
 def sweeps(record: RaceRecord) -> tuple[Section, ...]:

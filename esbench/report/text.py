@@ -7,7 +7,7 @@ from itertools import compress
 from typing import Any
 
 from esbench.record.figures import Notice
-from esbench.report.document import GAIN, LOSS, Above, Cell, Column, Document, Interval, Table
+from esbench.report.table_model import GAIN, LOSS, Above, Cell, Column, Document, Interval, Table
 from esbench.units import format_number
 
 _COLOURS = {GAIN: "\x1b[32m", LOSS: "\x1b[31m"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from esbench.model import Challenge, Documents, Schedule, Task, Track
-from esbench.report.document import Cell, Column, Document, Table
+from esbench.report.table_model import Cell, Column, Document, Table
 from esbench.units import format_bytes, format_duration
 
 _COLUMNS = (

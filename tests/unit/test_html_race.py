@@ -11,10 +11,10 @@ from html_pages import READS, histogram, loads, second, text_of
 from races import golden_race, keep, task_of, with_task
 
 from esbench.cli.main import run
-from esbench.over_time import histograms_at_least, over_time, percentile_curve
 from esbench.record.model import Check, ErrorKind, RaceRecord, TaskResult, Throughput, Window
 from esbench.record.series import SecondLine, Series
 from esbench.record.store import RaceStore
+from esbench.report.chart_series import histograms_at_least, over_time, percentile_curve
 from esbench.report.html.race import race_page
 
 

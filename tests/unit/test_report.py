@@ -19,9 +19,9 @@ from esbench.record.figures import Notice, failed_checks, figures, notices
 from esbench.record.model import Check, CorpusFacts, ErrorKind, NamedRequest, RaceRecord, Session, Throughput
 from esbench.record.store import DamagedRace, RaceEntry
 from esbench.report.comparison import comparison
-from esbench.report.document import Above, Column, Document, Interval, Table
+from esbench.report.race_summary import race_list, summary
 from esbench.report.render import FORMATS, render
-from esbench.report.tables import race_list, summary
+from esbench.report.table_model import Above, Column, Document, Interval, Table
 from esbench.report.text import cell_text
 
 RED, GREEN = "\x1b[31m", "\x1b[32m"

@@ -9,7 +9,7 @@ from races import golden_race, task_of
 
 from esbench.record.model import RaceRecord
 from esbench.report.hot_threads import hot_threads
-from esbench.report.tables import summary
+from esbench.report.race_summary import summary
 from esbench.report.text import render_text
 
 

@@ -10,7 +10,7 @@ from recorded_cluster import recorded
 from esbench.record.model import RaceRecord
 from esbench.report.disk_usage import disk_usage
 from esbench.report.ingest_pipelines import ingest_pipelines
-from esbench.report.tables import summary
+from esbench.report.race_summary import summary
 from esbench.telemetry.disk_usage import usage
 
 MB = 1 << 20

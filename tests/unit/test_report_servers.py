@@ -8,9 +8,9 @@ from typing import Any
 from races import golden_race, task_of
 
 from esbench.record.model import RaceRecord, TaskResult
+from esbench.report.race_summary import summary
 from esbench.report.servers import load_notice, servers
 from esbench.report.sweeps import sweeps
-from esbench.report.tables import summary
 from esbench.report.text import render_text
 
 NODES: dict[str, Any] = {

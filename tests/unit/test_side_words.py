@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from esbench.cli.side_words import hidden, side_options, split_side, with_secrets
+from esbench.cli.side_options import hidden, side_options, split_side, with_secrets
 from esbench.errors import UsageError
 from esbench.record.model import HIDDEN
 

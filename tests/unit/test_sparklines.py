@@ -11,8 +11,8 @@ from races import GOLDEN, golden_race, task_of, with_task
 from esbench.measure.histogram import Counts, encode
 from esbench.record.model import Check, RaceRecord, Window
 from esbench.record.series import SecondLine, read_seconds
-from esbench.report.document import Document, Table
 from esbench.report.sparklines import ASCII, BLOCKS, bars_of, over_time, spark
+from esbench.report.table_model import Document, Table
 from esbench.report.text import render_text
 
 SERIES = GOLDEN.with_name("series-schema-2")

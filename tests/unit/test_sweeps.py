@@ -10,9 +10,9 @@ from typing import Any
 from races import golden_race, task_of
 
 from esbench.record.model import Check, RaceRecord, RateStage
+from esbench.report.race_summary import summary
 from esbench.report.render import render
 from esbench.report.sweeps import sweeps
-from esbench.report.tables import summary
 
 
 def with_tasks_like(name: str, *changes: dict[str, Any]) -> RaceRecord:

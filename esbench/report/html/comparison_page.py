@@ -8,7 +8,6 @@ from html import escape
 from esbench.comparison.model import Comparison
 from esbench.comparison.verdicts import min_effect
 from esbench.report.comparison import comparison, interval_cell
-from esbench.report.document import Column, Document
 from esbench.report.html.comparison_charts import intervals, percentiles, rounds
 from esbench.report.html.comparison_sides import Judged, Sides
 from esbench.report.html.comparison_table import verdict_table
@@ -16,6 +15,7 @@ from esbench.report.html.comparison_words import DIFFERENCES, DIRECTIONS, badge,
 from esbench.report.html.page import Charts, render_page
 from esbench.report.html.settings import settings_html
 from esbench.report.html.tables import folded, render_notices, render_table
+from esbench.report.table_model import Column, Document
 from esbench.report.text import cell_text
 
 _MOST_NAMED = 2  # contenders in the title

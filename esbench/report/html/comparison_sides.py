@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from esbench.comparison.model import Comparison, Row
-from esbench.over_time import curve_of_races
 from esbench.record.figures import Figure
 from esbench.record.model import RaceRecord
-from esbench.report.document import Column, Table
-from esbench.report.tables import to_the_second
+from esbench.report.chart_series import curve_of_races
+from esbench.report.race_summary import to_the_second
+from esbench.report.table_model import Column, Table
 
 _RACES = (
     Column("Side", "side"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from html import escape
 
-from esbench.report.document import Cell, Column, Table
 from esbench.report.html.comparison_words import badge
+from esbench.report.table_model import Cell, Column, Table
 from esbench.report.text import cell_text
 
 _VERDICT = "verdict"

@@ -19,8 +19,8 @@ from esbench.comparison.model import (
     Verdict,
 )
 from esbench.record.figures import HIGHER, LOWER
-from esbench.report.document import Cell, Column, Table
 from esbench.report.html.tables import verdict, verdict_line
+from esbench.report.table_model import Cell, Column, Table
 from esbench.report.text import cell_text
 
 # A word, a sign and a colour for each verdict, so that none of them has to carry the meaning alone; worst first.

@@ -8,11 +8,10 @@ from typing import Any
 
 from bokeh.models.annotations import Span
 
-from esbench.over_time import TaskOverTime, histograms_at_least, over_time, percentile_curve
 from esbench.record.figures import reported_tasks, task_label
 from esbench.record.model import RaceRecord, TaskResult
 from esbench.record.series import SecondLine, Series
-from esbench.report.document import Cell, Column, Table, time_cell
+from esbench.report.chart_series import TaskOverTime, histograms_at_least, over_time, percentile_curve
 from esbench.report.html.charts import BLUE, GREEN, GREY, PURPLE, curves_chart, shared_cursor
 from esbench.report.html.page import Charts, render_page
 from esbench.report.html.settings import settings_html
@@ -27,7 +26,8 @@ from esbench.report.html.timeline import (
     throughput_chart,
 )
 from esbench.report.html.verdict import cards, verdict_of_race
-from esbench.report.tables import summary
+from esbench.report.race_summary import summary
+from esbench.report.table_model import Cell, Column, Table, time_cell
 from esbench.report.text import pairs_text
 from esbench.units import format_number
 

@@ -11,18 +11,18 @@ from html import escape
 from typing import Any
 
 from esbench.comparison.model import Side
-from esbench.over_time import curve_of_races
 from esbench.record.figures import Notice, reported_tasks, task_label
 from esbench.record.model import RaceRecord
 from esbench.record.series import SecondLine, Series
-from esbench.report.document import Above, Cell, Column, Table
+from esbench.report.chart_series import curve_of_races
 from esbench.report.html.charts import COLOURS, curves_chart
 from esbench.report.html.page import Charts, drawn_when_unfolded, render_page
 from esbench.report.html.race import links_to_charts, race_body, race_charts
 from esbench.report.html.tables import folded, render_document, render_notices, render_table, verdict, verdict_line
 from esbench.report.html.verdict import Sentence, sentences
+from esbench.report.race_summary import race_facts
 from esbench.report.rounds import COLUMNS, rounds
-from esbench.report.tables import race_facts
+from esbench.report.table_model import Above, Cell, Column, Table
 from esbench.report.text import cell_text
 
 SeriesOf = Callable[[RaceRecord], tuple[Iterable[SecondLine], Sequence[Series]]]

@@ -7,8 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from esbench.record.model import ClusterFacts, RaceRecord
-from esbench.report.document import Cell, Column, Table
 from esbench.report.html.tables import folded, render_table
+from esbench.report.table_model import Cell, Column, Table
 
 _COLUMNS = (Column("", "name"), Column("", "value"))
 _NOT_SETTINGS = ("statistics", "shards", "shards_by_node")  # of a cluster: they are figures

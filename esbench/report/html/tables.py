@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from html import escape
 
 from esbench.record.figures import Notice
-from esbench.report.document import Document, Table
+from esbench.report.table_model import Document, Table
 from esbench.report.text import cell_text
 
 

@@ -21,9 +21,9 @@ from bokeh.models.annotations import BoxAnnotation, Span
 from bokeh.palettes import Cividis256
 from bokeh.plotting import figure
 
-from esbench.over_time import BINS_PER_DECADE, Grid, TaskOverTime
 from esbench.record.model import TaskResult
 from esbench.record.series import Series
+from esbench.report.chart_series import BINS_PER_DECADE, Grid, TaskOverTime
 from esbench.report.html.charts import BLUE, COLOURS, GREY, RED, chart, hover, legend_above, plain_numbers, source
 
 _CLOCK = "time since the race began (h:mm:ss)"

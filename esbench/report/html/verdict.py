@@ -8,9 +8,9 @@ from html import escape
 
 from esbench.record.figures import is_usable, missed_target, reported_tasks, task_label
 from esbench.record.model import RaceRecord, Subject, TaskResult
-from esbench.report.document import Column
 from esbench.report.html.tables import verdict, verdict_line
-from esbench.report.tables import race_facts
+from esbench.report.race_summary import race_facts
+from esbench.report.table_model import Column
 from esbench.report.text import cell_text
 
 _DRIVER: tuple[Subject, ...] = ("driver", "workers", "host")

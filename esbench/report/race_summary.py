@@ -9,11 +9,11 @@ from esbench.record.figures import Figure, Notice, figures, notices
 from esbench.record.model import RaceRecord, Session
 from esbench.record.store import DamagedRace, RaceEntry
 from esbench.report.disk_usage import disk_usage
-from esbench.report.document import UNUSABLE, Above, Cell, Column, Document, Table
 from esbench.report.hot_threads import hot_threads
 from esbench.report.ingest_pipelines import ingest_pipelines
 from esbench.report.servers import load_notice, servers
 from esbench.report.sweeps import sweeps
+from esbench.report.table_model import UNUSABLE, Above, Cell, Column, Document, Table
 from esbench.units import format_duration
 
 SUMMARY_COLUMNS = (
