@@ -19,8 +19,8 @@ def info(challenge: str | None, form: str, **flags: Any) -> None:
     """Describe a track: its documents and sizes, its parameters, and the tasks of its challenges."""
     from esbench.operations import builtin_operations
     from esbench.report.tracks import track_document
-    from esbench.track.authoring import describe
     from esbench.track.dependencies import Libraries, libraries_folder
+    from esbench.track.describe import describe
 
     path = find(flags)
     libraries = Libraries(libraries_folder(esbench_home()))

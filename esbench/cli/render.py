@@ -18,7 +18,7 @@ from esbench.cli.track_options import context_of, find, track_options
 def render_track(file: str | None, output_path: Path | None, **flags: Any) -> None:
     """Print what Jinja makes of a track: one document, with its parts in place."""
     from esbench.errors import UsageError
-    from esbench.track.authoring import render
+    from esbench.track.describe import render
 
     track = find(flags)
     rendering = render(track, context_of(flags, track), file)

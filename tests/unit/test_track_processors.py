@@ -17,8 +17,8 @@ from esbench.errors import TrackError
 from esbench.model import ANY_TASK, Challenge, Corpus, Documents, Task, Track
 from esbench.operations import builtin_operations
 from esbench.track import processing
-from esbench.track.authoring import describe
 from esbench.track.dependencies import Libraries
+from esbench.track.describe import describe
 from esbench.track.plugins import load_plugins
 from esbench.track.plugins_view import view_of, with_documents
 from esbench.track.validation import check_track
