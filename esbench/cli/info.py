@@ -18,8 +18,8 @@ from esbench.cli.track_options import context_of, find, track_options
 def info(challenge: str | None, form: str, **flags: Any) -> None:
     """Describe a track: its documents and sizes, its parameters, and the tasks of its challenges."""
     from esbench.operations import builtin_operations
+    from esbench.rally_python.dependencies import Libraries, libraries_folder
     from esbench.report.tracks import track_document
-    from esbench.track.dependencies import Libraries, libraries_folder
     from esbench.track.describe import describe
 
     path = find(flags)

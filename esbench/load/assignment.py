@@ -11,7 +11,7 @@ from esbench.load.messages import Assignment, Stock
 from esbench.measure.schedule import measured_period_s, rate_segments, rates
 from esbench.model import ANY_TASK, Schedule, Step, Task
 from esbench.operations.base import OperationType
-from esbench.operations.python import operation_type
+from esbench.rally_python.operations import operation_type
 from esbench.registry import Registry
 
 RATE_PER_WORKER = 30_000

@@ -30,7 +30,7 @@ from esbench.load.messages import ABORT_DRAIN_S, Hello, Message, Prepare, RunSte
 from esbench.load.step_state import RunningStep
 from esbench.model import Step
 from esbench.operations.base import Ledger, OperationType
-from esbench.operations.python import operation_type
+from esbench.rally_python.operations import operation_type
 from esbench.record.host import stolen_s
 from esbench.record.model import DriverFacts, TaskResult
 from esbench.registry import Registry

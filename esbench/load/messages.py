@@ -16,7 +16,7 @@ from esbench.load.health import Usage
 from esbench.load.recorder import Second
 from esbench.model import Corpus, DataStream, Index, Task, Templates, Variable
 from esbench.operations.base import Ledger
-from esbench.track.plugins_view import PackedView
+from esbench.rally_python.view import PackedView
 
 ABORT_DRAIN_S = 0.5  # for requests in flight after a failure: the race is over within a second of it
 

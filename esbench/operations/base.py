@@ -21,9 +21,9 @@ from esbench.units import Rate
 
 if TYPE_CHECKING:
     from esbench.corpus.prepared import PreparedDocuments
+    from esbench.rally_python.loading import Plugins
+    from esbench.rally_python.view import Track
     from esbench.registry import Registry
-    from esbench.track.plugins import Plugins
-    from esbench.track.plugins_view import Track
 
 Body = bytes | bytearray | memoryview
 RequestBytes = Sequence[Body]

@@ -15,9 +15,10 @@ from esbench.corpus.synthetic import synthetic_corpora
 from esbench.events.progress import Job, Progress
 from esbench.model import Challenge, Corpus, Track
 from esbench.operations.base import OperationType
+from esbench.rally_python import track_processors
+from esbench.rally_python import view as plugins_view
+from esbench.rally_python.loading import Plugins
 from esbench.registry import Registry
-from esbench.track import plugins_view, processing
-from esbench.track.plugins import Plugins
 from esbench.track.selection import corpora_needed, measured_before, read_out_of_order
 
 
@@ -45,7 +46,7 @@ class DocumentFiles:
         """Make every document file ready that the challenge needs, those that processors make last."""
         made, root = tuple[Corpus, ...](), self.home / "cache" / "made" / self._kind()
         if code is not None:
-            track, made = processing.prepare(
+            track, made = track_processors.prepare(
                 track,
                 code.view,
                 code.plugins,
@@ -57,14 +58,14 @@ class DocumentFiles:
         wanted = {corpus.name for corpus in corpora_needed(track, challenge, self.operations)}
         unordered = read_out_of_order(track, challenge, self.operations)
         if code is not None and track.corpora:
-            read = processing.corpora_of_sources(challenge, code.view, code.plugins)
+            read = track_processors.corpora_of_sources(challenge, code.view, code.plugins)
             wanted |= read
             unordered |= dict.fromkeys(read, "the track's own code")
         wanted -= {corpus.name for corpus in made}
         corpora = tuple(corpus for corpus in track.corpora if corpus.name in wanted)
         streaming = Streaming(self.corpus_cache, unordered, measured_before(track, challenge, self.operations))
         listed = self._ready(self._or_synthetic(corpora, track, challenge, code), track, streaming)
-        return (*listed, *(self._ready(made, track, cache=processing.fresh_cache(made, root)) if made else ()))
+        return (*listed, *(self._ready(made, track, cache=track_processors.fresh_cache(made, root)) if made else ()))
 
     def _or_synthetic(
         self, corpora: tuple[Corpus, ...], track: Track, challenge: Challenge, code: OwnCode | None, raw: bool = False
@@ -74,7 +75,7 @@ class DocumentFiles:
             return corpora
         requests: list[Mapping[str, Any]] = []
         if code is not None:
-            requests = processing.requests_of_sources(challenge, code.view, code.plugins)
+            requests = track_processors.requests_of_sources(challenge, code.view, code.plugins)
         return synthetic_corpora(track, challenge, corpora, self.synthetic_documents, requests, raw=raw)
 
     def _ready(

@@ -26,13 +26,14 @@ from esbench.load.messages import Stock, Target
 from esbench.load.open_files import hard_limit, require_for
 from esbench.model import Challenge, Step, Track
 from esbench.operations.base import OperationType
-from esbench.operations.python import operation_type, traits_of
 from esbench.race.cluster import RacedCluster
 from esbench.race.interrupts import Interrupts
 from esbench.race.options import RaceOptions
 from esbench.race.recording import RecordKeeper, now
 from esbench.race.telemetry_feed import Pulses, spans
 from esbench.race.track import RacedTrack
+from esbench.rally_python.dependencies import libraries_folder
+from esbench.rally_python.operations import operation_type, traits_of
 from esbench.record import host as environment
 from esbench.record.calibration import CalibrationFile
 from esbench.record.locks import RaceLock, end_other_races, other_races
@@ -48,7 +49,6 @@ from esbench.record.model import (
 from esbench.record.store import RaceFolder, RaceStore
 from esbench.registry import Registry
 from esbench.telemetry.watch import Telemetry
-from esbench.track.dependencies import libraries_folder
 
 
 def run(

@@ -22,13 +22,13 @@ from esbench.errors import EsbenchError, RaceError, UsageError
 from esbench.events.progress import Progress
 from esbench.model import Challenge
 from esbench.operations.base import OperationType
-from esbench.operations.python import operation_type
 from esbench.operations.traits import Target
 from esbench.race.cluster import embedded_engine, java_options
 from esbench.race.interleaving import order
 from esbench.race.interrupts import Interrupts
 from esbench.race.options import RaceOptions
 from esbench.race.recording import now
+from esbench.rally_python.operations import operation_type
 from esbench.record.model import RaceRecord
 from esbench.record.sessions import COMPLETE, PLANNED, RUNNING, RaceSession, SessionRace, SessionStore, Side
 from esbench.record.store import RaceStore, new_race_id

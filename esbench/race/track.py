@@ -13,11 +13,12 @@ from esbench.operations.assertions import without_assertions
 from esbench.operations.base import OperationType
 from esbench.race.corpora import DocumentFiles, OwnCode
 from esbench.race.options import RaceOptions
+from esbench.rally_python import track_processors
+from esbench.rally_python import view as plugins_view
+from esbench.rally_python.dependencies import Libraries, libraries_folder
+from esbench.rally_python.loading import Plugins
 from esbench.registry import Registry
-from esbench.track import plugins_view, processing
-from esbench.track.dependencies import Libraries, libraries_folder
 from esbench.track.loader import load_track, plugins_of, track_file
-from esbench.track.plugins import Plugins
 from esbench.track.rendering import RenderContext
 from esbench.track.selection import check_indices, choose_challenge, select_tasks, warnings_of, with_shared_clients
 
@@ -56,8 +57,8 @@ class RacedTrack:
         track = load_track(options.track_path, context, self._operations, test_mode=options.test_mode, plugins=plugins)
         challenge = choose_challenge(track, options.challenge)
         if plugins is not None:
-            track, self._view = processing.after_load(track, plugins, challenge.name, self._operations)
-            processing.validate(self._view, plugins, challenge.name)
+            track, self._view = track_processors.after_load(track, plugins, challenge.name, self._operations)
+            track_processors.validate(self._view, plugins, challenge.name)
             challenge = choose_challenge(track, options.challenge)
         challenge = select_tasks(challenge, options.include_tasks, options.exclude_tasks)
         check_indices(track, challenge, self._operations)

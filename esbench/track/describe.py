@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from esbench.errors import EsbenchError, TrackError, UsageError
 from esbench.model import Challenge, Track
+from esbench.rally_python.dependencies import Libraries
+from esbench.rally_python.loading import load_plugins
+from esbench.rally_python.track_processors import after_load
 from esbench.registry import Registry
-from esbench.track.dependencies import Libraries
 from esbench.track.document import Node, parse
 from esbench.track.loader import load_track, plugins_of, track_name
 from esbench.track.params import refuse_unknown
-from esbench.track.plugins import load_plugins
-from esbench.track.processing import after_load
 from esbench.track.rendering import RenderContext, TrackRenderer
 from esbench.track.selection import choose_challenge
 from esbench.track.source import JSON_SUFFIXES, SourceFiles

@@ -7,7 +7,7 @@ from typing import Any
 
 from esbench.model import Challenge, Templates, Track
 from esbench.operations.base import OperationType
-from esbench.operations.python import traits_of
+from esbench.rally_python.operations import traits_of
 from esbench.registry import Registry
 
 LANGUAGE_ANALYZERS = "language-analyzers"

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from esbench.errors import UsageError, did_you_mean
 from esbench.model import Challenge, Corpus, DataStream, Documents, Index, Track
+from esbench.rally_python.dependencies import Libraries
+from esbench.rally_python.loading import Plugins, has_plugins, load_plugins, python_files
 from esbench.registry import Registry
 from esbench.track import features, schema, testmode
 from esbench.track.bodies import build_index, build_templates
-from esbench.track.dependencies import Libraries
 from esbench.track.document import Node, parse
 from esbench.track.faults import Faults
 from esbench.track.params import refuse_unknown
-from esbench.track.plugins import Plugins, has_plugins, load_plugins, python_files
 from esbench.track.rendering import RenderContext, TrackRenderer
 from esbench.track.selection import for_serverless
 from esbench.track.source import JSON_SUFFIXES, YAML_SUFFIXES
@@ -286,7 +286,7 @@ def _requires(track: Node, bodies: Iterable[Mapping[str, Any]], faults: Faults) 
 
 
 def _units_per_request(challenge: Challenge, operation_types: Registry[OperationType]) -> dict[str, float]:
-    from esbench.operations.python import operation_type
+    from esbench.rally_python.operations import operation_type
 
     return {
         task.name: operation_type(task.operation, operation_types).units_per_request(task.operation.params)

@@ -11,7 +11,7 @@ from esbench.measure.schedule import rates
 from esbench.model import Challenge, Corpus, Step, Task, Track
 from esbench.operations.base import OperationType
 from esbench.operations.parameters import flag
-from esbench.operations.python import operation_type, traits_of
+from esbench.rally_python.operations import operation_type, traits_of
 from esbench.registry import Registry
 
 _TYPE, _TAG = "type:", "tag:"

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any
 from esbench.errors import EsbenchError, TrackError, did_you_mean
 from esbench.measure.schedule import rates, stages_duration_s
 from esbench.model import ANY_TASK, Challenge, Operation, Step, Task, Variable
+from esbench.rally_python.parameter_sources import FILE_READER, BulkIndexParamSource, is_bulk
 from esbench.registry import Registry
 from esbench.requests import templates
 from esbench.requests.templates import Encoding, Slot
 from esbench.requests.variables import builtin_variables, check_variable
 from esbench.track.document import Node
 from esbench.track.faults import AlreadyFound, Faults
-from esbench.track.plugins_sources import FILE_READER, BulkIndexParamSource, is_bulk
 from esbench.track.schedules import build_schedule, optional_seconds
 from esbench.track.schema import known_keys
 
 if TYPE_CHECKING:
     from esbench.operations.base import OperationType
-    from esbench.track.plugins import Plugins
+    from esbench.rally_python.loading import Plugins
 
 _QUOTED = re.compile(r'"([^"]+)"')
 _OPERATION_KEYS = known_keys("operation")
@@ -164,7 +164,7 @@ class TaskBuilder:
         return params
 
     def _type_of(self, operation: Operation) -> OperationType:
-        from esbench.operations.python import operation_type
+        from esbench.rally_python.operations import operation_type
 
         return operation_type(operation, self.operation_types)
 

@@ -12,13 +12,13 @@ from esbench.corpus.locate import Origin, Supply
 from esbench.corpus.preparation import corpus_folder
 from esbench.errors import CorpusError, EsbenchError, TrackError
 from esbench.model import Corpus, Documents, Track
+from esbench.rally_python import track_processors
+from esbench.rally_python.dependencies import DependencyError, Libraries, libraries_folder
+from esbench.rally_python.loading import has_plugins, load_plugins
 from esbench.registry import Registry
-from esbench.track import processing
-from esbench.track.dependencies import DependencyError, Libraries, libraries_folder
 from esbench.track.document import Node, parse
 from esbench.track.faults import Faults
 from esbench.track.loader import load_track
-from esbench.track.plugins import has_plugins, load_plugins
 from esbench.track.rendering import RenderContext, TrackRenderer
 from esbench.track.selection import check_indices, choose_challenge, warnings_of
 
@@ -75,8 +75,8 @@ def _check_challenge(track: Track, name: str, operation_types: Registry[Operatio
     """What is wrong with a challenge as the track's own code leaves it, if it has such."""
     if has_plugins(track.path.parent):
         plugins = load_plugins(track.path.parent)
-        track, view = processing.after_load(track, plugins, name, operation_types)
-        processing.validate(view, plugins, name)
+        track, view = track_processors.after_load(track, plugins, name, operation_types)
+        track_processors.validate(view, plugins, name)
     check_indices(track, choose_challenge(track, name), operation_types)
 
 

@@ -18,12 +18,12 @@ from esbench.load.transport import header_lines
 from esbench.measure.schedule import measured_period_s
 from esbench.operations.assertions import asserting
 from esbench.operations.base import Ledger, OperationType, RequestFailed, Script, TaskContext, TrackCode
-from esbench.operations.python import operation_type
-from esbench.operations.python_draws import DrawnScript
-from esbench.operations.python_turns import RunnerTurns
+from esbench.rally_python.custom_runners import RunnerTurns
+from esbench.rally_python.loading import Plugins, keep_names, load_plugins, unpacked
+from esbench.rally_python.operations import operation_type
+from esbench.rally_python.param_source_programs import DrawnScript
 from esbench.record.secrets import Redactor
 from esbench.registry import Registry
-from esbench.track.plugins import Plugins, keep_names, load_plugins, unpacked
 from esbench.units import parse_duration
 from esbench.worker.worker_task import TaskShare
 
@@ -118,6 +118,6 @@ async def _connect(client: Client, hosts: Hosts, message: Prepare, where: str) -
 
 
 def _python_client(slot: int, route: Route, turns: RunnerTurns, target: Target) -> Client:
-    from esbench.load.python_client import PythonClient
+    from esbench.rally_python.client import PythonClient
 
     return PythonClient(slot, route, turns, target)

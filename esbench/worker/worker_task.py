@@ -50,7 +50,7 @@ class TaskShare:
         within = tuple(sorted(round(limit * 1_000_000) for limit in task.within_ms))
         self.recorder = Recorder(start_ns, is_open=task.schedule.is_open, window_ns=window, within_ns=within)
         if task.schedule.custom:
-            from esbench.load.scheduled import ScheduledLoop, make_schedulers
+            from esbench.rally_python.scheduled_loop import ScheduledLoop, make_schedulers
 
             assert self._code is not None
             self.loop = ScheduledLoop(

@@ -12,8 +12,8 @@ import pytest
 from corpora import from_file, lines
 
 from esbench.errors import TrackError
-from esbench.track.plugins_sources import BulkIndexParamSource
-from esbench.track.plugins_view import DocumentCorpus, Documents, Track
+from esbench.rally_python.parameter_sources import BulkIndexParamSource
+from esbench.rally_python.view import DocumentCorpus, Documents, Track
 
 DOCUMENTS = 100
 

@@ -24,7 +24,7 @@ from esbench.load.assignment import (
 from esbench.load.messages import Stock
 from esbench.model import ANY_TASK, Corpus, Documents, Index, Operation, Schedule, Stage, Step, Task
 from esbench.operations import builtin_operations
-from esbench.operations.python import operation_type
+from esbench.rally_python.operations import operation_type
 from esbench.units import Rate
 
 NO_STOCK = Stock((), (), (), ())

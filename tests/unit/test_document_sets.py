@@ -17,11 +17,11 @@ from esbench.corpus.synthetic import synthetic_corpora
 from esbench.errors import TrackError
 from esbench.model import Corpus
 from esbench.operations import builtin_operations
-from esbench.track import processing
-from esbench.track.document_sets import DocumentSets
-from esbench.track.plugins import Plugins, load_plugins, unpacked
-from esbench.track.plugins_view import Track as View
-from esbench.track.plugins_view import packed, with_documents
+from esbench.rally_python import track_processors
+from esbench.rally_python.document_sets import DocumentSets
+from esbench.rally_python.loading import Plugins, load_plugins, unpacked
+from esbench.rally_python.view import Track as View
+from esbench.rally_python.view import packed, with_documents
 
 OPERATIONS = builtin_operations()
 TRACK = """
@@ -152,18 +152,18 @@ def track_folder(tmp_path: Path) -> Path:
 def prepared(root: Path, synthetic: bool = False) -> tuple[Plugins, View, tuple[Corpus, ...]]:
     """What a race does before its first step, with its cache beside the track."""
     plugins = load_plugins(root)
-    track, view = processing.after_load(load(root), plugins, "only", OPERATIONS)
+    track, view = track_processors.after_load(load(root), plugins, "only", OPERATIONS)
 
     def ready(wanted: Corpus) -> tuple[PreparedDocuments, ...]:
         corpora = synthetic_corpora(track, track.challenges[0], [wanted], 4, raw=True) if synthetic else (wanted,)
         return preparation.prepare(corpora, cache=root.parent / "cache", track_dir=root)
 
-    _, made = processing.prepare(track, view, plugins, root.parent / "made", OPERATIONS, ready)
+    _, made = track_processors.prepare(track, view, plugins, root.parent / "made", OPERATIONS, ready)
     return plugins, view, made
 
 
 def in_a_worker(plugins: Plugins, view: View, made: tuple[Corpus, ...], root: Path) -> View:
-    cache = processing.fresh_cache(made, root.parent / "made")
+    cache = track_processors.fresh_cache(made, root.parent / "made")
     documents = preparation.prepare(made, cache=cache, track_dir=root)
     return unpacked(plugins, packed(with_documents(view, documents, "only")))
 

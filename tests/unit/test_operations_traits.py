@@ -13,8 +13,8 @@ import pytest
 from esbench.errors import UsageError
 from esbench.model import Operation
 from esbench.operations import builtin_operations
-from esbench.operations.python import traits_of
 from esbench.operations.traits import MEASURED, Traits
+from esbench.rally_python.operations import traits_of
 
 OPERATIONS = builtin_operations()
 ROOT = Path(__file__).parents[2]

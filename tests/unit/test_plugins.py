@@ -11,9 +11,9 @@ from track_files import load, task_named, write_track
 
 from esbench.errors import TrackCodeError, TrackError
 from esbench.model import Track
-from esbench.track.plugins import ParamSource, Plugins, has_plugins, load_plugins
-from esbench.track.plugins_view import view_of
-from esbench.track.processing import requests_of_sources
+from esbench.rally_python.loading import ParamSource, Plugins, has_plugins, load_plugins
+from esbench.rally_python.track_processors import requests_of_sources
+from esbench.rally_python.view import view_of
 
 TRACK = """
 version: 2

@@ -12,10 +12,10 @@ from held_clients import counted
 from esbench.load.client import Route
 from esbench.load.hot import clock_ns
 from esbench.load.loops import NS, Length, OpenLoop
-from esbench.load.python_client import PythonClient
 from esbench.load.recorder import Recorder
 from esbench.operations.base import GOOD, Exhausted, Verdict
-from esbench.runner_client import RunnerClient
+from esbench.rally_python.client import PythonClient
+from esbench.rally_python.runner_client import RunnerClient
 
 AFTERWARDS_S = 0.3
 

@@ -11,10 +11,10 @@ from test_plugins import track_of
 
 from esbench.operations import builtin_operations
 from esbench.operations.base import Exhausted, Program, TrackCode
-from esbench.operations.python import operation_type
-from esbench.track.plugins import load_plugins
-from esbench.track.plugins_sources import chain
-from esbench.track.plugins_view import view_of
+from esbench.rally_python.loading import load_plugins
+from esbench.rally_python.operations import operation_type
+from esbench.rally_python.parameter_sources import chain
+from esbench.rally_python.view import view_of
 
 # A source that hands out one reader to all clients of a worker: it reads from the first part to the last one.
 CODE = """

@@ -12,7 +12,7 @@ import pytest
 from esbench.errors import TrackError
 from esbench.load.recorder import MOST_RETURNED, NS, Recorder, Spread, Tally
 from esbench.operations.base import Details, Verdict
-from esbench.operations.python_turns import judge_result, returned_numbers
+from esbench.rally_python.custom_runners import judge_result, returned_numbers
 
 WHERE = 'task "own"'
 

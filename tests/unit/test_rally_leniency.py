@@ -10,8 +10,8 @@ from track_files import context, load, write_track
 from esbench.errors import TrackError
 from esbench.model import Challenge
 from esbench.operations import builtin_operations
-from esbench.track.plugins import load_plugins
-from esbench.track.plugins_view import view_of
+from esbench.rally_python.loading import load_plugins
+from esbench.rally_python.view import view_of
 from esbench.track.selection import warnings_of, with_shared_clients
 from esbench.track.validation import check_track
 

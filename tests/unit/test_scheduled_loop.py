@@ -16,7 +16,7 @@ from held_clients import HeldClient, counted, until
 from esbench.load.hot import clock_ns
 from esbench.load.loops import NS, Length
 from esbench.load.recorder import Recorder
-from esbench.load.scheduled import ScheduledLoop
+from esbench.rally_python.scheduled_loop import ScheduledLoop
 
 HOUR = 3_600
 

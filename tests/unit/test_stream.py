@@ -19,7 +19,7 @@ from esbench.corpus.prepared import DocumentFile, PreparedDocuments, size_of_fir
 from esbench.corpus.stream import BulkStream
 from esbench.errors import CorpusError, TrackError
 from esbench.model import Corpus, Documents
-from esbench.track.plain_documents import plain_file
+from esbench.rally_python.plain_documents import plain_file
 
 COUNT = 1000
 TEXT = b"\n".join(lines(COUNT))

@@ -18,8 +18,8 @@ from esbench.errors import EsbenchError, TrackError, did_you_mean
 from esbench.model import Operation
 from esbench.operations.base import Reply, RequestBytes, RequestFailed, Script, Session, TaskContext, Verdict
 from esbench.operations.replies import judge_bulk
+from esbench.rally_python.parameter_sources import is_bulk
 from esbench.requests.templates import json_text
-from esbench.track.plugins_sources import is_bulk
 from esbench.units import parse_duration
 
 _CONTEXT: ContextVar[TaskContext] = ContextVar("esbench_task")
@@ -277,7 +277,7 @@ class EsSession:
         headers: Mapping[str, str] | None = None,
         timeout_s: float | None = None,
     ) -> Reply:
-        from esbench.runner_client import failure
+        from esbench.rally_python.runner_client import failure
 
         es = self._es.options(request_timeout=timeout_s) if timeout_s else self._es
         try:

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 from esbench import model
 from esbench.errors import EsbenchError, TrackError, did_you_mean
 from esbench.measure.schedule import builtin_schedules
-from esbench.track import plugins_view as view
-from esbench.track.plugins_sources import FILE_READER, is_bulk
+from esbench.rally_python import view
+from esbench.rally_python.parameter_sources import FILE_READER, is_bulk
 from esbench.track.tasks import contradiction
 from esbench.units import Rate, parse_duration, parse_rate
 

@@ -17,10 +17,10 @@ from typing import Any
 from esbench.errors import EsbenchError, TrackError
 from esbench.operations.base import Details, Exhausted, RequestFailed, TaskContext, Verdict
 from esbench.operations.indices import ASSERTION_FAILED
-from esbench.operations.python_runners import of_task
-from esbench.operations.python_sources import code_of, parts_of, source_of
-from esbench.track.plugins import ParamSource, code_error, place_of
-from esbench.track.plugins_esrally import RallyError, RallyTaskAssertionError
+from esbench.rally_python.esrally import RallyError, RallyTaskAssertionError
+from esbench.rally_python.loading import ParamSource, code_error, place_of
+from esbench.rally_python.runners import of_task
+from esbench.rally_python.task_sources import code_of, parts_of, source_of
 
 _MEANT = ("weight", "unit", "success", "success-count", "error-type", "error-description", "http-status")
 
@@ -92,7 +92,7 @@ class RunnerTurns:
 
     async def run(self, es: Any, params: dict[str, Any]) -> Verdict:
         """Run it once. Requests that failed are a verdict; any other error of its code is a TrackCodeError."""
-        from esbench.runner_client import failure
+        from esbench.rally_python.runner_client import failure
 
         of_task(self._context)
         unawaited: list[str] = []

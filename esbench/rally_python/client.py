@@ -52,7 +52,7 @@ class PythonClient(Client):
 
     async def connect(self) -> None:
         """See that its host can be reached, and open the library's connection to it."""
-        from esbench.runner_client import RunnerClient
+        from esbench.rally_python.runner_client import RunnerClient
 
         await super().connect()
         self._drop_connection()
@@ -84,7 +84,7 @@ class PythonClient(Client):
             closing.add_done_callback(self._closing.discard)
 
     async def _run(self, due_ns: int, warmup: bool) -> None:
-        from esbench.runner_client import RequestTiming, begin_turn
+        from esbench.rally_python.runner_client import RequestTiming, begin_turn
 
         self._warmup = warmup
         begun_ns = clock_ns()

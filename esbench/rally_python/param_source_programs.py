@@ -23,12 +23,12 @@ from esbench.operations.base import (
     Verdict,
 )
 from esbench.operations.parameters import flag
-from esbench.operations.python_runners import bulk_body, bulk_path, bulk_query, of_task
-from esbench.operations.python_sources import parts_of, source_of
 from esbench.operations.replies import judge_bulk
+from esbench.rally_python.loading import ParamSource
+from esbench.rally_python.parameter_sources import is_bulk
+from esbench.rally_python.runners import bulk_body, bulk_path, bulk_query, of_task
+from esbench.rally_python.task_sources import parts_of, source_of
 from esbench.requests.programs import common_headers
-from esbench.track.plugins import ParamSource
-from esbench.track.plugins_sources import is_bulk
 
 
 class DrawnProgram:

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import TrackError
-from esbench.track.plugins_view import Documents, Track
+from esbench.rally_python.view import Documents, Track
 
 FILE_READER = "file-reader"
 

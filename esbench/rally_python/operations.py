@@ -16,10 +16,10 @@ from esbench.operations.base import (
     Program,
     TaskContext,
 )
-from esbench.operations.python_draws import DrawnProgram
-from esbench.operations.python_sources import code_of
-from esbench.operations.python_turns import RunnerProgram
 from esbench.operations.traits import MEASURED, Traits
+from esbench.rally_python.custom_runners import RunnerProgram
+from esbench.rally_python.param_source_programs import DrawnProgram
+from esbench.rally_python.task_sources import code_of
 from esbench.registry import Registry
 from esbench.units import Rate
 

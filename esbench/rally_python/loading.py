@@ -23,9 +23,9 @@ from typing import Any
 
 from esbench.errors import EsbenchError, TrackCodeError, TrackError, nearest
 from esbench.model import Task
+from esbench.rally_python import esrally
+from esbench.rally_python.view import PackedView, Track
 from esbench.registry import Registry
-from esbench.track import plugins_esrally
-from esbench.track.plugins_view import PackedView, Track
 
 _MOST_FRAMES = 8
 # Its own quotes within an f-string, which Python reads from 3.12 on.
@@ -250,7 +250,7 @@ def importable(folder: Path) -> Iterator[None]:
         sys.modules[name] = package
     for key in hidden:
         del sys.modules[key]
-    sys.modules.update(plugins_esrally.modules())
+    sys.modules.update(esrally.modules())
     sys.path.append(parent)
     writes_bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # a track's folder may be read-only
     importlib.invalidate_caches()
@@ -281,7 +281,7 @@ def own_code(folder: Path, what: str, where: str, code: Any = None) -> Iterator[
 
 def keep_names() -> None:
     """Let the modules under `esrally` be imported in this process from now on: some runners do so when they run."""
-    sys.modules.update(plugins_esrally.modules())
+    sys.modules.update(esrally.modules())
 
 
 def place_of(code: Any) -> str:
@@ -347,7 +347,7 @@ def _syntax_error(error: SyntaxError, where: str) -> TrackCodeError:
 def _missing(error: ModuleNotFoundError) -> str:
     name = error.name or ""
     if _under(name, "esrally"):
-        return f"esbench provides {', '.join(sorted(plugins_esrally.modules()))}"
+        return f"esbench provides {', '.join(sorted(esrally.modules()))}"
     return f"install it beside esbench: pip install {name.partition('.')[0]}"
 
 

@@ -13,9 +13,9 @@ from typing import Any, BinaryIO, Self
 
 from esbench.corpus.download import download as fetch
 from esbench.errors import TrackError
-from esbench.track import plugins_sources as sources
-from esbench.track import plugins_view as view
-from esbench.track.document_sets import DocumentSets
+from esbench.rally_python import parameter_sources as sources
+from esbench.rally_python import view
+from esbench.rally_python.document_sets import DocumentSets
 
 
 class RallyError(Exception):
@@ -158,7 +158,7 @@ def rally_confdir() -> str:
 
 def modules() -> dict[str, ModuleType]:
     """The modules by their full names, each new; what is asked of them beyond their content is an AttributeError."""
-    from esbench.operations import python_runners as runners
+    from esbench.rally_python import runners
 
     exceptions = _module("exceptions", *_kinds(RallyError))
     io = _module(

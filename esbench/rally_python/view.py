@@ -17,7 +17,7 @@ from esbench import model
 from esbench.corpus.archives import ending_of
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import TrackError
-from esbench.track.plain_documents import plain_file
+from esbench.rally_python.plain_documents import plain_file
 
 SOURCE_FORMAT_BULK = "bulk"
 

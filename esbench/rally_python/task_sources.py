@@ -6,8 +6,8 @@ import random
 
 from esbench.errors import TrackError
 from esbench.operations.base import TaskContext, TrackCode
-from esbench.track.plugins import ParamSource
-from esbench.track.plugins_sources import BulkIndexParamSource, is_bulk
+from esbench.rally_python.loading import ParamSource
+from esbench.rally_python.parameter_sources import BulkIndexParamSource, is_bulk
 
 
 def code_of(context: TaskContext) -> TrackCode:

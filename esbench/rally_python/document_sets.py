@@ -14,9 +14,9 @@ from esbench.corpus.download import download
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import CorpusError, TrackError
 from esbench.model import Corpus, Track
-from esbench.track.plain_documents import plain_file
-from esbench.track.plugins_view import Documents
-from esbench.track.plugins_view import Track as View
+from esbench.rally_python.plain_documents import plain_file
+from esbench.rally_python.view import Documents
+from esbench.rally_python.view import Track as View
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,13 @@ from esbench.errors import TrackError
 from esbench.load.client import Client
 from esbench.load.hot import clock_ns
 from esbench.load.loops import NS, Length, TimedLoop
-from esbench.load.python_client import PythonClient
 from esbench.load.recorder import Recorder
 from esbench.measure.histogram import Counts
 from esbench.model import Task
 from esbench.operations.base import Exhausted, TrackCode, Verdict
-from esbench.track.plugins import own_code, place_of
-from esbench.track.plugins_view import task_view
+from esbench.rally_python.client import PythonClient
+from esbench.rally_python.loading import own_code, place_of
+from esbench.rally_python.view import task_view
 
 _MOST_COUNTED = 1_000_000  # arrivals of a line that is never sent: each costs a call of the track's own code
 

@@ -16,12 +16,12 @@ from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import EsbenchError, TrackError
 from esbench.measure.schedule import rates
 from esbench.model import Challenge, Corpus, Task, Track
+from esbench.rally_python import view as plugins_view
+from esbench.rally_python.document_sets import DocumentSets
+from esbench.rally_python.loading import Plugins, importable, own_code, place_of
+from esbench.rally_python.parameter_sources import is_bulk
+from esbench.rally_python.view_to_model import Names, with_changes
 from esbench.registry import Registry
-from esbench.track import plugins_view
-from esbench.track.document_sets import DocumentSets
-from esbench.track.plugins import Plugins, importable, own_code, place_of
-from esbench.track.plugins_changes import Names, with_changes
-from esbench.track.plugins_sources import is_bulk
 
 if TYPE_CHECKING:
     from esbench.operations.base import OperationType
@@ -192,7 +192,7 @@ def _changed(
 
 def _check(task: Task, operations: Registry[OperationType]) -> None:
     """A TrackError when what the track's own code made of a task is none that its operation type can do."""
-    from esbench.operations.python import operation_type
+    from esbench.rally_python.operations import operation_type
 
     kind, params = operation_type(task.operation, operations), task.operation.params
     try:
