@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import random
 
 import pytest
@@ -97,11 +98,18 @@ def test_the_median_of_a_section_is_that_of_all_its_durations() -> None:
 
 
 def test_memory_does_not_grow_with_the_length_of_a_task() -> None:
-    medians = Medians()
-    for second in range(100_000):
-        medians.add(second, durations(1 + second % 7))
-    assert len(medians._blocks) <= 64
-    assert sum(block.count for block in medians._blocks) == 100_000
+    medians, bytes_after = Medians(), []
+    various = Counts()
+    for number in range(5_000):
+        various.add(number * 10_000)
+    for second in range(20_000):
+        medians.add(second, various)
+        if second in (1_000, 19_999):
+            bytes_after.append(len(pickle.dumps(medians)))
+    assert max(bytes_after) < 64 * 5_000 * 15
+    found = medians.of_sections(20_000)
+    assert found is not None
+    assert all(value == pytest.approx(25e6, rel=0.001) for value in found)
 
 
 def test_seconds_without_durations_leave_sections_empty() -> None:
