@@ -22,7 +22,7 @@ import time
 from contextlib import suppress
 from typing import TextIO
 
-from esbench.load.recorder import Second, Tally
+from esbench.measure.tally import Second, Tally
 from esbench.model import Operation, Schedule, Step, Task
 from esbench.progress.live import LiveProgress
 from esbench.telemetry.device import Reading

@@ -8,8 +8,10 @@ from collections.abc import Callable
 from esbench.load.client import Client
 from esbench.load.hot import clock_ns
 from esbench.load.loops import NS
-from esbench.load.recorder import Recorder, Tally
-from esbench.operations.base import GOOD, Exhausted, NotReady, Verdict
+from esbench.load.recorder import Recorder
+from esbench.measure.tally import Tally
+from esbench.measure.verdict import GOOD, Verdict
+from esbench.operations.base import Exhausted, NotReady
 
 
 class HeldClient(Client):

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from esbench.load.health import Usage
-    from esbench.load.recorder import Second
+    from esbench.measure.cpu_time import Usage
+    from esbench.measure.tally import Second
     from esbench.model import Step
     from esbench.record.model import HostEvent, RaceRecord, TaskResult
     from esbench.telemetry.device import Reading

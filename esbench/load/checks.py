@@ -8,8 +8,9 @@ from math import inf, isfinite
 
 from esbench.load.assignment import FEWEST_CLIENTS_PER_WORKER
 from esbench.load.health import BUSY_LIMIT, LOOP_LAG_LIMIT, RUN_DELAY_LIMIT, STEAL_LIMIT
-from esbench.load.recorder import MEASURES, TIMEOUT, Errors, Tally
 from esbench.measure.schedule import measured_period_s
+from esbench.measure.tally import MEASURES, Errors, Tally
+from esbench.measure.verdict import TIMEOUT
 from esbench.model import Task
 from esbench.record.model import Check, CheckKind, WorkerHealth
 

@@ -17,9 +17,10 @@ from esbench.load import open_files
 from esbench.load.failures import Failures
 from esbench.load.hosts import CONNECT_TIMEOUT_S, Hosts
 from esbench.load.hot import NEVER_NS, Inbox, Lane, Meter, clock_ns
-from esbench.load.recorder import TIMEOUT, Recorder
+from esbench.load.recorder import Recorder
 from esbench.load.transport import Connection, connect
-from esbench.operations.base import ClientProgram, RequestBytes, RequestFailed, Verdict
+from esbench.measure.verdict import TIMEOUT, Verdict
+from esbench.operations.base import ClientProgram, RequestBytes, RequestFailed
 
 NS = 1_000_000_000
 _RECONNECT_PAUSE_S = 0.1  # doubled up to 1 s, so that a dead server is not hammered

@@ -22,12 +22,13 @@ from esbench.errors import EsbenchError, RaceError
 from esbench.events.listeners import Listener
 from esbench.load.assignment import deal, most_workers
 from esbench.load.checks import lost_hosts
-from esbench.load.health import Usage, Watch
+from esbench.load.health import Watch
 from esbench.load.host_outages import Losses
 from esbench.load.hot import clock_ns
 from esbench.load.measurements import TaskMeasurements
 from esbench.load.messages import ABORT_DRAIN_S, Hello, Message, Prepare, RunStep, Stock, Stop, Target, Tick
 from esbench.load.step_state import RunningStep
+from esbench.measure.cpu_time import Usage
 from esbench.model import Step
 from esbench.operations.base import Ledger, OperationType
 from esbench.rally_python.operations import operation_type

@@ -10,7 +10,7 @@ import binascii
 import re
 from collections.abc import Callable, Iterator
 
-from esbench.operations.base import Evidence, Verdict
+from esbench.measure.verdict import Evidence, Verdict
 from esbench.record.secrets import Redactor
 
 MOST_KINDS = 100  # a server that makes up a new error each time must not fill the memory

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from esbench.measure.cpu_time import Usage
 from esbench.record.model import WorkerHealth
 
 NS = 1_000_000_000
@@ -17,14 +18,6 @@ BUSY_LIMIT = 0.9
 RUN_DELAY_LIMIT = 0.05
 STEAL_LIMIT = 0.05
 LOOP_LAG_LIMIT = 0.01
-
-
-@dataclass(frozen=True)
-class Usage:
-    """CPU time of a process since it began: in which it ran, and in which it was runnable and did not."""
-
-    cpu_ns: int = 0
-    run_delay_ns: int = 0
 
 
 @dataclass(frozen=True)

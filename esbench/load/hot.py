@@ -17,10 +17,11 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from esbench.operations.base import GOOD, RequestBytes, Verdict
+from esbench.measure.verdict import GOOD, Verdict
+from esbench.operations.base import RequestBytes
 
 if TYPE_CHECKING:
-    from esbench.load.recorder import Tally
+    from esbench.measure.tally import Tally
 
 NEVER_NS = 1 << 62
 clock_ns = time.perf_counter_ns  # CLOCK_MONOTONIC on Linux: one clock for all processes of a host

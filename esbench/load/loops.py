@@ -18,7 +18,8 @@ from esbench.load.hot import NEVER_NS, clock_ns
 from esbench.load.recorder import Recorder
 from esbench.measure.histogram import Counts, index_of, lowest_equivalent_ns
 from esbench.measure.precise_timer import Alarm
-from esbench.operations.base import Exhausted, NotReady, Verdict
+from esbench.measure.verdict import Verdict
+from esbench.operations.base import Exhausted, NotReady
 
 NS = 1_000_000_000
 _AT_ONCE = 1_000  # arrivals that are dispatched before the event loop goes on with other things

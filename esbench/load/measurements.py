@@ -18,12 +18,12 @@ from esbench.errors import RaceError
 from esbench.load.checks import NEVER_BEGUN, Amount, TaskFigures, task_checks
 from esbench.load.failures import sentence
 from esbench.load.messages import TaskEnd, TaskSeconds
-from esbench.load.recorder import BEYOND, Errors, Second, Spread, Tally
 from esbench.measure import drift
 from esbench.measure.histogram import Counts, at_least_ns, encode, percentiles_ns, supported
 from esbench.measure.schedule import due_times, measured_period_s, rate_segments
+from esbench.measure.tally import BEYOND, Errors, Second, Spread, Tally
+from esbench.measure.verdict import Evidence
 from esbench.model import Task
-from esbench.operations.base import Evidence
 from esbench.record.model import (
     PERCENTILES,
     ErrorKind,

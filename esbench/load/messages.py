@@ -12,8 +12,8 @@ from esbench.cluster.dialect import Dialect
 from esbench.cluster.options import ClientOptions, Host
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import EsbenchError
-from esbench.load.health import Usage
-from esbench.load.recorder import Second
+from esbench.measure.cpu_time import Usage
+from esbench.measure.tally import Second
 from esbench.model import Corpus, DataStream, Index, Task, Templates, Variable
 from esbench.operations.base import Ledger
 from esbench.rally_python.view import PackedView

@@ -15,7 +15,8 @@ from urllib.parse import urlencode
 
 from esbench.load.client import NS, Client, Route
 from esbench.load.hot import clock_ns
-from esbench.operations.base import Body, Concurrent, Reply, RequestBytes, RequestFailed, Script, Session, Verdict
+from esbench.measure.verdict import Verdict
+from esbench.operations.base import Body, Concurrent, Reply, RequestBytes, RequestFailed, Script, Session
 from esbench.requests.compression import GZIP_HEADER, compressed, is_encoded
 from esbench.requests.templates import json_text, without_headers
 

@@ -11,7 +11,7 @@ from esbench.load.checks import incomplete
 from esbench.load.health import Watch
 from esbench.load.measurements import TaskMeasurements
 from esbench.load.messages import Tick
-from esbench.load.recorder import Second
+from esbench.measure.tally import Second
 from esbench.model import ANY_TASK, Step
 from esbench.record.model import Check, TaskResult
 

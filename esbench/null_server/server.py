@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from esbench.errors import UsageError
-from esbench.measure.run_delay import run_delay_ns
+from esbench.measure.cpu_time import run_delay_ns
 from esbench.null_server.cluster import Cluster
 from esbench.null_server.indices import Answer, error_body
 from esbench.null_server.log import Counts, LogLine, RequestLog

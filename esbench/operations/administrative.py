@@ -9,17 +9,8 @@ from typing import Any
 from urllib.parse import quote
 
 from esbench.cluster.dialect import Dialect, Feature
-from esbench.operations.base import (
-    GOOD,
-    Ledger,
-    OperationType,
-    Program,
-    RequestFailed,
-    Script,
-    Session,
-    TaskContext,
-    Verdict,
-)
+from esbench.measure.verdict import GOOD, Verdict
+from esbench.operations.base import Ledger, OperationType, Program, RequestFailed, Script, Session, TaskContext
 from esbench.operations.needs import not_supported
 from esbench.operations.parameters import Parameter, flag
 from esbench.operations.replies import reason_of

@@ -11,18 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 from esbench.errors import TrackError
+from esbench.measure.verdict import ASSERTION, Verdict
 from esbench.model import Challenge, Task
-from esbench.operations.base import (
-    ASSERTION,
-    ClientProgram,
-    Concurrent,
-    Exchange,
-    Reply,
-    RequestFailed,
-    Script,
-    Session,
-    Verdict,
-)
+from esbench.operations.base import ClientProgram, Concurrent, Exchange, Reply, RequestFailed, Script, Session
 
 CONDITIONS: Mapping[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from esbench.cluster.dialect import Dialect, Feature
 from esbench.errors import TrackError, closest
+from esbench.measure.verdict import Verdict
 from esbench.model import Corpus, DataStream, Index, Task, Templates, Variable
 from esbench.operations.parameters import COMMON, Parameter
 from esbench.operations.traits import Traits
@@ -27,54 +28,6 @@ if TYPE_CHECKING:
 
 Body = bytes | bytearray | memoryview
 RequestBytes = Sequence[Body]
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """A failed request, without secrets: method and path as sent; status and beginning of its reply, if it had one."""
-
-    request: str
-    status: int | None = None
-    body: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Details:
-    """What a reply tells beyond its worth: what became of so many documents, by name; the server's own time for it.
-
-    `returned` are numbers that a runner of the track's own returned under names of its own.
-    """
-
-    results: Mapping[str, int] = field(default_factory=dict)
-    took_ms: int | None = None
-    returned: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What a reply was worth: acknowledged `units`, and the `error` kind of a failure with the reply's own words.
-
-    `label` counts good replies of different results apart (created, updated). `evidence` is the client's to add.
-    `again_after_s`: this was only a try, and what is left of the request is sent after so many seconds.
-    """
-
-    units: float = 1
-    error: str | None = None
-    example: str = ""
-    label: str | None = None
-    evidence: Evidence | None = None
-    details: Details | None = None
-    again_after_s: float | None = None
-
-    @property
-    def error_is_of_connection(self) -> bool:
-        """Whether there was no connection to get a reply on; a timeout is not such an error."""
-        return self.error in CONNECTION_ERRORS
-
-
-ASSERTION = "assertion"  # the kind of failure that ends a race whatever it tolerates
-CONNECTION_ERRORS = ("connection refused", "connection lost")
-GOOD = Verdict()
 
 
 class Exhausted(Exception):  # noqa: N818 - an end, not an error

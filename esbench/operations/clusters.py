@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from esbench.measure.verdict import GOOD, Verdict
 from esbench.operations.administrative import (
     QUERY,
     AdministrativeType,
@@ -16,7 +17,7 @@ from esbench.operations.administrative import (
     seconds,
     segment,
 )
-from esbench.operations.base import GOOD, RequestFailed, Script, Session, TaskContext, Verdict
+from esbench.operations.base import RequestFailed, Script, Session, TaskContext
 from esbench.operations.parameters import SECONDS, Parameter, flag
 from esbench.operations.scripts import ask
 from esbench.operations.traits import ADMINISTRATIVE, MEASURED

@@ -13,9 +13,10 @@ from itertools import groupby
 from typing import Any
 
 from esbench.errors import EsbenchError, TrackError, did_you_mean
+from esbench.measure.verdict import GOOD, Verdict
 from esbench.model import Operation
 from esbench.operations.assertions import asserted
-from esbench.operations.base import GOOD, OperationType, Program, RequestFailed, Script, Session, TaskContext, Verdict
+from esbench.operations.base import OperationType, Program, RequestFailed, Script, Session, TaskContext
 from esbench.operations.drawn import VariableScript, as_drawn, insist
 from esbench.operations.handles import OpenPointInTime, SubmitAsyncSearch
 from esbench.operations.parameters import Parameter, whole

@@ -9,8 +9,9 @@ from typing import Any
 
 from esbench.corpus.prepared import PreparedDocuments, documents_of, mean_document_bytes
 from esbench.errors import TrackError
+from esbench.measure.verdict import Verdict
 from esbench.model import Index as IndexOfATrack
-from esbench.operations.base import Ledger, OperationType, Program, TaskContext, Verdict
+from esbench.operations.base import Ledger, OperationType, Program, TaskContext
 from esbench.operations.parameters import REFRESH, Parameter, flag
 from esbench.operations.replies import judge_deleted, judge_found, judge_get, judge_indexed
 from esbench.operations.traits import MEASURED, REQUEST

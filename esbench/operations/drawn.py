@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from esbench.errors.json_faults import json_fault
-from esbench.operations.base import GOOD, ClientProgram, RequestFailed, Script, Session, TaskContext, Verdict
+from esbench.measure.verdict import GOOD, Verdict
+from esbench.operations.base import ClientProgram, RequestFailed, Script, Session, TaskContext
 from esbench.operations.replies import judge_plain
 from esbench.requests.programs import Judge, Request, TemplateProgram
 from esbench.requests.templates import RequestTemplate

@@ -12,7 +12,8 @@ from urllib.parse import quote
 
 from esbench.cluster.dialect import Feature
 from esbench.errors import TrackError
-from esbench.operations.base import ClientProgram, OperationType, Program, Script, Session, TaskContext, Verdict
+from esbench.measure.verdict import Verdict
+from esbench.operations.base import ClientProgram, OperationType, Program, Script, Session, TaskContext
 from esbench.operations.drawn import Exchanges, ProgramOfScripts
 from esbench.operations.needs import needing
 from esbench.operations.pagination import noted

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from esbench.errors import TrackError, did_you_mean
+from esbench.measure.verdict import GOOD, Verdict
 from esbench.model import Index
 from esbench.operations.administrative import (
     CONDITION,
@@ -24,7 +25,7 @@ from esbench.operations.administrative import (
     seconds,
     segment,
 )
-from esbench.operations.base import GOOD, Ledger, RequestFailed, Script, Session, TaskContext, Verdict
+from esbench.operations.base import Ledger, RequestFailed, Script, Session, TaskContext
 from esbench.operations.parameters import SECONDS, Parameter, whole
 from esbench.operations.replies import judge_shards
 from esbench.operations.scripts import ask

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from esbench.cluster.dialect import Dialect, Feature
-from esbench.operations.base import TaskContext, Verdict
+from esbench.measure.verdict import Verdict
+from esbench.operations.base import TaskContext
 from esbench.requests.programs import Judge
 
 # how versions refuse a path that they do not know, which may look like an index or a document to them

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from esbench.operations.base import Details, RequestFailed, Session, Verdict
+from esbench.measure.verdict import Details, Verdict
+from esbench.operations.base import RequestFailed, Session
 from esbench.operations.drawn import Question, QuestionTemplate, VariableScript, insist
 from esbench.operations.pages import Page, read_page
 from esbench.operations.parameters import whole

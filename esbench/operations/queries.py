@@ -9,7 +9,8 @@ from typing import Any
 
 from esbench.cluster.dialect import Feature
 from esbench.errors import TrackError
-from esbench.operations.base import Details, OperationType, Program, Session, TaskContext, Verdict
+from esbench.measure.verdict import Details, Verdict
+from esbench.operations.base import OperationType, Program, Session, TaskContext
 from esbench.operations.drawn import DrawnProgram, QuestionTemplate, VariableScript, insist
 from esbench.operations.needs import needing
 from esbench.operations.parameters import Parameter, flag, whole

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from esbench.operations.base import GOOD, Details, Verdict
+from esbench.measure.verdict import GOOD, Details, Verdict
 
 _EXAMPLE_LENGTH = 2_000  # characters; the client shortens it further, once its secrets are hidden
 _KIND = re.compile(r"[A-Za-z_][\w.$-]{0,79}")

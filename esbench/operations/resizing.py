@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from esbench.cluster.dialect import Feature
+from esbench.measure.verdict import Verdict
 from esbench.operations.administrative import (
     BODY,
     QUERY,
@@ -22,7 +23,7 @@ from esbench.operations.administrative import (
     seconds,
     segment,
 )
-from esbench.operations.base import RequestFailed, Script, Session, TaskContext, Verdict
+from esbench.operations.base import RequestFailed, Script, Session, TaskContext
 from esbench.operations.parameters import SECONDS, Parameter
 from esbench.operations.scripts import ask
 from esbench.operations.traits import ADMINISTRATIVE, MEASURED

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from esbench.errors import TrackError, did_you_mean
+from esbench.measure.verdict import GOOD, Verdict
 from esbench.operations.administrative import QUERY, AdministrativeType, at, query_of, seconds
-from esbench.operations.base import GOOD, RequestFailed, Script, Session, TaskContext, Verdict
+from esbench.operations.base import RequestFailed, Script, Session, TaskContext
 from esbench.operations.parameters import SECONDS, Parameter
 from esbench.operations.scripts import ask
 from esbench.operations.traits import MEASURED

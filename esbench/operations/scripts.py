@@ -7,7 +7,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from esbench.operations.base import CONNECTION_ERRORS, Reply, RequestFailed, Script, Session, Verdict
+from esbench.measure.verdict import CONNECTION_ERRORS, Verdict
+from esbench.operations.base import Reply, RequestFailed, Script, Session
 from esbench.operations.parameters import flag, whole
 from esbench.operations.replies import http_failure
 from esbench.units import parse_duration

@@ -11,7 +11,8 @@ from typing import Any
 from esbench.cluster.dialect import Feature
 from esbench.errors import TrackError
 from esbench.errors.json_faults import json_fault
-from esbench.operations.base import Details, OperationType, Program, TaskContext, Verdict
+from esbench.measure.verdict import Details, Verdict
+from esbench.operations.base import OperationType, Program, TaskContext
 from esbench.operations.drawn import DrawnProgram
 from esbench.operations.pagination import (
     SCROLL_KEEP_ALIVE,

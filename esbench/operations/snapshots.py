@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from esbench.measure.verdict import GOOD, Verdict
 from esbench.operations.administrative import (
     BODY,
     ONLY_IF_EXISTS,
@@ -21,7 +22,7 @@ from esbench.operations.administrative import (
     seconds,
     segment,
 )
-from esbench.operations.base import GOOD, RequestFailed, Script, Session, TaskContext, Verdict
+from esbench.operations.base import RequestFailed, Script, Session, TaskContext
 from esbench.operations.parameters import SECONDS, Parameter, flag
 from esbench.operations.replies import judge_shards
 from esbench.operations.scripts import ask

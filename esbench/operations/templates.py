@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from esbench.cluster.dialect import Feature
 from esbench.errors import TrackError, closest, did_you_mean
+from esbench.measure.verdict import Verdict
 from esbench.model import Template, Templates
 from esbench.operations.administrative import (
     ONLY_IF_EXISTS,
@@ -21,7 +22,7 @@ from esbench.operations.administrative import (
     query_of,
     segment,
 )
-from esbench.operations.base import Ledger, Script, Session, TaskContext, Verdict
+from esbench.operations.base import Ledger, Script, Session, TaskContext
 from esbench.operations.parameters import Parameter, flag
 from esbench.operations.settings import with_settings
 from esbench.operations.traits import ADMINISTRATIVE

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from esbench.cluster.dialect import Dialect, Feature
+from esbench.measure.verdict import GOOD, Verdict
 from esbench.operations.administrative import (
     BODY,
     CONDITION,
@@ -25,7 +26,7 @@ from esbench.operations.administrative import (
     seconds,
     segment,
 )
-from esbench.operations.base import GOOD, RequestFailed, Script, Session, TaskContext, Verdict
+from esbench.operations.base import RequestFailed, Script, Session, TaskContext
 from esbench.operations.parameters import SECONDS, Parameter, flag
 from esbench.operations.scripts import ask
 from esbench.operations.traits import ADMINISTRATIVE

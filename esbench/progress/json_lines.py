@@ -16,7 +16,7 @@ from esbench.progress.texts import names_of
 from esbench.record.model import time_text
 
 if TYPE_CHECKING:
-    from esbench.load.recorder import Second
+    from esbench.measure.tally import Second
     from esbench.model import Step
     from esbench.record.model import HostEvent, RaceRecord, TaskResult
 

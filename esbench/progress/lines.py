@@ -12,7 +12,7 @@ from esbench.progress.race_state import Sum
 from esbench.progress.texts import announcement, host_text, job_begins, job_text, result_text, running_text
 
 if TYPE_CHECKING:
-    from esbench.load.recorder import Second
+    from esbench.measure.tally import Second
     from esbench.model import Step
     from esbench.record.model import HostEvent, RaceRecord, TaskResult
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from esbench.load.recorder import Second, Tally
 from esbench.measure.histogram import Counts, at_least_ns, percentiles_ns, supported
 from esbench.measure.schedule import measured_period_s, nominal_rate
+from esbench.measure.tally import Second, Tally
 from esbench.model import Task
 from esbench.units import Rate
 

@@ -14,7 +14,7 @@ from esbench.progress.race_state import RunningTask
 from esbench.progress.servers import DEVICES, Servers
 
 if TYPE_CHECKING:
-    from esbench.load.recorder import Second
+    from esbench.measure.tally import Second
     from esbench.model import Step
     from esbench.record.model import RaceRecord, TaskResult
     from esbench.telemetry.device import Reading

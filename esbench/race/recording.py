@@ -11,7 +11,7 @@ from typing import Any
 
 from esbench.events.listeners import Listener
 from esbench.load.measurements import seconds_line
-from esbench.load.recorder import Second
+from esbench.measure.tally import Second
 from esbench.record.model import ClusterFacts, CorpusFacts, DriverFacts, HostEvent, RaceRecord, TaskResult, time_text
 from esbench.record.store import RaceFolder
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from esbench.events.listeners import Listener
-from esbench.load.recorder import Second
 from esbench.measure.histogram import Counts, percentiles_ns
+from esbench.measure.tally import Second
 from esbench.model import Task
 from esbench.record.model import TaskResult
 from esbench.telemetry.device import Pulse, TaskSpan

@@ -14,7 +14,8 @@ from esbench.load.client import Client, Route
 from esbench.load.hosts import Hosts
 from esbench.load.hot import clock_ns
 from esbench.load.messages import Target
-from esbench.operations.base import RequestFailed, Verdict
+from esbench.measure.verdict import Verdict
+from esbench.operations.base import RequestFailed
 
 _CLOSE_S = 1.0
 

@@ -15,7 +15,8 @@ from numbers import Real
 from typing import Any
 
 from esbench.errors import EsbenchError, TrackError
-from esbench.operations.base import Details, Exhausted, RequestFailed, TaskContext, Verdict
+from esbench.measure.verdict import Details, Verdict
+from esbench.operations.base import Exhausted, RequestFailed, TaskContext
 from esbench.operations.indices import ASSERTION_FAILED
 from esbench.rally_python.esrally import RallyError, RallyTaskAssertionError
 from esbench.rally_python.loading import ParamSource, code_error, place_of

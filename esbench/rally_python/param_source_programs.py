@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from esbench.errors import TrackError
+from esbench.measure.verdict import Verdict
 from esbench.operations.base import (
     ClientProgram,
     Concurrent,
@@ -20,7 +21,6 @@ from esbench.operations.base import (
     Script,
     Session,
     TaskContext,
-    Verdict,
 )
 from esbench.operations.parameters import flag
 from esbench.operations.replies import judge_bulk

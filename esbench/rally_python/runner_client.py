@@ -35,7 +35,8 @@ from elasticsearch._async.client.ilm import IlmClient
 from esbench import __version__
 from esbench.cluster.options import ClientOptions, Host
 from esbench.load.hot import clock_ns
-from esbench.operations.base import Evidence, RequestFailed, Verdict
+from esbench.measure.verdict import Evidence, Verdict
+from esbench.operations.base import RequestFailed
 from esbench.operations.replies import http_failure
 
 _RAW = "application/x-raw"

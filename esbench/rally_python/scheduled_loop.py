@@ -19,8 +19,9 @@ from esbench.load.hot import clock_ns
 from esbench.load.loops import NS, Length, TimedLoop
 from esbench.load.recorder import Recorder
 from esbench.measure.histogram import Counts
+from esbench.measure.verdict import Verdict
 from esbench.model import Task
-from esbench.operations.base import Exhausted, TrackCode, Verdict
+from esbench.operations.base import Exhausted, TrackCode
 from esbench.rally_python.client import PythonClient
 from esbench.rally_python.loading import own_code, place_of
 from esbench.rally_python.view import task_view

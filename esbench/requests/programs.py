@@ -8,16 +8,8 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
-from esbench.operations.base import (
-    ClientProgram,
-    Exchange,
-    Reply,
-    RequestBytes,
-    Script,
-    Session,
-    TaskContext,
-    Verdict,
-)
+from esbench.measure.verdict import Verdict
+from esbench.operations.base import ClientProgram, Exchange, Reply, RequestBytes, Script, Session, TaskContext
 from esbench.requests.templates import Draw, Layout, RequestTemplate
 from esbench.requests.variables import SequenceSource, Source, SourceContext, make_sources
 

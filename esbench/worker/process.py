@@ -21,7 +21,6 @@ from typing import Any
 
 from esbench.errors import EsbenchError, RaceError
 from esbench.load.failures import remedy, sentence
-from esbench.load.health import Usage
 from esbench.load.hosts import Hosts
 from esbench.load.hot import IS_COMPILED, clock_ns
 from esbench.load.messages import (
@@ -37,16 +36,12 @@ from esbench.load.messages import (
 )
 from esbench.load.open_files import raise_limit
 from esbench.load.outbox import Outbox
+from esbench.measure.cpu_time import Usage, run_delay_ns
 from esbench.measure.precise_timer import Alarm
-from esbench.measure.run_delay import run_delay_ns
+from esbench.measure.verdict import ASSERTION, Verdict
 from esbench.model import Task
 from esbench.operations import builtin_operations
-from esbench.operations.base import (
-    ASSERTION,
-    Ledger,
-    OperationType,
-    Verdict,
-)
+from esbench.operations.base import Ledger, OperationType
 from esbench.operations.indices import ASSERTION_FAILED
 from esbench.registry import Registry
 from esbench.units import format_duration

@@ -11,8 +11,9 @@ from esbench.load.loops import ClosedLoop, Length, OpenLoop, TaskLoop
 from esbench.load.messages import Assignment, TaskEnd, TaskSeconds
 from esbench.load.recorder import Recorder
 from esbench.measure.schedule import arrival_seed, arrivals, measured_period_s
+from esbench.measure.verdict import Verdict
 from esbench.model import Task
-from esbench.operations.base import Program, TrackCode, Verdict
+from esbench.operations.base import Program, TrackCode
 
 NS = 1_000_000_000
 

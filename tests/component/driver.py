@@ -16,8 +16,8 @@ from esbench.corpus.prepared import PreparedDocuments
 from esbench.events.listeners import Listener
 from esbench.load.coordinator import Coordinator, CutShort
 from esbench.load.messages import Stock, Target
-from esbench.load.recorder import Second
 from esbench.load.step_state import Observer
+from esbench.measure.tally import Second
 from esbench.model import Corpus, Documents, Index, Operation, Schedule, Stage, Step, Task, Variable
 from esbench.null_server import NullServer
 from esbench.operations import builtin_operations

@@ -21,15 +21,17 @@ from esbench.load.client import Route, TemplateClient
 from esbench.load.hosts import Hosts
 from esbench.load.hot import clock_ns
 from esbench.load.loops import ClosedLoop, Length, OpenLoop, TaskLoop
-from esbench.load.recorder import Recorder, Tally
+from esbench.load.recorder import Recorder
 from esbench.load.transport import header_lines
+from esbench.measure.cpu_time import run_delay_ns
 from esbench.measure.histogram import percentiles_ns, supported
-from esbench.measure.run_delay import run_delay_ns
 from esbench.measure.schedule import arrivals
+from esbench.measure.tally import Tally
+from esbench.measure.verdict import GOOD, Verdict
 from esbench.model import Schedule
 from esbench.null_server import NullServer
 from esbench.null_server.log import LogLine
-from esbench.operations.base import GOOD, Exchange, Verdict
+from esbench.operations.base import Exchange
 from esbench.units import Rate
 
 NS = 1_000_000_000

@@ -24,8 +24,9 @@ from esbench.load.coordinator import Cancelled
 from esbench.load.hosts import Hosts
 from esbench.load.recorder import Recorder
 from esbench.load.script_client import ScriptClient
+from esbench.measure.verdict import Verdict
 from esbench.null_server import NullServer
-from esbench.operations.base import RequestFailed, Session, Verdict
+from esbench.operations.base import RequestFailed, Session
 from esbench.record.model import TaskResult
 
 

@@ -17,7 +17,7 @@ from driver import Driver, bulk, documents, generated_documents, get, task
 
 from esbench.errors import RaceError
 from esbench.load.coordinator import Cancelled, StepFailed
-from esbench.load.recorder import Second
+from esbench.measure.tally import Second
 from esbench.null_server import NullServer
 from esbench.record.model import TaskResult
 

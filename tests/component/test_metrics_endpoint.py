@@ -18,7 +18,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from esbench.cli.metrics_options import others_who_follow
 from esbench.errors import UsageError
 from esbench.events.progress import Progress
-from esbench.load.recorder import Second, Tally
+from esbench.measure.tally import Second, Tally
 from esbench.publish.prometheus import protobuf
 from esbench.publish.prometheus.endpoint import Address, Endpoint, parse_address, prefers_protobuf
 from esbench.publish.prometheus.folding import NATIVE_SCHEMA, parse_bounds

@@ -20,8 +20,9 @@ from esbench.load.hosts import Hosts
 from esbench.load.hot import clock_ns
 from esbench.load.loops import ClosedLoop, Length
 from esbench.load.recorder import Recorder
+from esbench.measure.verdict import Verdict
 from esbench.null_server import NullServer
-from esbench.operations.base import Exchange, Verdict
+from esbench.operations.base import Exchange
 from esbench.operations.replies import judge_found
 
 REQUESTS = {False: 2_000, True: 300}  # over TLS?

@@ -13,8 +13,10 @@ from esbench.load.client import Route, TemplateClient
 from esbench.load.hosts import Hosts
 from esbench.load.hot import clock_ns
 from esbench.load.loops import ClosedLoop, Length
-from esbench.load.recorder import Recorder, Tally
-from esbench.operations.base import Exchange, Verdict
+from esbench.load.recorder import Recorder
+from esbench.measure.tally import Tally
+from esbench.measure.verdict import Verdict
+from esbench.operations.base import Exchange
 from esbench.operations.replies import judge_plain
 
 MS = 1_000_000

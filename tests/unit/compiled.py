@@ -10,6 +10,7 @@ from typing import Any
 
 from esbench.cluster.dialect import Dialect
 from esbench.corpus.prepared import PreparedDocuments
+from esbench.measure.verdict import Verdict
 from esbench.model import Index, Operation, Schedule, Task, Variable
 from esbench.operations import builtin_operations
 from esbench.operations.base import (
@@ -22,7 +23,6 @@ from esbench.operations.base import (
     Script,
     Session,
     TaskContext,
-    Verdict,
 )
 
 HEADERS = b"Host: node:9200\r\n"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from esbench.load.recorder import Second, Tally
+from esbench.measure.tally import Second, Tally
+from esbench.measure.verdict import Evidence
 from esbench.model import Operation, Schedule, Task
-from esbench.operations.base import Evidence
 from esbench.units import Rate
 
 

@@ -13,10 +13,11 @@ from dataclasses import asdict
 from typing import Any
 
 from esbench.load.hot import IS_COMPILED, Inbox
-from esbench.load.recorder import Recorder, Tally
+from esbench.load.recorder import Recorder
 from esbench.load.transport import Connection
 from esbench.measure.histogram import Counts
-from esbench.operations.base import GOOD, Details, Verdict
+from esbench.measure.tally import Tally
+from esbench.measure.verdict import GOOD, Details, Verdict
 from esbench.operations.replies import CREATED, UPDATED
 
 NS = 1_000_000_000

@@ -14,7 +14,8 @@ from corpora import from_file, lines
 
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import TrackError
-from esbench.operations.base import ClientProgram, Details, Ledger, Program, Script, Verdict
+from esbench.measure.verdict import Details, Verdict
+from esbench.operations.base import ClientProgram, Ledger, Program, Script
 from esbench.operations.replies import bulk_details, created_by_index, judge_unrefused
 
 SHARDS = '"_shards":{"total":2,"successful":1,"failed":0}'

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from esbench.load.checks import NEVER_BEGUN, Amount, TaskFigures, incomplete, lost_hosts, task_checks
-from esbench.load.recorder import Tally
+from esbench.measure.tally import Tally
 from esbench.model import Operation, Schedule, Stage, Task
 from esbench.record.model import Check, CheckKind, WorkerHealth
 from esbench.units import Rate

@@ -7,7 +7,7 @@ import base64
 import pytest
 
 from esbench.load.failures import MOST_KINDS, OTHER, Failures, remedy, sentence
-from esbench.operations.base import Evidence, Verdict
+from esbench.measure.verdict import Evidence, Verdict
 
 REQUEST = b"GET /orders/_doc/7?routing=u1 HTTP/1.1\r\nHost: h:9200\r\n\r\n"
 

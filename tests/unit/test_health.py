@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from esbench.load.health import Stretches, Usage, Watch
+from esbench.load.health import Stretches, Watch
+from esbench.measure.cpu_time import Usage
 from esbench.record.model import WorkerHealth
 
 NS = 1_000_000_000

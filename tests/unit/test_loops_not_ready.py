@@ -12,7 +12,8 @@ from esbench.load.client import Client
 from esbench.load.hot import clock_ns
 from esbench.load.loops import ClosedLoop, Length, OpenLoop, TaskLoop
 from esbench.load.recorder import Recorder
-from esbench.operations.base import GOOD, Exhausted, NotReady
+from esbench.measure.verdict import GOOD
+from esbench.operations.base import Exhausted, NotReady
 
 MS = 1_000_000
 WAIT_MS = 20

@@ -11,10 +11,11 @@ import pytest
 
 from esbench.load.measurements import TaskMeasurements, params_digest, seconds_line
 from esbench.load.messages import TaskEnd, TaskSeconds
-from esbench.load.recorder import TIMEOUT, Recorder, Second
+from esbench.load.recorder import Recorder
 from esbench.measure.histogram import Counts, decode
+from esbench.measure.tally import Second
+from esbench.measure.verdict import GOOD, TIMEOUT, Verdict
 from esbench.model import Operation, Schedule, Stage, Task
-from esbench.operations.base import GOOD, Verdict
 from esbench.operations.replies import CREATED, UPDATED
 from esbench.record.model import TaskResult, Window, WorkerHealth
 from esbench.units import Rate

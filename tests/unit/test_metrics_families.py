@@ -14,8 +14,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 from races import golden_race
 
-from esbench.load.health import Usage
-from esbench.load.recorder import Second, Tally
+from esbench.measure.cpu_time import Usage
+from esbench.measure.tally import Second, Tally
 from esbench.model import Operation, Schedule, Stage, Step, Task
 from esbench.publish.prometheus.families import families_of
 from esbench.publish.prometheus.folding import parse_bounds

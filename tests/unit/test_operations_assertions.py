@@ -9,9 +9,10 @@ import pytest
 from compiled import client, compiled, context, judged, script, session
 
 from esbench.errors import TrackError
+from esbench.measure.verdict import GOOD, Verdict
 from esbench.model import Challenge, Operation, Step, Task
 from esbench.operations.assertions import asserting, without_assertions
-from esbench.operations.base import GOOD, ClientProgram, Script, Verdict
+from esbench.operations.base import ClientProgram, Script
 
 REPLY = {
     "took": 3,

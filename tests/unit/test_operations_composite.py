@@ -13,8 +13,9 @@ from compiled import ES6, HEADERS, OPENSEARCH, FakeSession, compiled, context, s
 
 from esbench.cluster.dialect import Dialect
 from esbench.errors import TrackError
+from esbench.measure.verdict import GOOD
 from esbench.model import Variable
-from esbench.operations.base import GOOD, Concurrent, Reply, RequestBytes, RequestFailed, Session
+from esbench.operations.base import Concurrent, Reply, RequestBytes, RequestFailed, Session
 
 FOUND = '{"took":1,"timed_out":false,"_shards":{"total":1,"failed":0},"hits":{"hits":[]}}'
 

@@ -15,8 +15,9 @@ from esbench.cluster.dialect import Dialect
 from esbench.corpus.generate.generator import Generator
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import TrackError
+from esbench.measure.verdict import GOOD
 from esbench.model import Index, Variable
-from esbench.operations.base import GOOD, ClientProgram, Ledger, Program, Script
+from esbench.operations.base import ClientProgram, Ledger, Program, Script
 from esbench.operations.replies import CREATED
 
 CREATED_REPLY = b'{"_index":"orders","_id":"1","_version":1,"result":"created","_seq_no":0,"_primary_term":1}'

@@ -10,8 +10,9 @@ from compiled import ES5, ES6, ES8, ES60, OPENSEARCH, FakeSession, compiled, con
 
 from esbench.cluster.dialect import Dialect
 from esbench.errors import TrackError
+from esbench.measure.verdict import GOOD
 from esbench.model import Index
-from esbench.operations.base import GOOD, Ledger, RequestFailed
+from esbench.operations.base import Ledger, RequestFailed
 from esbench.operations.clusters import Health
 
 ACKNOWLEDGED = '{"acknowledged":true,"shards_acknowledged":true,"index":"orders"}'

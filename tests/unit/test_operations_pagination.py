@@ -9,9 +9,10 @@ import pytest
 from compiled import ES5, FakeSession, compiled, context, script, session
 
 from esbench.errors import TrackError
+from esbench.measure.verdict import Details, Verdict
 from esbench.model import Variable
 from esbench.operations import builtin_operations
-from esbench.operations.base import Details, RequestFailed, Verdict
+from esbench.operations.base import RequestFailed
 from esbench.operations.pagination import composite_paths, with_composite
 from esbench.operations.search import details_of
 

@@ -10,8 +10,8 @@ from compiled import ES6, OPENSEARCH, client, compiled, context, judged, request
 
 from esbench.cluster.dialect import Dialect
 from esbench.errors import TrackError
+from esbench.measure.verdict import GOOD, Details, Verdict
 from esbench.model import Variable
-from esbench.operations.base import GOOD, Details, Verdict
 
 RESULT = '{"took":4,"is_partial":false,"documents_found":10,"values_loaded":20,"columns":[],"values":[]}'
 

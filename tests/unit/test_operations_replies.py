@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from esbench.operations.base import GOOD, Verdict
+from esbench.measure.verdict import GOOD, Verdict
 from esbench.operations.replies import (
     CREATED,
     UPDATED,

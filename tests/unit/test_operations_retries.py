@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from compiled import ES8, FakeSession, compiled, context, script, session
 
-from esbench.operations.base import CONNECTION_ERRORS, GOOD, Reply, RequestFailed
+from esbench.measure.verdict import CONNECTION_ERRORS, GOOD
+from esbench.operations.base import Reply, RequestFailed
 from esbench.operations.scripts import ask
 
 TIMEOUT = RequestFailed("timeout", "no reply within 60 s")

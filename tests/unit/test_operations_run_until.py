@@ -8,8 +8,9 @@ import pytest
 from compiled import script, session
 
 from esbench.errors import TrackError
+from esbench.measure.verdict import GOOD
 from esbench.operations import builtin_operations
-from esbench.operations.base import GOOD, RequestFailed
+from esbench.operations.base import RequestFailed
 from esbench.operations.run_until import Criterion
 
 COUNT: dict[str, Any] = {

@@ -9,8 +9,9 @@ import pytest
 from compiled import ES5, client, compiled, context, judged, request, requests
 
 from esbench.errors import TrackError
+from esbench.measure.verdict import GOOD, Details, Verdict
 from esbench.model import Index, Variable
-from esbench.operations.base import GOOD, Details, Script, Verdict
+from esbench.operations.base import Script
 
 TERM = Variable("term", "list", {"data": ['a "b"']})
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from compiled import FakeSession, script, session
 
-from esbench.operations.base import RequestFailed, Verdict
+from esbench.measure.verdict import Verdict
+from esbench.operations.base import RequestFailed
 from esbench.operations.resizing import Shrink
 from esbench.operations.transforms import Finished
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from followed import second, task
 
-from esbench.load.recorder import Tally
+from esbench.measure.tally import Tally
 from esbench.model import Schedule, Stage
 from esbench.progress.race_state import RunningTask, Sum, requests_in_all, target_at
 from esbench.units import Rate

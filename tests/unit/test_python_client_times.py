@@ -13,7 +13,8 @@ from esbench.load.client import Route
 from esbench.load.hot import clock_ns
 from esbench.load.loops import NS, Length, OpenLoop
 from esbench.load.recorder import Recorder
-from esbench.operations.base import GOOD, Exhausted, Verdict
+from esbench.measure.verdict import GOOD, Verdict
+from esbench.operations.base import Exhausted
 from esbench.rally_python.client import PythonClient
 from esbench.rally_python.runner_client import RunnerClient
 

@@ -10,8 +10,9 @@ import numpy
 import pytest
 
 from esbench.errors import TrackError
-from esbench.load.recorder import MOST_RETURNED, NS, Recorder, Spread, Tally
-from esbench.operations.base import Details, Verdict
+from esbench.load.recorder import NS, Recorder
+from esbench.measure.tally import MOST_RETURNED, Spread, Tally
+from esbench.measure.verdict import Details, Verdict
 from esbench.rally_python.custom_runners import judge_result, returned_numbers
 
 WHERE = 'task "own"'

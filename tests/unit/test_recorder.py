@@ -6,9 +6,10 @@ import pickle
 
 import pytest
 
-from esbench.load.recorder import TIMEOUT, Errors, Part, Recorder, Tally
+from esbench.load.recorder import Recorder
 from esbench.measure.histogram import Counts
-from esbench.operations.base import GOOD, Details, Evidence, Verdict
+from esbench.measure.tally import Errors, PartTally, Tally
+from esbench.measure.verdict import GOOD, TIMEOUT, Details, Evidence, Verdict
 from esbench.operations.replies import CREATED, UPDATED
 
 NS = 1_000_000_000
@@ -316,8 +317,8 @@ def test_errors_and_parts_merge_with_what_is_empty() -> None:
     errors.add("a", "first", 2)
     errors.merge(Errors())
     assert (errors.total, errors.examples) == (2, {"a": "first"})
-    part = Part()
-    part.merge(Part(3, 1, Counts()))
+    part = PartTally()
+    part.merge(PartTally(3, 1, Counts()))
     assert (part.requests, part.errors) == (3, 1)
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from esbench.errors import RecordError
 from esbench.load.measurements import seconds_line
-from esbench.load.recorder import Second, Tally
 from esbench.measure.histogram import Counts, encode
+from esbench.measure.tally import Second, Tally
 from esbench.record.series import SecondLine, Series, percentiles_ms, read_seconds, read_telemetry
 from esbench.record.store import RaceFolder
 

@@ -12,15 +12,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from esbench.events.listeners import Listener
-from esbench.load.recorder import BEYOND, Second, Tally
 from esbench.measure.histogram import Counts
 from esbench.measure.schedule import nominal_rate
+from esbench.measure.tally import BEYOND, Second, Tally
 from esbench.model import Schedule, Step, Task
 from esbench.record.model import RaceRecord, TaskResult
 from esbench.telemetry.device import Reading
 
 if TYPE_CHECKING:
-    from esbench.load.health import Usage
+    from esbench.measure.cpu_time import Usage
 
 NS = 1_000_000_000
 MEASURES = ("latency", "service_time", "schedule_lag", "client_wait", "driver_lag")

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from prometheus_client import CollectorRegistry, Metric, generate_latest
 
 from esbench.errors import RecordError
-from esbench.load.recorder import BEYOND, Tally
 from esbench.measure.histogram import Counts, decode
+from esbench.measure.tally import BEYOND, Tally
 from esbench.publish.prometheus.families import families_of
 from esbench.publish.prometheus.folding import Bounds
 from esbench.publish.prometheus.following import MEASURES, Seen, race_facts

@@ -1,8 +1,17 @@
-"""How long this process was kept waiting for a CPU. It imports next to nothing: workers and null servers ask it."""
+"""CPU time of processes. It imports next to nothing: workers and null servers ask it."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Usage:
+    """CPU time of a process since it began: in which it ran, and in which it was runnable and did not."""
+
+    cpu_ns: int = 0
+    run_delay_ns: int = 0
 
 
 def run_delay_ns() -> int:

@@ -1,0 +1,162 @@
+"""Counts of one task, per second and phase, and their sums over workers and seconds. Pure."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+from esbench.measure.histogram import Counts
+from esbench.measure.verdict import Evidence, Verdict
+
+MOST_RETURNED = 100  # names, so that memory does not grow with what a runner makes up
+
+
+@dataclass(slots=True)
+class PartTally:
+    """One request of a sequence, or one class of results, under its own name. `beyond` as in `Tally`."""
+
+    requests: int = 0
+    errors: int = 0
+    service_time: Counts = field(default_factory=Counts)
+    beyond: Counts = field(default_factory=Counts)
+
+    def merge(self, other: PartTally) -> None:
+        self.requests += other.requests
+        self.errors += other.errors
+        self.service_time.merge(other.service_time)
+        self.beyond.merge(other.beyond)
+
+
+@dataclass(slots=True)
+class Spread:
+    """Numbers of one name: how many, their sum, the smallest and the largest."""
+
+    count: int = 0
+    total: float = 0.0
+    smallest: float = math.inf
+    largest: float = -math.inf
+
+    def merge(self, other: Spread) -> None:
+        self.count += other.count
+        self.total += other.total
+        self.smallest = min(self.smallest, other.smallest)
+        self.largest = max(self.largest, other.largest)
+
+
+@dataclass(slots=True)
+class Errors:
+    """Failures by kind, with the text of the first of each and its evidence."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    examples: dict[str, str] = field(default_factory=dict)
+    evidence: dict[str, Evidence | None] = field(default_factory=dict)
+
+    def add(self, kind: str, example: str, count: int = 1, evidence: Evidence | None = None) -> None:
+        self.counts[kind] = self.counts.get(kind, 0) + count
+        if kind not in self.examples:
+            self.examples[kind], self.evidence[kind] = example, evidence
+
+    def merge(self, other: Errors) -> None:
+        for kind, count in other.counts.items():
+            self.add(kind, other.examples[kind], count, other.evidence.get(kind))
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+    @property
+    def most_frequent(self) -> Verdict:
+        """The kind that there is most of, as its first failure."""
+        kind = max(self.counts, key=lambda kind: self.counts[kind])
+        return Verdict(0, kind, self.examples[kind], evidence=self.evidence.get(kind))
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of one task in one second and phase, or summed over several.
+
+    `requests` are completed ones, good and failed; `units` what the server acknowledged. Of these, `in_window` and
+    `in_window_units` completed inside the measurement window, whatever their due time. `waited` arrivals found no
+    free client; `backlog` (of one second, not of a sum) were still in line. Until `settle` is called, `punctual` is
+    the driver lag of requests that waited for no client.
+
+    Requests that timed out, and arrivals that were never sent, rank as longer than every duration. They are counted
+    in `service_time_beyond` and `latency_beyond`, at the time after which they were given up.
+    """
+
+    due: int = 0
+    sent: int = 0
+    requests: int = 0
+    units: float = 0
+    in_window: int = 0
+    in_window_units: float = 0
+    waited: int = 0
+    backlog: int = 0
+    errors: Errors = field(default_factory=Errors)
+    latency: Counts = field(default_factory=Counts)
+    service_time: Counts = field(default_factory=Counts)
+    client_wait: Counts = field(default_factory=Counts)
+    driver_lag: Counts = field(default_factory=Counts)
+    punctual: Counts = field(default_factory=Counts)
+    schedule_lag: Counts = field(default_factory=Counts)
+    failed: Counts = field(default_factory=Counts)
+    latency_beyond: Counts = field(default_factory=Counts)
+    service_time_beyond: Counts = field(default_factory=Counts)
+    within: list[int] = field(default_factory=list)
+    parts: dict[str, PartTally] = field(default_factory=dict)
+    returned: dict[str, Spread] = field(default_factory=dict)
+
+    def add_returned(self, name: str, numbers: Spread) -> None:
+        """Add numbers that a runner returned; of more than MOST_RETURNED names, the first ones are kept."""
+        if name in self.returned:
+            self.returned[name].merge(numbers)
+        elif len(self.returned) < MOST_RETURNED:
+            self.returned[name] = replace(numbers)  # a copy: several sums take the same second
+
+    def settle(self) -> None:
+        """Count what `punctual` has under its measures: such requests have no client wait, and no other schedule lag.
+
+        One histogram is counted for three while the clock runs.
+        """
+        punctual, self.punctual = self.punctual, Counts()
+        self.driver_lag.merge(punctual)
+        self.schedule_lag.merge(punctual)
+        self.client_wait.add_zeros(punctual.count)
+
+    def part(self, name: str) -> PartTally:
+        if name not in self.parts:
+            self.parts[name] = PartTally()
+        return self.parts[name]
+
+    def merge(self, other: Tally) -> None:
+        self.due += other.due
+        self.sent += other.sent
+        self.requests += other.requests
+        self.units += other.units
+        self.in_window += other.in_window
+        self.in_window_units += other.in_window_units
+        self.waited += other.waited
+        self.backlog += other.backlog
+        self.errors.merge(other.errors)
+        for measure in MEASURES:
+            getattr(self, measure).merge(getattr(other, measure))
+        if other.within:
+            mine = self.within or [0] * len(other.within)
+            self.within = [a + b for a, b in zip(mine, other.within, strict=True)]
+        for name, part in other.parts.items():
+            self.part(name).merge(part)
+        for name, numbers in other.returned.items():
+            self.add_returned(name, numbers)
+
+
+BEYOND = ("latency_beyond", "service_time_beyond")
+MEASURES = ("latency", "service_time", "client_wait", "driver_lag", "schedule_lag", "failed", *BEYOND)
+
+
+@dataclass(frozen=True, slots=True)
+class Second:
+    """A closed second of a task: what completed in [second, second + 1) since the step's start."""
+
+    second: int
+    warmup: bool
+    tally: Tally
