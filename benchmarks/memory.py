@@ -37,9 +37,9 @@ from esbench.load.hot import clock_ns
 from esbench.load.loops import ClosedLoop, Length, Line
 from esbench.load.recorder import Recorder
 from esbench.null_server import NullServer
-from esbench.operations.base import Exchange
 from esbench.operations.replies import judge_found
 from esbench.record.store import RaceStore
+from esbench.requests.exchange import Exchange
 
 MB = 1_000_000
 _TICK_S = 0.5

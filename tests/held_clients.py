@@ -11,7 +11,7 @@ from esbench.load.loops import NS
 from esbench.load.recorder import Recorder
 from esbench.measure.tally import Tally
 from esbench.measure.verdict import GOOD, Verdict
-from esbench.operations.base import Exhausted, NotReady
+from esbench.requests.exchange import Exhausted, NotReady
 
 
 class HeldClient(Client):

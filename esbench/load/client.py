@@ -20,7 +20,7 @@ from esbench.load.hot import NEVER_NS, Inbox, Lane, Meter, clock_ns
 from esbench.load.recorder import Recorder
 from esbench.load.transport import Connection, connect
 from esbench.measure.verdict import TIMEOUT, Verdict
-from esbench.operations.base import ClientProgram, RequestBytes, RequestFailed
+from esbench.requests.exchange import ClientProgram, RequestBytes, RequestFailed
 
 NS = 1_000_000_000
 _RECONNECT_PAUSE_S = 0.1  # doubled up to 1 s, so that a dead server is not hammered

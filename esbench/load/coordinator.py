@@ -30,11 +30,12 @@ from esbench.load.messages import ABORT_DRAIN_S, Hello, Message, Prepare, RunSte
 from esbench.load.step_state import RunningStep
 from esbench.measure.cpu_time import Usage
 from esbench.model import Step
-from esbench.operations.base import Ledger, OperationType
+from esbench.operations.base import OperationType
 from esbench.rally_python.operations import operation_type
 from esbench.record.host import stolen_s
 from esbench.record.model import DriverFacts, TaskResult
 from esbench.registry import Registry
+from esbench.requests.ledger import Ledger
 
 NS = 1_000_000_000
 _START_DELAY_NS = 5_000_000  # until RunStep has reached every worker

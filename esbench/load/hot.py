@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from esbench.measure.verdict import GOOD, Verdict
-from esbench.operations.base import RequestBytes
+from esbench.requests.exchange import RequestBytes
 
 if TYPE_CHECKING:
     from esbench.measure.tally import Tally

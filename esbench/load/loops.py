@@ -19,7 +19,7 @@ from esbench.load.recorder import Recorder
 from esbench.measure.histogram import Counts, index_of, lowest_equivalent_ns
 from esbench.measure.precise_timer import Alarm
 from esbench.measure.verdict import Verdict
-from esbench.operations.base import Exhausted, NotReady
+from esbench.requests.exchange import Exhausted, NotReady
 
 NS = 1_000_000_000
 _AT_ONCE = 1_000  # arrivals that are dispatched before the event loop goes on with other things

@@ -15,8 +15,8 @@ from esbench.errors import EsbenchError
 from esbench.measure.cpu_time import Usage
 from esbench.measure.tally import Second
 from esbench.model import Corpus, DataStream, Index, Task, Templates, Variable
-from esbench.operations.base import Ledger
 from esbench.rally_python.view import PackedView
+from esbench.requests.ledger import Ledger
 
 ABORT_DRAIN_S = 0.5  # for requests in flight after a failure: the race is over within a second of it
 

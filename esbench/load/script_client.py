@@ -16,8 +16,9 @@ from urllib.parse import urlencode
 from esbench.load.client import NS, Client, Route
 from esbench.load.hot import clock_ns
 from esbench.measure.verdict import Verdict
-from esbench.operations.base import Body, Concurrent, Reply, RequestBytes, RequestFailed, Script, Session
 from esbench.requests.compression import GZIP_HEADER, compressed, is_encoded
+from esbench.requests.exchange import Body, RequestBytes, RequestFailed
+from esbench.requests.script import Concurrent, Reply, Script, Session
 from esbench.requests.templates import json_text, without_headers
 
 _Evidence = tuple[bytes, int | None, bytes]  # a request; status and body of its reply

@@ -20,7 +20,7 @@ import httptools
 from esbench.cluster.options import ClientOptions, Host
 from esbench.errors.reasons import reason_of
 from esbench.load.hot import Inbox, Link
-from esbench.operations.base import RequestBytes
+from esbench.requests.exchange import RequestBytes
 
 _GZIP = b"\x1f"  # the first byte of gzip data
 _NOT_GZIP = (OSError, EOFError, zlib.error)

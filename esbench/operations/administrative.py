@@ -10,12 +10,15 @@ from urllib.parse import quote
 
 from esbench.cluster.dialect import Dialect, Feature
 from esbench.measure.verdict import GOOD, Verdict
-from esbench.operations.base import Ledger, OperationType, Program, RequestFailed, Script, Session, TaskContext
+from esbench.operations.base import OperationType, TaskContext
 from esbench.operations.needs import not_supported
 from esbench.operations.parameters import Parameter, flag
 from esbench.operations.replies import reason_of
 from esbench.operations.scripts import Retrying, ask
-from esbench.requests.programs import ScriptProgram
+from esbench.requests.exchange import RequestFailed
+from esbench.requests.ledger import Ledger
+from esbench.requests.programs import Program, ScriptProgram
+from esbench.requests.script import Script, Session
 from esbench.requests.templates import plain
 from esbench.units import parse_duration
 

@@ -13,7 +13,8 @@ from typing import Any
 from esbench.errors import TrackError
 from esbench.measure.verdict import ASSERTION, Verdict
 from esbench.model import Challenge, Task
-from esbench.operations.base import ClientProgram, Concurrent, Exchange, Reply, RequestFailed, Script, Session
+from esbench.requests.exchange import ClientProgram, Exchange, RequestFailed
+from esbench.requests.script import Concurrent, Reply, Script, Session
 
 CONDITIONS: Mapping[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,

@@ -1,23 +1,17 @@
-"""What an operation type is: its parameters, and how it compiles to what a client sends and judges.
-
-An operation compiles before the clock starts. While the clock runs, a client draws (values of variables, the next
-slice of a corpus), renders bytes, and judges the reply by looking only at what it must.
-"""
+"""What an operation type is: its parameters, and how it compiles to a program, before the clock starts."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from esbench.cluster.dialect import Dialect, Feature
 from esbench.errors import TrackError, closest
-from esbench.measure.verdict import Verdict
-from esbench.model import Corpus, DataStream, Index, Task, Templates, Variable
+from esbench.model import Corpus, DataStream, Index, Templates
 from esbench.operations.parameters import COMMON, Parameter
 from esbench.operations.traits import Traits
+from esbench.requests.context import RequestContext
 from esbench.units import Rate
 
 if TYPE_CHECKING:
@@ -25,216 +19,7 @@ if TYPE_CHECKING:
     from esbench.rally_python.loading import Plugins
     from esbench.rally_python.view import Track
     from esbench.registry import Registry
-
-Body = bytes | bytearray | memoryview
-RequestBytes = Sequence[Body]
-
-
-class Exhausted(Exception):  # noqa: N818 - an end, not an error
-    """A client's corpus has no more documents."""
-
-
-class NotReady(Exception):  # noqa: N818 - a wait, not an error
-    """A client's next request is not made yet; `call_back` has a function called once, when to draw again."""
-
-    def __init__(self, call_back: Callable[[Callable[[], None]], None]) -> None:
-        super().__init__("not ready")
-        self.call_back = call_back
-
-
-class RequestFailed(Exception):  # noqa: N818 - it failed; the error is data
-    """A request without a reply: the kind of failure, and its detail."""
-
-    def __init__(self, kind: str, detail: str) -> None:
-        super().__init__(f"{kind}: {detail}")
-        self.kind = kind
-        self.detail = detail
-
-
-@dataclass(frozen=True, slots=True)
-class Exchange:
-    """One HTTP request of an operation: rendered from a draw at the moment of sending, judged by its reply.
-
-    `name` is the row under `task/name` when the operation is a sequence of several; empty otherwise.
-    """
-
-    name: str
-    render: Callable[[Any], RequestBytes]
-    judge: Callable[[int, bytes, Any], Verdict]  # status, body, the draw
-
-
-class ClientProgram(Protocol):
-    """What one client executes again and again: draw once, then each exchange in turn on its connection."""
-
-    @property
-    def exchanges(self) -> Sequence[Exchange]: ...
-
-    def draw(self) -> Any:
-        """The values of the next request; raises Exhausted at the end of a corpus, NotReady where that is unpacked."""
-        ...
-
-
-class Answer(dict[str, Any]):
-    """The JSON object of a reply. To ask with [] for what it has not is a RequestFailed: no server leaves it out."""
-
-    def __missing__(self, key: str) -> Any:
-        raise RequestFailed("bad response", f'no "{key}" in {json.dumps(self)[:1000]}')
-
-
-@dataclass(frozen=True)
-class Reply:
-    """A reply as an administrative operation sees it."""
-
-    status: int
-    body: bytes
-
-    def json(self) -> Answer:
-        """The decoded body, an object, empty when the body is; RequestFailed when it is anything else."""
-        try:
-            decoded = json.loads(self.body or b"{}")
-        except (ValueError, RecursionError):
-            decoded = None
-        if not isinstance(decoded, dict):
-            raise RequestFailed("bad response", f"not a JSON object: {self.body[:1000].decode('utf-8', 'replace')}")
-        return Answer(decoded)
-
-
-class Session(Protocol):
-    """What a script asks with: one connection, one request at a time. `answer` is the last reply to a question.
-
-    `notes` is what the scripts of one turn tell one another, empty at its beginning; `lanes` are the sessions that
-    can be used at the same time, this one first.
-    """
-
-    answer: Reply | None
-
-    @property
-    def notes(self) -> dict[str, str]: ...
-
-    @property
-    def lanes(self) -> Sequence[Session]: ...
-
-    def part(self, name: str, timeout_s: float | None = None) -> AbstractContextManager[None]:
-        """Count what is asked inside as one row under `task/name`; it failed when a RequestFailed leaves it.
-
-        Each request inside times out after `timeout_s`, unless it says otherwise itself.
-        """
-        ...
-
-    async def pause(self, duration_s: float) -> None:
-        """Wait as a part of the turn: its service time begins with a pause as it does with a request."""
-        ...
-
-    async def send(self, request: RequestBytes, timeout_s: float | None = None) -> Reply:
-        """Send a rendered request and wait for its reply, whatever its status; RequestFailed when there is none."""
-        ...
-
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: Mapping[str, Any] | None = None,
-        body: Any = None,
-        headers: Mapping[str, str] | None = None,
-        timeout_s: float | None = None,
-    ) -> Reply: ...
-
-
-@runtime_checkable
-class Script(Protocol):
-    """An operation that decides from replies what to do next; run once per iteration."""
-
-    async def run(self, session: Session) -> Verdict: ...
-
-
-@runtime_checkable
-class Concurrent(Protocol):
-    """A script that needs so many connections at the same time: the lanes of its session."""
-
-    connections: int
-
-
-class Program(Protocol):
-    """An operation compiled for the client slots of one worker."""
-
-    @property
-    def finite(self) -> bool:
-        """Whether its clients end by themselves (Exhausted)."""
-        ...
-
-    @property
-    def feed_waits(self) -> int:
-        """How often a request had to wait for its document to be made."""
-        ...
-
-    def client(self, slot: int, headers: bytes) -> ClientProgram | Script:
-        """The program of one client slot; `headers` are the header lines of its connection."""
-        ...
-
-    def close(self) -> None:
-        """Free what is held, and enter into the ledger what was written."""
-        ...
-
-
-@dataclass
-class Ledger:
-    """What a race's writes have done so far, kept by the coordinator and handed on from step to step.
-
-    `acknowledged`: documents per index; `emptied`: indices deleted or created in this step;
-    `next_values`: the first value of a sequence that nobody has drawn yet; `loaded`: which documents bulks have sent,
-    spans (first, end) in order, by index ("" where action lines say it) and file.
-    """
-
-    acknowledged: dict[str, int] = field(default_factory=dict)
-    emptied: set[str] = field(default_factory=set)
-    next_values: dict[str, int] = field(default_factory=dict)
-    loaded: dict[tuple[str, str], list[tuple[int, int]]] = field(default_factory=dict)
-
-    def acknowledge(self, index: str, documents: int) -> None:
-        self.acknowledged[index] = self.acknowledged.get(index, 0) + documents
-
-    def empty(self, index: str) -> None:
-        self.emptied.add(index)
-        self._forget(index)
-
-    def _forget(self, index: str) -> None:
-        self.acknowledged.pop(index, None)
-        for key in [key for key in self.loaded if key[0] in (index, "")]:
-            del self.loaded[key]
-
-    def load(self, index: str, file: str, spans: Iterable[tuple[int, int]]) -> None:
-        """Add documents of a file that were sent into an index; without spans, it is known that none were."""
-        merged: list[tuple[int, int]] = []
-        for first, end in sorted([*self.loaded.get((index, file), ()), *spans]):
-            if merged and first <= merged[-1][1]:
-                merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-            else:
-                merged.append((first, end))
-        self.loaded[index, file] = merged
-
-    def loaded_counts(self) -> dict[str, int]:
-        """The number of documents that bulks have sent of each file, from its first one on without a gap."""
-        counts: dict[str, int] = {}
-        for (_, file), spans in self.loaded.items():
-            count = spans[0][1] if spans and spans[0][0] == 0 else 0
-            counts[file] = max(counts.get(file, 0), count)
-        return counts
-
-    def advance(self, name: str, next_value: int) -> None:
-        """Everything of a sequence below `next_value` was drawn; it never goes back."""
-        self.next_values[name] = max(next_value, self.next_values.get(name, 0))
-
-    def enter(self, news: Ledger) -> None:
-        """Add what a worker has done since it last told."""
-        for index in news.emptied:
-            self._forget(index)
-        for index, documents in news.acknowledged.items():
-            self.acknowledge(index, documents)
-        for name, next_value in news.next_values.items():
-            self.advance(name, next_value)
-        for (index, file), spans in news.loaded.items():
-            self.load(index, file, spans)
+    from esbench.requests.programs import Program
 
 
 @dataclass(frozen=True)
@@ -246,29 +31,17 @@ class TrackCode:
     operations: Registry[OperationType]
 
 
-@dataclass(frozen=True)
-class TaskContext:
+@dataclass(frozen=True, kw_only=True)
+class TaskContext(RequestContext):
     """Everything that an operation may know when it compiles for one worker.
 
-    `slots` are the worker's client slots out of 0..task.clients-1; `stripe` of `stripes` is the place of this share
-    among all shares of the step. `before` is the ledger at the step's start; what this task adds goes into
-    `ledger`.
+    `slots` are the worker's client slots out of 0..task.clients-1.
     """
 
-    task: Task
     dialect: Dialect
     indices: tuple[Index, ...]
     corpora: tuple[Corpus, ...]
-    documents: tuple[PreparedDocuments, ...]
-    variables: tuple[Variable, ...]
-    seed: int
-    race_id: str
     slots: tuple[int, ...]
-    stripe: int
-    stripes: int
-    before: Ledger
-    ledger: Ledger
-    compress: bool = False  # request bodies, by gzip
     code: TrackCode | None = None  # of a track with a Python part
     data_streams: tuple[DataStream, ...] = ()
     templates: Templates = field(default_factory=Templates)
@@ -276,10 +49,6 @@ class TaskContext:
     @property
     def params(self) -> Mapping[str, Any]:
         return self.task.operation.params
-
-    @property
-    def where(self) -> str:
-        return f'task "{self.task.name}"'
 
     def default_index(self) -> str:
         """The `index` parameter, or the track's only index or data stream."""

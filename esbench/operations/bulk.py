@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from esbench.errors import TrackError, did_you_mean
 from esbench.model import DataStream, Index
-from esbench.operations.base import OperationType, Program, TaskContext, default_index
+from esbench.operations.base import OperationType, TaskContext, default_index
 from esbench.operations.parameters import REFRESH, Parameter, flag, whole
 from esbench.operations.traits import MEASURED
+from esbench.requests.programs import Program
 from esbench.requests.templates import plain
 
 if TYPE_CHECKING:

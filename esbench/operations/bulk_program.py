@@ -12,11 +12,12 @@ from urllib.parse import urlencode
 from esbench.corpus.bulk_source import Bulks, BulkSource, ConflictingBulks, conflicts_of, in_turn, partition
 from esbench.corpus.prepared import DocumentFile
 from esbench.measure.verdict import Details, Verdict
-from esbench.operations.base import Body, Exchange, Exhausted, NotReady, RequestBytes, TaskContext
+from esbench.operations.base import TaskContext
 from esbench.operations.bulk import bulk_size_of, counts_to_send, index_of, query_of, retries_of, select
 from esbench.operations.parameters import flag
 from esbench.operations.replies import bulk_details, created_by_index, judge_bulk, judge_unrefused
 from esbench.requests.compression import GZIP_HEADER, compressed, is_encoded
+from esbench.requests.exchange import Body, Exchange, Exhausted, NotReady, RequestBytes
 from esbench.requests.programs import common_headers
 from esbench.units import parse_duration
 

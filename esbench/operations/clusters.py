@@ -17,10 +17,12 @@ from esbench.operations.administrative import (
     seconds,
     segment,
 )
-from esbench.operations.base import RequestFailed, Script, Session, TaskContext
+from esbench.operations.base import TaskContext
 from esbench.operations.parameters import SECONDS, Parameter, flag
 from esbench.operations.scripts import ask
 from esbench.operations.traits import ADMINISTRATIVE, MEASURED
+from esbench.requests.exchange import RequestFailed
+from esbench.requests.script import Script, Session
 
 _STATUSES = ("red", "yellow", "green")
 _AT_WORK = (

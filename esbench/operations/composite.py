@@ -16,11 +16,14 @@ from esbench.errors import EsbenchError, TrackError, did_you_mean
 from esbench.measure.verdict import GOOD, Verdict
 from esbench.model import Operation
 from esbench.operations.assertions import asserted
-from esbench.operations.base import OperationType, Program, RequestFailed, Script, Session, TaskContext
+from esbench.operations.base import OperationType, TaskContext
 from esbench.operations.drawn import VariableScript, as_drawn, insist
 from esbench.operations.handles import OpenPointInTime, SubmitAsyncSearch
 from esbench.operations.parameters import Parameter, whole
 from esbench.operations.traits import REQUEST
+from esbench.requests.exchange import RequestFailed
+from esbench.requests.programs import Program
+from esbench.requests.script import Script, Session
 from esbench.units import parse_duration
 
 # Parameters that name an earlier request, and that request's type.

@@ -11,11 +11,12 @@ from esbench.corpus.prepared import PreparedDocuments, documents_of, mean_docume
 from esbench.errors import TrackError
 from esbench.measure.verdict import Verdict
 from esbench.model import Index as IndexOfATrack
-from esbench.operations.base import Ledger, OperationType, Program, TaskContext
+from esbench.operations.base import OperationType, TaskContext
 from esbench.operations.parameters import REFRESH, Parameter, flag
 from esbench.operations.replies import judge_deleted, judge_found, judge_get, judge_indexed
 from esbench.operations.traits import MEASURED, REQUEST
-from esbench.requests.programs import Judge, Request, TemplateProgram, common_headers
+from esbench.requests.ledger import Ledger
+from esbench.requests.programs import Judge, Program, Request, TemplateProgram, common_headers
 from esbench.requests.templates import Encoding, RequestTemplate, Slot, encode_all, segment
 from esbench.requests.variables import Places
 

@@ -13,9 +13,11 @@ from typing import Any
 
 from esbench.errors.json_faults import json_fault
 from esbench.measure.verdict import GOOD, Verdict
-from esbench.operations.base import ClientProgram, RequestFailed, Script, Session, TaskContext
+from esbench.operations.base import TaskContext
 from esbench.operations.replies import judge_plain
+from esbench.requests.exchange import ClientProgram, RequestFailed
 from esbench.requests.programs import Judge, Request, TemplateProgram
+from esbench.requests.script import Script, Session
 from esbench.requests.templates import RequestTemplate
 
 

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from esbench.cluster.dialect import Feature
 from esbench.errors import TrackError
 from esbench.measure.verdict import Verdict
-from esbench.operations.base import ClientProgram, OperationType, Program, Script, Session, TaskContext
+from esbench.operations.base import OperationType, TaskContext
 from esbench.operations.drawn import Exchanges, ProgramOfScripts
 from esbench.operations.needs import needing
 from esbench.operations.pagination import noted
@@ -22,7 +22,9 @@ from esbench.operations.replies import judge_plain
 from esbench.operations.scripts import ask
 from esbench.operations.search import TARGET, target
 from esbench.operations.traits import REQUEST
-from esbench.requests.programs import ScriptProgram, common_headers
+from esbench.requests.exchange import ClientProgram
+from esbench.requests.programs import Program, ScriptProgram, common_headers
+from esbench.requests.script import Script, Session
 from esbench.requests.templates import RequestTemplate
 
 POINTS_IN_TIME = Feature("points in time", (7, 10), (2, 4))

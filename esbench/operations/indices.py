@@ -25,12 +25,15 @@ from esbench.operations.administrative import (
     seconds,
     segment,
 )
-from esbench.operations.base import Ledger, RequestFailed, Script, Session, TaskContext
+from esbench.operations.base import TaskContext
 from esbench.operations.parameters import SECONDS, Parameter, whole
 from esbench.operations.replies import judge_shards
 from esbench.operations.scripts import ask
 from esbench.operations.settings import with_settings
 from esbench.operations.traits import ADMINISTRATIVE
+from esbench.requests.exchange import RequestFailed
+from esbench.requests.ledger import Ledger
+from esbench.requests.script import Script, Session
 from esbench.requests.templates import plain
 
 _ALL = Parameter("the index or indices; those of the track by default", (str, list))

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from esbench.operations.base import RequestFailed
+from esbench.requests.exchange import RequestFailed
 
 
 class Hit(msgspec.Struct):

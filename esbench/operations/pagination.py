@@ -12,12 +12,13 @@ from dataclasses import replace
 from typing import Any
 
 from esbench.measure.verdict import Details, Verdict
-from esbench.operations.base import RequestFailed, Session
 from esbench.operations.drawn import Question, QuestionTemplate, VariableScript, insist
 from esbench.operations.pages import Page, read_page
 from esbench.operations.parameters import whole
 from esbench.operations.replies import judge_search
 from esbench.operations.scripts import ask
+from esbench.requests.exchange import RequestFailed
+from esbench.requests.script import Session
 
 FIRST, NEXT, CLOSE = "first-page", "next-page", "close"
 _KEEP_ALIVE = "1m"  # of a point in time, with each page

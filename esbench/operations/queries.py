@@ -10,13 +10,14 @@ from typing import Any
 from esbench.cluster.dialect import Feature
 from esbench.errors import TrackError
 from esbench.measure.verdict import Details, Verdict
-from esbench.operations.base import OperationType, Program, Session, TaskContext
+from esbench.operations.base import OperationType, TaskContext
 from esbench.operations.drawn import DrawnProgram, QuestionTemplate, VariableScript, insist
 from esbench.operations.needs import needing
 from esbench.operations.parameters import Parameter, flag, whole
 from esbench.operations.replies import judge_plain, judge_raw_bulk
 from esbench.operations.traits import MEASURED, REQUEST
-from esbench.requests.programs import Judge, Request, TemplateProgram, common_headers
+from esbench.requests.programs import Judge, Program, Request, TemplateProgram, common_headers
+from esbench.requests.script import Session
 from esbench.requests.templates import RequestTemplate, json_text, plain
 
 _QUERY = Parameter("query string parameters, with variables", (dict,))

@@ -23,10 +23,12 @@ from esbench.operations.administrative import (
     seconds,
     segment,
 )
-from esbench.operations.base import RequestFailed, Script, Session, TaskContext
+from esbench.operations.base import TaskContext
 from esbench.operations.parameters import SECONDS, Parameter
 from esbench.operations.scripts import ask
 from esbench.operations.traits import ADMINISTRATIVE, MEASURED
+from esbench.requests.exchange import RequestFailed
+from esbench.requests.script import Script, Session
 
 DOWNSAMPLING = Feature("downsampling", (8, 5))
 

@@ -12,10 +12,12 @@ from typing import Any
 from esbench.errors import TrackError, did_you_mean
 from esbench.measure.verdict import GOOD, Verdict
 from esbench.operations.administrative import QUERY, AdministrativeType, at, query_of, seconds
-from esbench.operations.base import RequestFailed, Script, Session, TaskContext
+from esbench.operations.base import TaskContext
 from esbench.operations.parameters import SECONDS, Parameter
 from esbench.operations.scripts import ask
 from esbench.operations.traits import MEASURED
+from esbench.requests.exchange import RequestFailed
+from esbench.requests.script import Script, Session
 
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
 _OPERATORS = ("gte", "lte", "eq", "neq", "exists", "not_exists")

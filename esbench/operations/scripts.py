@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from esbench.measure.verdict import CONNECTION_ERRORS, Verdict
-from esbench.operations.base import Reply, RequestFailed, Script, Session
 from esbench.operations.parameters import flag, whole
 from esbench.operations.replies import http_failure
+from esbench.requests.exchange import RequestFailed
+from esbench.requests.script import Reply, Script, Session
 from esbench.units import parse_duration
 
 

@@ -12,7 +12,7 @@ from esbench.cluster.dialect import Feature
 from esbench.errors import TrackError
 from esbench.errors.json_faults import json_fault
 from esbench.measure.verdict import Details, Verdict
-from esbench.operations.base import OperationType, Program, TaskContext
+from esbench.operations.base import OperationType, TaskContext
 from esbench.operations.drawn import DrawnProgram
 from esbench.operations.pagination import (
     SCROLL_KEEP_ALIVE,
@@ -26,7 +26,7 @@ from esbench.operations.pagination import (
 from esbench.operations.parameters import Parameter, flag, whole
 from esbench.operations.replies import judge_search
 from esbench.operations.traits import REQUEST
-from esbench.requests.programs import Request, TemplateProgram, common_headers
+from esbench.requests.programs import Program, Request, TemplateProgram, common_headers
 from esbench.requests.templates import RequestTemplate
 
 COMPOSITE_AGGREGATIONS = Feature("composite aggregations", (6, 1), (1, 0))

@@ -22,11 +22,13 @@ from esbench.operations.administrative import (
     seconds,
     segment,
 )
-from esbench.operations.base import RequestFailed, Script, Session, TaskContext
+from esbench.operations.base import TaskContext
 from esbench.operations.parameters import SECONDS, Parameter, flag
 from esbench.operations.replies import judge_shards
 from esbench.operations.scripts import ask
 from esbench.operations.traits import ADMINISTRATIVE, MEASURED
+from esbench.requests.exchange import RequestFailed
+from esbench.requests.script import Script, Session
 
 _REPOSITORY = Parameter("the repository's name", required=True)
 _SNAPSHOT = Parameter("the snapshot's name", required=True)

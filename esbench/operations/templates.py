@@ -22,10 +22,12 @@ from esbench.operations.administrative import (
     query_of,
     segment,
 )
-from esbench.operations.base import Ledger, Script, Session, TaskContext
+from esbench.operations.base import TaskContext
 from esbench.operations.parameters import Parameter, flag
 from esbench.operations.settings import with_settings
 from esbench.operations.traits import ADMINISTRATIVE
+from esbench.requests.ledger import Ledger
+from esbench.requests.script import Script, Session
 
 COMPOSABLE = Feature("composable templates", (7, 8), (1, 0))
 

@@ -26,10 +26,12 @@ from esbench.operations.administrative import (
     seconds,
     segment,
 )
-from esbench.operations.base import RequestFailed, Script, Session, TaskContext
+from esbench.operations.base import TaskContext
 from esbench.operations.parameters import SECONDS, Parameter, flag
 from esbench.operations.scripts import ask
 from esbench.operations.traits import ADMINISTRATIVE
+from esbench.requests.exchange import RequestFailed
+from esbench.requests.script import Script, Session
 
 TRANSFORMS = Feature("transforms", (7, 2))
 _ID = Parameter("the transform's id", required=True)

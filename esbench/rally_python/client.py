@@ -15,7 +15,7 @@ from esbench.load.hosts import Hosts
 from esbench.load.hot import clock_ns
 from esbench.load.messages import Target
 from esbench.measure.verdict import Verdict
-from esbench.operations.base import RequestFailed
+from esbench.requests.exchange import RequestFailed
 
 _CLOSE_S = 1.0
 

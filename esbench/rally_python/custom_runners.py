@@ -16,12 +16,13 @@ from typing import Any
 
 from esbench.errors import EsbenchError, TrackError
 from esbench.measure.verdict import Details, Verdict
-from esbench.operations.base import Exhausted, RequestFailed, TaskContext
+from esbench.operations.base import TaskContext
 from esbench.operations.indices import ASSERTION_FAILED
 from esbench.rally_python.esrally import RallyError, RallyTaskAssertionError
 from esbench.rally_python.loading import ParamSource, code_error, place_of
 from esbench.rally_python.runners import of_task
 from esbench.rally_python.task_sources import code_of, parts_of, source_of
+from esbench.requests.exchange import Exhausted, RequestFailed
 
 _MEANT = ("weight", "unit", "success", "success-count", "error-type", "error-description", "http-status")
 

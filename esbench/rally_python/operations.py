@@ -11,16 +11,13 @@ from typing import Any
 
 from esbench.errors import TrackError
 from esbench.model import Operation
-from esbench.operations.base import (
-    OperationType,
-    Program,
-    TaskContext,
-)
+from esbench.operations.base import OperationType, TaskContext
 from esbench.operations.traits import MEASURED, Traits
 from esbench.rally_python.custom_runners import RunnerProgram
 from esbench.rally_python.param_source_programs import DrawnProgram
 from esbench.rally_python.task_sources import code_of
 from esbench.registry import Registry
+from esbench.requests.programs import Program
 from esbench.units import Rate
 
 RUNNER, SOURCE = "runner", "source"

@@ -10,25 +10,16 @@ from typing import Any
 
 from esbench.errors import TrackError
 from esbench.measure.verdict import Verdict
-from esbench.operations.base import (
-    ClientProgram,
-    Concurrent,
-    Exchange,
-    Exhausted,
-    OperationType,
-    Program,
-    RequestBytes,
-    Script,
-    Session,
-    TaskContext,
-)
+from esbench.operations.base import OperationType, TaskContext
 from esbench.operations.parameters import flag
 from esbench.operations.replies import judge_bulk
 from esbench.rally_python.loading import ParamSource
 from esbench.rally_python.parameter_sources import is_bulk
 from esbench.rally_python.runners import bulk_body, bulk_path, bulk_query, of_task
 from esbench.rally_python.task_sources import parts_of, source_of
-from esbench.requests.programs import common_headers
+from esbench.requests.exchange import ClientProgram, Exchange, Exhausted, RequestBytes
+from esbench.requests.programs import Program, common_headers
+from esbench.requests.script import Concurrent, Script, Session
 
 
 class DrawnProgram:

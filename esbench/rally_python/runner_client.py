@@ -36,8 +36,8 @@ from esbench import __version__
 from esbench.cluster.options import ClientOptions, Host
 from esbench.load.hot import clock_ns
 from esbench.measure.verdict import Evidence, Verdict
-from esbench.operations.base import RequestFailed
 from esbench.operations.replies import http_failure
+from esbench.requests.exchange import RequestFailed
 
 _RAW = "application/x-raw"
 _COMPATIBLE = "application/vnd.elasticsearch+"

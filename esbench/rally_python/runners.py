@@ -17,9 +17,11 @@ from typing import Any, Self
 from esbench.errors import EsbenchError, TrackError, did_you_mean
 from esbench.measure.verdict import Verdict
 from esbench.model import Operation
-from esbench.operations.base import Reply, RequestBytes, RequestFailed, Script, Session, TaskContext
+from esbench.operations.base import TaskContext
 from esbench.operations.replies import judge_bulk
 from esbench.rally_python.parameter_sources import is_bulk
+from esbench.requests.exchange import RequestBytes, RequestFailed
+from esbench.requests.script import Reply, Script, Session
 from esbench.requests.templates import json_text
 from esbench.units import parse_duration
 

@@ -6,14 +6,38 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any
+from typing import Any, Protocol
 
 from esbench.measure.verdict import Verdict
-from esbench.operations.base import ClientProgram, Exchange, Reply, RequestBytes, Script, Session, TaskContext
+from esbench.requests.context import RequestContext
+from esbench.requests.exchange import ClientProgram, Exchange, RequestBytes
+from esbench.requests.script import Reply, Script, Session
 from esbench.requests.templates import Draw, Layout, RequestTemplate
 from esbench.requests.variables import SequenceSource, Source, SourceContext, make_sources
 
 Judge = Callable[[int, bytes, Any], Verdict]
+
+
+class Program(Protocol):
+    """An operation compiled for the client slots of one worker."""
+
+    @property
+    def finite(self) -> bool:
+        """Whether its clients end by themselves (Exhausted)."""
+        ...
+
+    @property
+    def feed_waits(self) -> int:
+        """How often a request had to wait for its document to be made."""
+        ...
+
+    def client(self, slot: int, headers: bytes) -> ClientProgram | Script:
+        """The program of one client slot; `headers` are the header lines of its connection."""
+        ...
+
+    def close(self) -> None:
+        """Free what is held, and enter into the ledger what was written."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -31,7 +55,7 @@ class TemplateProgram:
     finite = False
 
     def __init__(
-        self, context: TaskContext, requests: Sequence[Request], given: Mapping[str, Source] | None = None
+        self, context: RequestContext, requests: Sequence[Request], given: Mapping[str, Source] | None = None
     ) -> None:
         self._requests = requests
         self._context = context
@@ -180,7 +204,7 @@ class _HeaderSession:
         return await self.session.request(method, path, headers=headers, **keys)
 
 
-def source_context(context: TaskContext) -> SourceContext:
+def source_context(context: RequestContext) -> SourceContext:
     return SourceContext(
         seed=context.seed,
         race_id=context.race_id,

@@ -17,13 +17,16 @@ from esbench.load.script_client import ScriptClient
 from esbench.load.transport import header_lines
 from esbench.measure.schedule import measured_period_s
 from esbench.operations.assertions import asserting
-from esbench.operations.base import Ledger, OperationType, RequestFailed, Script, TaskContext, TrackCode
+from esbench.operations.base import OperationType, TaskContext, TrackCode
 from esbench.rally_python.custom_runners import RunnerTurns
 from esbench.rally_python.loading import Plugins, keep_names, load_plugins, unpacked
 from esbench.rally_python.operations import operation_type
 from esbench.rally_python.param_source_programs import DrawnScript
 from esbench.record.secrets import Redactor
 from esbench.registry import Registry
+from esbench.requests.exchange import RequestFailed
+from esbench.requests.ledger import Ledger
+from esbench.requests.script import Script
 from esbench.units import parse_duration
 from esbench.worker.worker_task import TaskShare
 

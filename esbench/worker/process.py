@@ -41,9 +41,10 @@ from esbench.measure.precise_timer import Alarm
 from esbench.measure.verdict import ASSERTION, Verdict
 from esbench.model import Task
 from esbench.operations import builtin_operations
-from esbench.operations.base import Ledger, OperationType
+from esbench.operations.base import OperationType
 from esbench.operations.indices import ASSERTION_FAILED
 from esbench.registry import Registry
+from esbench.requests.ledger import Ledger
 from esbench.units import format_duration
 from esbench.worker.preparation import Preparation
 from esbench.worker.worker_task import TaskShare

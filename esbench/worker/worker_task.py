@@ -13,7 +13,8 @@ from esbench.load.recorder import Recorder
 from esbench.measure.schedule import arrival_seed, arrivals, measured_period_s
 from esbench.measure.verdict import Verdict
 from esbench.model import Task
-from esbench.operations.base import Program, TrackCode
+from esbench.operations.base import TrackCode
+from esbench.requests.programs import Program
 
 NS = 1_000_000_000
 

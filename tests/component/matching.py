@@ -31,7 +31,7 @@ from esbench.measure.verdict import GOOD, Verdict
 from esbench.model import Schedule
 from esbench.null_server import NullServer
 from esbench.null_server.log import LogLine
-from esbench.operations.base import Exchange
+from esbench.requests.exchange import Exchange
 from esbench.units import Rate
 
 NS = 1_000_000_000

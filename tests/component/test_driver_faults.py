@@ -26,8 +26,9 @@ from esbench.load.recorder import Recorder
 from esbench.load.script_client import ScriptClient
 from esbench.measure.verdict import Verdict
 from esbench.null_server import NullServer
-from esbench.operations.base import RequestFailed, Session
 from esbench.record.model import TaskResult
+from esbench.requests.exchange import RequestFailed
+from esbench.requests.script import Session
 
 
 @pytest.fixture(scope="module")

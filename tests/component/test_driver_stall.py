@@ -23,9 +23,9 @@ from esbench.load.loops import NS, Length, OpenLoop
 from esbench.load.recorder import Recorder
 from esbench.measure.histogram import Counts, decode, lowest_equivalent_ns, percentiles_ns
 from esbench.measure.tally import Tally
-from esbench.operations.base import Exchange
 from esbench.operations.replies import judge_found
 from esbench.record.model import TaskResult
+from esbench.requests.exchange import Exchange
 
 pytestmark = pytest.mark.alone
 

@@ -22,8 +22,8 @@ from esbench.load.loops import ClosedLoop, Length
 from esbench.load.recorder import Recorder
 from esbench.measure.verdict import Verdict
 from esbench.null_server import NullServer
-from esbench.operations.base import Exchange
 from esbench.operations.replies import judge_found
+from esbench.requests.exchange import Exchange
 
 REQUESTS = {False: 2_000, True: 300}  # over TLS?
 

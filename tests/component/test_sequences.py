@@ -16,8 +16,8 @@ from esbench.load.loops import ClosedLoop, Length
 from esbench.load.recorder import Recorder
 from esbench.measure.tally import Tally
 from esbench.measure.verdict import Verdict
-from esbench.operations.base import Exchange
 from esbench.operations.replies import judge_plain
+from esbench.requests.exchange import Exchange
 
 MS = 1_000_000
 CONNECT_S = 0.2

@@ -13,17 +13,11 @@ from esbench.corpus.prepared import PreparedDocuments
 from esbench.measure.verdict import Verdict
 from esbench.model import Index, Operation, Schedule, Task, Variable
 from esbench.operations import builtin_operations
-from esbench.operations.base import (
-    ClientProgram,
-    Ledger,
-    Program,
-    Reply,
-    RequestBytes,
-    RequestFailed,
-    Script,
-    Session,
-    TaskContext,
-)
+from esbench.operations.base import TaskContext
+from esbench.requests.exchange import ClientProgram, RequestBytes, RequestFailed
+from esbench.requests.ledger import Ledger
+from esbench.requests.programs import Program
+from esbench.requests.script import Reply, Script, Session
 
 HEADERS = b"Host: node:9200\r\n"
 ES5 = Dialect("elasticsearch", (5, 6))

@@ -15,7 +15,10 @@ from corpora import from_file, generated, lines
 from esbench.corpus.bulk_source import BulkSource, ConflictingBulks, Conflicts, in_turn
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import TrackError
-from esbench.operations.base import ClientProgram, Exhausted, Ledger, Program, Script
+from esbench.requests.exchange import ClientProgram, Exhausted
+from esbench.requests.ledger import Ledger
+from esbench.requests.programs import Program
+from esbench.requests.script import Script
 
 Action = tuple[str, str, dict[str, Any]]  # what is done, the id, the source
 

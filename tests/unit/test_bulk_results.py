@@ -15,8 +15,11 @@ from corpora import from_file, lines
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import TrackError
 from esbench.measure.verdict import Details, Verdict
-from esbench.operations.base import ClientProgram, Ledger, Program, Script
 from esbench.operations.replies import bulk_details, created_by_index, judge_unrefused
+from esbench.requests.exchange import ClientProgram
+from esbench.requests.ledger import Ledger
+from esbench.requests.programs import Program
+from esbench.requests.script import Script
 
 SHARDS = '"_shards":{"total":2,"successful":1,"failed":0}'
 ITEMS = {  # as servers write them: 5.6, 7.17, and a data stream of 8.15

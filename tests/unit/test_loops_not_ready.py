@@ -13,7 +13,7 @@ from esbench.load.hot import clock_ns
 from esbench.load.loops import ClosedLoop, Length, OpenLoop, TaskLoop
 from esbench.load.recorder import Recorder
 from esbench.measure.verdict import GOOD
-from esbench.operations.base import Exhausted, NotReady
+from esbench.requests.exchange import Exhausted, NotReady
 
 MS = 1_000_000
 WAIT_MS = 20

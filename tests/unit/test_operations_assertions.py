@@ -12,7 +12,8 @@ from esbench.errors import TrackError
 from esbench.measure.verdict import GOOD, Verdict
 from esbench.model import Challenge, Operation, Step, Task
 from esbench.operations.assertions import asserting, without_assertions
-from esbench.operations.base import ClientProgram, Script
+from esbench.requests.exchange import ClientProgram
+from esbench.requests.script import Script
 
 REPLY = {
     "took": 3,

@@ -14,8 +14,11 @@ from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import TrackError
 from esbench.model import Index
 from esbench.operations import builtin_operations
-from esbench.operations.base import ClientProgram, Exhausted, Ledger, Program, Script
 from esbench.operations.bulk import counts_to_send
+from esbench.requests.exchange import ClientProgram, Exhausted
+from esbench.requests.ledger import Ledger
+from esbench.requests.programs import Program
+from esbench.requests.script import Script
 
 GOOD_REPLY = b'{"took":30,"errors":false,"items":[]}'
 

@@ -15,7 +15,8 @@ from esbench.cluster.dialect import Dialect
 from esbench.errors import TrackError
 from esbench.measure.verdict import GOOD
 from esbench.model import Variable
-from esbench.operations.base import Concurrent, Reply, RequestBytes, RequestFailed, Session
+from esbench.requests.exchange import RequestBytes, RequestFailed
+from esbench.requests.script import Concurrent, Reply, Session
 
 FOUND = '{"took":1,"timed_out":false,"_shards":{"total":1,"failed":0},"hits":{"hits":[]}}'
 

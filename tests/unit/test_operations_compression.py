@@ -13,7 +13,8 @@ from compiled import HEADERS, compiled, context, requests
 from corpora import generated
 
 from esbench.model import Variable
-from esbench.operations.base import ClientProgram, Script
+from esbench.requests.exchange import ClientProgram
+from esbench.requests.script import Script
 
 NUMBER = Variable("n", "range", {"from": 1, "to": 9})
 NOW = Variable("now", "now_unix")

@@ -17,8 +17,11 @@ from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import TrackError
 from esbench.measure.verdict import GOOD
 from esbench.model import Index, Variable
-from esbench.operations.base import ClientProgram, Ledger, Program, Script
 from esbench.operations.replies import CREATED
+from esbench.requests.exchange import ClientProgram
+from esbench.requests.ledger import Ledger
+from esbench.requests.programs import Program
+from esbench.requests.script import Script
 
 CREATED_REPLY = b'{"_index":"orders","_id":"1","_version":1,"result":"created","_seq_no":0,"_primary_term":1}'
 

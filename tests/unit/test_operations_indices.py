@@ -12,8 +12,9 @@ from esbench.cluster.dialect import Dialect
 from esbench.errors import TrackError
 from esbench.measure.verdict import GOOD
 from esbench.model import Index
-from esbench.operations.base import Ledger, RequestFailed
 from esbench.operations.clusters import Health
+from esbench.requests.exchange import RequestFailed
+from esbench.requests.ledger import Ledger
 
 ACKNOWLEDGED = '{"acknowledged":true,"shards_acknowledged":true,"index":"orders"}'
 EXISTS = (

@@ -12,9 +12,9 @@ from esbench.errors import TrackError
 from esbench.measure.verdict import Details, Verdict
 from esbench.model import Variable
 from esbench.operations import builtin_operations
-from esbench.operations.base import RequestFailed
 from esbench.operations.pagination import composite_paths, with_composite
 from esbench.operations.search import details_of
+from esbench.requests.exchange import RequestFailed
 
 SHARDS = {"total": 1, "successful": 1, "skipped": 0, "failed": 0}
 ALL: dict[str, Any] = {"query": {"match_all": {}}}

@@ -9,8 +9,8 @@ from compiled import request
 
 from esbench.errors import TrackError, UsageError
 from esbench.operations import builtin_operations
-from esbench.operations.base import Ledger
 from esbench.operations.parameters import flag
+from esbench.requests.ledger import Ledger
 
 OPERATIONS = builtin_operations()
 

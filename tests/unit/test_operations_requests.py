@@ -10,7 +10,7 @@ from compiled import ES5, ES6, ES7, OPENSEARCH, compiled, context, script, sessi
 from esbench.cluster.dialect import Dialect
 from esbench.errors import TrackError
 from esbench.operations import builtin_operations
-from esbench.operations.base import RequestFailed
+from esbench.requests.exchange import RequestFailed
 
 ACKNOWLEDGED = '{"acknowledged":true}'
 MISSING = (404, '{"error":{"type":"resource_not_found_exception","reason":"it is not there"},"status":404}')

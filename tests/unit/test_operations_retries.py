@@ -8,8 +8,9 @@ import pytest
 from compiled import ES8, FakeSession, compiled, context, script, session
 
 from esbench.measure.verdict import CONNECTION_ERRORS, GOOD
-from esbench.operations.base import Reply, RequestFailed
 from esbench.operations.scripts import ask
+from esbench.requests.exchange import RequestFailed
+from esbench.requests.script import Reply
 
 TIMEOUT = RequestFailed("timeout", "no reply within 60 s")
 REFUSED = (400, '{"error":{"type":"parsing_exception","reason":"unknown"},"status":400}')

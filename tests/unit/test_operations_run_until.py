@@ -10,8 +10,8 @@ from compiled import script, session
 from esbench.errors import TrackError
 from esbench.measure.verdict import GOOD
 from esbench.operations import builtin_operations
-from esbench.operations.base import RequestFailed
 from esbench.operations.run_until import Criterion
+from esbench.requests.exchange import RequestFailed
 
 COUNT: dict[str, Any] = {
     "path": "/a/_count",

@@ -11,7 +11,7 @@ from compiled import ES5, client, compiled, context, judged, request, requests
 from esbench.errors import TrackError
 from esbench.measure.verdict import GOOD, Details, Verdict
 from esbench.model import Index, Variable
-from esbench.operations.base import Script
+from esbench.requests.script import Script
 
 TERM = Variable("term", "list", {"data": ['a "b"']})
 

@@ -11,8 +11,10 @@ from compiled import ES5, ES6, ES7, ES8, HEADERS, OPENSEARCH, FakeSession, compi
 from esbench.cluster.dialect import Dialect
 from esbench.errors import TrackError
 from esbench.model import DataStream, Template, Templates
-from esbench.operations.base import Ledger, RequestFailed, Script
 from esbench.operations.settings import with_settings
+from esbench.requests.exchange import RequestFailed
+from esbench.requests.ledger import Ledger
+from esbench.requests.script import Script
 
 ACKNOWLEDGED = '{"acknowledged":true}'
 MISSING = (404, '{"error":{"type":"index_template_missing_exception","reason":"missing [logs]"},"status":404}')

@@ -10,9 +10,9 @@ import pytest
 from compiled import FakeSession, script, session
 
 from esbench.measure.verdict import Verdict
-from esbench.operations.base import RequestFailed
 from esbench.operations.resizing import Shrink
 from esbench.operations.transforms import Finished
+from esbench.requests.exchange import RequestFailed
 
 SNAPSHOT = {"repository": "r", "snapshot": "s", "completion-recheck-wait-period": "1ms"}
 

@@ -14,9 +14,9 @@ from esbench.load.hot import clock_ns
 from esbench.load.loops import NS, Length, OpenLoop
 from esbench.load.recorder import Recorder
 from esbench.measure.verdict import GOOD, Verdict
-from esbench.operations.base import Exhausted
 from esbench.rally_python.client import PythonClient
 from esbench.rally_python.runner_client import RunnerClient
+from esbench.requests.exchange import Exhausted
 
 AFTERWARDS_S = 0.3
 

@@ -10,11 +10,13 @@ from compiled import context
 from test_plugins import track_of
 
 from esbench.operations import builtin_operations
-from esbench.operations.base import Exhausted, Program, TrackCode
+from esbench.operations.base import TrackCode
 from esbench.rally_python.loading import load_plugins
 from esbench.rally_python.operations import operation_type
 from esbench.rally_python.parameter_sources import chain
 from esbench.rally_python.view import view_of
+from esbench.requests.exchange import Exhausted
+from esbench.requests.programs import Program
 
 # A source that hands out one reader to all clients of a worker: it reads from the first part to the last one.
 CODE = """

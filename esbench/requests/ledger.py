@@ -1,0 +1,66 @@
+"""The ledger of a race: documents and values of sequences that its steps so far have written or drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Ledger:
+    """What a race's writes have done so far, kept by the coordinator and handed on from step to step.
+
+    `acknowledged`: documents per index; `emptied`: indices deleted or created in this step;
+    `next_values`: the first value of a sequence that nobody has drawn yet; `loaded`: which documents bulks have sent,
+    spans (first, end) in order, by index ("" where action lines say it) and file.
+    """
+
+    acknowledged: dict[str, int] = field(default_factory=dict)
+    emptied: set[str] = field(default_factory=set)
+    next_values: dict[str, int] = field(default_factory=dict)
+    loaded: dict[tuple[str, str], list[tuple[int, int]]] = field(default_factory=dict)
+
+    def acknowledge(self, index: str, documents: int) -> None:
+        self.acknowledged[index] = self.acknowledged.get(index, 0) + documents
+
+    def empty(self, index: str) -> None:
+        self.emptied.add(index)
+        self._forget(index)
+
+    def _forget(self, index: str) -> None:
+        self.acknowledged.pop(index, None)
+        for key in [key for key in self.loaded if key[0] in (index, "")]:
+            del self.loaded[key]
+
+    def load(self, index: str, file: str, spans: Iterable[tuple[int, int]]) -> None:
+        """Add documents of a file that were sent into an index; without spans, it is known that none were."""
+        merged: list[tuple[int, int]] = []
+        for first, end in sorted([*self.loaded.get((index, file), ()), *spans]):
+            if merged and first <= merged[-1][1]:
+                merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+            else:
+                merged.append((first, end))
+        self.loaded[index, file] = merged
+
+    def loaded_counts(self) -> dict[str, int]:
+        """The number of documents that bulks have sent of each file, from its first one on without a gap."""
+        counts: dict[str, int] = {}
+        for (_, file), spans in self.loaded.items():
+            count = spans[0][1] if spans and spans[0][0] == 0 else 0
+            counts[file] = max(counts.get(file, 0), count)
+        return counts
+
+    def advance(self, name: str, next_value: int) -> None:
+        """Everything of a sequence below `next_value` was drawn; it never goes back."""
+        self.next_values[name] = max(next_value, self.next_values.get(name, 0))
+
+    def enter(self, news: Ledger) -> None:
+        """Add what a worker has done since it last told."""
+        for index in news.emptied:
+            self._forget(index)
+        for index, documents in news.acknowledged.items():
+            self.acknowledge(index, documents)
+        for name, next_value in news.next_values.items():
+            self.advance(name, next_value)
+        for (index, file), spans in news.loaded.items():
+            self.load(index, file, spans)
