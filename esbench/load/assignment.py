@@ -68,7 +68,7 @@ def fullest_worker(step: Step, workers: int, operations: Registry[OperationType]
     High target rates are left out, which may need more workers and leave each of them fewer clients.
     """
     unpaced = (replace(t, schedule=Schedule(), time_period_s=None) if t.schedule.is_open else t for t in step.tasks)
-    dealt = deal(replace(step, tasks=tuple(unpaced)), workers, operations, Stock((), (), (), ()))
+    dealt = deal(replace(step, tasks=tuple(unpaced)), workers, operations, Stock())
     return max(dealt.values(), key=lambda shares: sum(len(share.slots) for share in shares))
 
 

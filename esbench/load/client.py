@@ -68,18 +68,18 @@ class Client:
         self._route = route
         self._host = route.hosts.home(slot)
         self.timeout_ns = min(int(route.timeout_s * NS), NEVER_NS)
-        self.link: Connection
+        self.link = Connection(self, route.inbox)  # closed; `connect` opens another one
         self._task: asyncio.Task[None] | None = None
 
     @property
     def received_ns(self) -> int:
         """When a host last sent it something, as far as its connection knows; 0 when none has."""
-        return self.link.received_ns if hasattr(self, "link") else 0
+        return self.link.received_ns
 
     async def connect(self) -> None:
         """Open a connection to the client's host, or while that is lost to another one; RequestFailed without one."""
         route = self._route
-        self._drop_connection()
+        self.link.close()
         async with route.hosts.connecting:
             self._host = host = route.hosts.choose(self.slot)
             try:
@@ -111,11 +111,7 @@ class Client:
     def close(self) -> None:
         if self._task is not None:
             self._task.cancel()
-        self._drop_connection()
-
-    def _drop_connection(self) -> None:
-        if hasattr(self, "link"):
-            self.link.close()
+        self.link.close()
 
     def begin(self, due_ns: int, warmup: bool) -> None:
         """Send what its loop has `drawn`; the loop's `freed` is called when it is over."""

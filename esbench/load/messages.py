@@ -56,14 +56,14 @@ class Target:
     dialect: Dialect
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Stock:
     """What the race has to work with: what its track declares, and its documents, prepared."""
 
-    indices: tuple[Index, ...]
-    corpora: tuple[Corpus, ...]
-    documents: tuple[PreparedDocuments, ...]
-    variables: tuple[Variable, ...]
+    indices: tuple[Index, ...] = ()
+    corpora: tuple[Corpus, ...] = ()
+    documents: tuple[PreparedDocuments, ...] = ()
+    variables: tuple[Variable, ...] = ()
     data_streams: tuple[DataStream, ...] = ()
     templates: Templates = field(default_factory=Templates)
     view: PackedView | None = None  # of a track with a Python part, which workers load from its folder

@@ -56,11 +56,11 @@ class Lane(Client):
         self._request: Body = b""
         self.answer: Reply | None = None
         self._parts: list[_Part] = []
+        self.connected = False  # once: a connection that was lost is renewed by the next request
 
-    @property
-    def connected(self) -> bool:
-        """Whether it ever was: a connection that was lost is renewed by the next request."""
-        return hasattr(self, "link")
+    async def connect(self) -> None:
+        await super().connect()
+        self.connected = True
 
     def take(self, turn: _Turn) -> None:
         """Begin a turn."""

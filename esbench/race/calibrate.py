@@ -116,9 +116,7 @@ class _Driver:
         """Run tasks side by side, as one step of a race."""
         busy_before, cpu_before, begin_s = self._busy_s(), self._cpu_s(), time.monotonic()
         try:
-            results = self._coordinator.run(
-                self._steps, Step(tasks), self._target, Stock((Index("orders"),), (), (), ())
-            )
+            results = self._coordinator.run(self._steps, Step(tasks), self._target, Stock(indices=(Index("orders"),)))
         except StepFailed as failed:
             raise failed.error from failed
         self._steps += 1

@@ -102,13 +102,13 @@ def run(
             _refuse_missing_features(target.dialect, challenge, operations)
             _count_what_is_there(cluster.client, track, challenge, operations, coordinator)
             stock = Stock(
-                track.indices,
-                track.corpora,
-                documents,
-                track.variables,
-                track.data_streams,
-                track.templates,
-                raced.view(documents),
+                indices=track.indices,
+                corpora=track.corpora,
+                documents=documents,
+                variables=track.variables,
+                data_streams=track.data_streams,
+                templates=track.templates,
+                view=raced.view(documents),
             )
             for warning in _too_fast(options, keeper.record.host_class, challenge, operations, stock):
                 progress.warn(warning)

@@ -56,7 +56,7 @@ class PythonClient(Client):
         from esbench.rally_python.runner_client import RunnerClient
 
         await super().connect()
-        self._drop_connection()
+        self.link.close()
         version = ".".join(map(str, self._target.dialect.version))
         hosts = _own_first(self._route.hosts, self.slot)
         self._es = RunnerClient.connect(hosts, self._target.options, self._route.timeout_s, version)

@@ -128,7 +128,7 @@ class TaskShare:
     def close(self) -> None:
         for client in self.clients:
             client.close()
-        if hasattr(self, "loop"):
+        if self.begun:
             self.loop.close()
 
 

@@ -145,7 +145,7 @@ class Driver:
         """Run the tasks in parallel; their results in order. Closed seconds are kept in `seconds`."""
         hosts, options = parse_hosts([urls] if isinstance(urls, str) else urls, options)
         target = Target(resolve(hosts, lookup), options, Dialect("elasticsearch", (7, 17)))
-        stock = Stock((Index("orders"),), (), (docs,) if docs else (), ())
+        stock = Stock(indices=(Index("orders"),), documents=(docs,) if docs else ())
         self._steps += 1
         self.seconds = []
         by = (completed_by,) if isinstance(completed_by, str) else completed_by

@@ -27,7 +27,7 @@ from esbench.operations import builtin_operations
 from esbench.rally_python.operations import operation_type
 from esbench.units import Rate
 
-NO_STOCK = Stock((), (), (), ())
+NO_STOCK = Stock()
 
 
 def task(name: str = "t", clients: int = 1, kind: str = "refresh", **keys: object) -> Task:
@@ -261,7 +261,7 @@ def test_tasks_that_wait_for_one_another_are_dealt_like_others() -> None:
 def stock(folder: Path, lines: list[str], count: int | None = None) -> Stock:
     (folder / "orders.json").write_text("".join(f"{line}\n" for line in lines))
     corpus = Corpus("orders", (Documents(count or len(lines), source_file="orders.json"),))
-    return Stock((Index("orders"),), (), prepare([corpus], cache=folder / "cache", track_dir=folder), ())
+    return Stock(indices=(Index("orders"),), documents=prepare([corpus], cache=folder / "cache", track_dir=folder))
 
 
 def in_mb(kind: str, **params: object) -> Task:
