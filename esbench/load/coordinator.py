@@ -29,11 +29,10 @@ from esbench.load.measurements import TaskMeasurements
 from esbench.load.messages import ABORT_DRAIN_S, Hello, Message, Prepare, RunStep, Stock, Stop, Target, Tick
 from esbench.load.step_state import RunningStep
 from esbench.model import Step
-from esbench.operations.base import Ledger, OperationType
-from esbench.rally_python.operations import operation_type
+from esbench.operations import OperationTypes
+from esbench.operations.base import Ledger
 from esbench.record.host import stolen_s
 from esbench.record.model import DriverFacts, TaskResult
-from esbench.registry import Registry
 
 NS = 1_000_000_000
 _START_DELAY_NS = 5_000_000  # until RunStep has reached every worker
@@ -91,10 +90,8 @@ class Coordinator:
     def __init__(
         self,
         count: int,
-        operations: Registry[OperationType],
         *,
         log: Path,
-        libraries: Path | None = None,
         abort_on_error: bool,
         max_error_ratio: float | None = None,
         seed: int,
@@ -103,10 +100,8 @@ class Coordinator:
         epoch_ns: int | None = None,
     ) -> None:
         """`epoch_ns` is the zero of the race's clock: now, unless it is given."""
-        self._operations = operations
         self._count = count
         self._log = log
-        self._libraries = libraries
         self._abort_on_error = abort_on_error
         self._max_error_ratio = max_error_ratio
         self._seed = seed
@@ -126,10 +121,7 @@ class Coordinator:
                 ours, theirs = socket.socketpair()
                 with theirs:
                     process = subprocess.Popen(
-                        [
-                            *(sys.executable, "-m", "esbench.worker.process", str(theirs.fileno()), str(number)),
-                            *([str(self._libraries)] if self._libraries else []),
-                        ],
+                        [sys.executable, "-m", "esbench.worker.process", str(theirs.fileno()), str(number)],
                         pass_fds=(theirs.fileno(),),
                         stdin=subprocess.DEVNULL,
                         stdout=log,
@@ -190,6 +182,7 @@ class Coordinator:
         step: Step,
         target: Target,
         stock: Stock,
+        types: OperationTypes,
         listener: Listener | None = None,
     ) -> tuple[TaskResult, ...]:
         """Run one step and return its tasks' results, in order; `listener` is told of its start, its seconds, and of
@@ -199,13 +192,13 @@ class Coordinator:
         EsbenchError when it could not begin.
         """
         listener = listener or Listener()
-        dealt = deal(step, len(self._workers), self._operations, stock)
-        units_in_all = _units_in_all(step, self._operations, stock)
+        dealt = deal(step, len(self._workers), types, stock)
+        units_in_all = _units_in_all(step, types, stock)
         measurements = {
             task.name: TaskMeasurements(
                 task,
                 number,
-                unit=(kind := operation_type(task.operation, self._operations)).unit_of(task.operation.params),
+                unit=(kind := types.of(task.operation)).unit_of(task.operation.params),
                 admin=kind.traits.administrative,
                 per_request=(
                     amounts := next(a.per_request for shares in dealt.values() for a in shares if a.task is task)
@@ -395,10 +388,10 @@ class Coordinator:
         return received
 
 
-def _units_in_all(step: Step, operations: Registry[OperationType], stock: Stock) -> dict[str, float]:
+def _units_in_all(step: Step, types: OperationTypes, stock: Stock) -> dict[str, float]:
     """What the tasks of a step will do, where it can be told before."""
     found = {
-        task.name: operation_type(task.operation, operations).units_in_all(
+        task.name: types.of(task.operation).units_in_all(
             task.operation.params, stock.documents, stock.indices or stock.data_streams, f'task "{task.name}"'
         )
         for task in step.tasks

@@ -21,9 +21,6 @@ from esbench.units import Rate
 
 if TYPE_CHECKING:
     from esbench.corpus.prepared import PreparedDocuments
-    from esbench.rally_python.loading import Plugins
-    from esbench.rally_python.view import Track
-    from esbench.registry import Registry
 
 Body = bytes | bytearray | memoryview
 RequestBytes = Sequence[Body]
@@ -285,15 +282,6 @@ class Ledger:
 
 
 @dataclass(frozen=True)
-class TrackCode:
-    """The Python part of a track, loaded in this process, the track as it sees it, and the operation types."""
-
-    plugins: Plugins
-    view: Track
-    operations: Registry[OperationType]
-
-
-@dataclass(frozen=True)
 class TaskContext:
     """Everything that an operation may know when it compiles for one worker.
 
@@ -316,7 +304,6 @@ class TaskContext:
     before: Ledger
     ledger: Ledger
     compress: bool = False  # request bodies, by gzip
-    code: TrackCode | None = None  # of a track with a Python part
     data_streams: tuple[DataStream, ...] = ()
     templates: Templates = field(default_factory=Templates)
 

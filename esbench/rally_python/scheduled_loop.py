@@ -20,9 +20,10 @@ from esbench.load.loops import NS, Length, TimedLoop
 from esbench.load.recorder import Recorder
 from esbench.measure.histogram import Counts
 from esbench.model import Task
-from esbench.operations.base import Exhausted, TrackCode, Verdict
+from esbench.operations.base import Exhausted, Verdict
 from esbench.rally_python.client import PythonClient
 from esbench.rally_python.loading import own_code, place_of
+from esbench.rally_python.task_sources import TrackCode
 from esbench.rally_python.view import task_view
 
 _MOST_COUNTED = 1_000_000  # arrivals of a line that is never sent: each costs a call of the track's own code

@@ -49,9 +49,6 @@ UPWARD = {
     ("events", "record"),
     ("events", "telemetry"),
     ("requests", "operations"),
-    ("operations", "rally_python"),
-    ("load", "rally_python"),
-    ("track", "rally_python"),
 }
 # Packages that do not know one another, whichever stands above.
 APART = [
