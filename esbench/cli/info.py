@@ -17,12 +17,10 @@ from esbench.cli.track_options import context_of, find, track_options
 @format_option
 def info(challenge: str | None, form: str, **flags: Any) -> None:
     """Describe a track: its documents and sizes, its parameters, and the tasks of its challenges."""
+    from esbench.create_track.describe import describe
     from esbench.operations import builtin_operations
-    from esbench.rally_python.dependencies import Libraries, libraries_folder
     from esbench.report.tracks import track_document
-    from esbench.track.describe import describe
 
     path = find(flags)
-    libraries = Libraries(libraries_folder(esbench_home()))
-    description = describe(path, context_of(flags, path), builtin_operations(), libraries, challenge)
+    description = describe(path, context_of(flags, path), builtin_operations(), esbench_home(), challenge)
     print_document(track_document(description.track, description.challenges, sorted(description.parameters)), form)

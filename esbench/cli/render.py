@@ -17,8 +17,8 @@ from esbench.cli.track_options import context_of, find, track_options
 @click.option("--output-path", type=click.Path(path_type=Path), help="Write it to this file instead of stdout.")
 def render_track(file: str | None, output_path: Path | None, **flags: Any) -> None:
     """Print what Jinja makes of a track: one document, with its parts in place."""
+    from esbench.create_track.describe import render
     from esbench.errors import UsageError
-    from esbench.track.describe import render
 
     track = find(flags)
     rendering = render(track, context_of(flags, track), file)

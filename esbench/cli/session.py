@@ -156,16 +156,16 @@ class SessionCommand:
         from esbench.race.race import look
         from esbench.race.session import makes_indices_anew, shares_a_node
 
-        operations = builtin_operations()
+        types = builtin_operations()
         shared = shares_a_node(sides.values(), restart_node=session.restart_node)
         for name, options in sides.items():
             with about(f"--{name}" if len(sides) > 1 else ""):
-                track, challenge = look(options, operations, self._progress)
-                self._check_track(session, name, track.digest)
+                raced = look(options, types, self._progress)
+                self._check_track(session, name, raced.track.digest)
                 raced_before = len(session.races) > 1 and (options.hosts or shared)
-                if raced_before and not session.before_round and not makes_indices_anew(challenge, operations):
+                if raced_before and not session.before_round and not makes_indices_anew(raced.challenge, raced.types):
                     self._progress.warn(
-                        f'challenge "{challenge.name}" has no create-index: a race begins with what others left'
+                        f'challenge "{raced.challenge.name}" has no create-index: a race begins with what others left'
                     )
 
     def _run(self, session: RaceSession, sides: Mapping[str, RaceOptions]) -> RaceSession | None:

@@ -56,7 +56,7 @@ def find(flags: Mapping[str, Any]) -> Path:
 def context_of(flags: Mapping[str, Any], track: Path) -> RenderContext:
     """What the templates of that track see; the version is that of the node that a race would bring up."""
     from esbench.cli.values import parse_mapping
-    from esbench.track.describe import product_and_version
+    from esbench.create_track.describe import product_and_version
     from esbench.track.rendering import RenderContext
 
     distribution = flags["distribution"]

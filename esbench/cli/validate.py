@@ -15,8 +15,8 @@ from esbench.cli.track_options import context_of, find, track_options
 @click.option("--strict", is_flag=True, help="Refuse what Rally tolerates, too.")
 def validate_track(**flags: Any) -> int:
     """Say everything that is wrong with a track, each with its file and line; nothing is started."""
+    from esbench.create_track.validation import check_track
     from esbench.operations import builtin_operations
-    from esbench.track.validation import check_track
 
     track = find(flags)
     strict = flags.pop("strict")

@@ -1,1 +1,4 @@
-"""Makes a track of indices that are there: reads a cluster and writes files. It changes nothing in the cluster."""
+"""For people who write tracks: makes one of indices that are there, describes and validates those that they write.
+
+To make one reads a cluster, changes nothing in it, and writes files.
+"""

@@ -10,9 +10,8 @@ from esbench.errors import TrackError
 from esbench.load.messages import Assignment, Stock
 from esbench.measure.schedule import measured_period_s, rate_segments, rates
 from esbench.model import ANY_TASK, Schedule, Step, Task
+from esbench.operations import OperationTypes
 from esbench.operations.base import OperationType
-from esbench.rally_python.operations import operation_type
-from esbench.registry import Registry
 
 RATE_PER_WORKER = 30_000
 CLIENTS_PER_WORKER = 500
@@ -23,9 +22,7 @@ PYTHON_CLIENTS_PER_WORKER = 8
 _BYTES_OF_A_MB = 1 << 20
 
 
-def deal(
-    step: Step, workers: int, operations: Registry[OperationType], stock: Stock
-) -> dict[int, tuple[Assignment, ...]]:
+def deal(step: Step, workers: int, operations: OperationTypes, stock: Stock) -> dict[int, tuple[Assignment, ...]]:
     """Assignments by worker number (0 .. workers - 1).
 
     Each task goes to as few workers as it needs, and workers that are left over to the closed loops that can use them,
@@ -34,7 +31,7 @@ def deal(
     dealt: dict[int, list[Assignment]] = {number: [] for number in range(workers)}
     load = dict.fromkeys(dealt, 0)
     shares: list[tuple[int, Task, tuple[int, ...], Mapping[str, float]]] = []
-    kinds = [operation_type(task.operation, operations) for task in step.tasks]
+    kinds = [operations.of(task.operation) for task in step.tasks]
     amounts_of = [per_request(task, kind, stock) for task, kind in zip(step.tasks, kinds, strict=True)]
     counts = _counts(step, kinds, amounts_of, workers, stock)
     for task, amounts, count in zip(step.tasks, amounts_of, counts, strict=True):
@@ -48,10 +45,10 @@ def deal(
     return {number: tuple(assignments) for number, assignments in dealt.items()}
 
 
-def refuse_endless(step: Step, operations: Registry[OperationType]) -> None:
+def refuse_endless(step: Step, operations: OperationTypes) -> None:
     """A TrackError for a task that would never end; of Python code, only a worker knows."""
     for task in step.tasks:
-        endless = not operation_type(task.operation, operations).ends(task.operation.params)
+        endless = not operations.of(task.operation).ends(task.operation.params)
         if endless and task.is_time_based and measured_period_s(task) is None and not _is_ended_by_others(task, step):
             raise no_end(f'task "{task.name}"')
 
@@ -62,7 +59,7 @@ def no_end(where: str) -> TrackError:
     return TrackError("the task has a warmup, and no end", where=where, hint=hint)
 
 
-def fullest_worker(step: Step, workers: int, operations: Registry[OperationType]) -> tuple[Assignment, ...]:
+def fullest_worker(step: Step, workers: int, operations: OperationTypes) -> tuple[Assignment, ...]:
     """The shares of the worker that has the most clients, as far as it is known before documents are prepared.
 
     High target rates are left out, which may need more workers and leave each of them fewer clients.

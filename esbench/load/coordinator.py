@@ -30,11 +30,9 @@ from esbench.load.messages import ABORT_DRAIN_S, Hello, Message, Prepare, RunSte
 from esbench.load.step_state import RunningStep
 from esbench.measure.cpu_time import Usage
 from esbench.model import Step
-from esbench.operations.base import OperationType
-from esbench.rally_python.operations import operation_type
+from esbench.operations import OperationTypes
 from esbench.record.host import stolen_s
 from esbench.record.model import DriverFacts, TaskResult
-from esbench.registry import Registry
 from esbench.requests.ledger import Ledger
 
 NS = 1_000_000_000
@@ -93,10 +91,8 @@ class Coordinator:
     def __init__(
         self,
         count: int,
-        operations: Registry[OperationType],
         *,
         log: Path,
-        libraries: Path | None = None,
         abort_on_error: bool,
         max_error_ratio: float | None = None,
         seed: int,
@@ -105,10 +101,8 @@ class Coordinator:
         epoch_ns: int | None = None,
     ) -> None:
         """`epoch_ns` is the zero of the race's clock: now, unless it is given."""
-        self._operations = operations
         self._count = count
         self._log = log
-        self._libraries = libraries
         self._abort_on_error = abort_on_error
         self._max_error_ratio = max_error_ratio
         self._seed = seed
@@ -128,10 +122,7 @@ class Coordinator:
                 ours, theirs = socket.socketpair()
                 with theirs:
                     process = subprocess.Popen(
-                        [
-                            *(sys.executable, "-m", "esbench.worker.process", str(theirs.fileno()), str(number)),
-                            *([str(self._libraries)] if self._libraries else []),
-                        ],
+                        [sys.executable, "-m", "esbench.worker.process", str(theirs.fileno()), str(number)],
                         pass_fds=(theirs.fileno(),),
                         stdin=subprocess.DEVNULL,
                         stdout=log,
@@ -192,6 +183,7 @@ class Coordinator:
         step: Step,
         target: Target,
         stock: Stock,
+        types: OperationTypes,
         listener: Listener | None = None,
     ) -> tuple[TaskResult, ...]:
         """Run one step and return its tasks' results, in order; `listener` is told of its start, its seconds, and of
@@ -201,13 +193,13 @@ class Coordinator:
         EsbenchError when it could not begin.
         """
         listener = listener or Listener()
-        dealt = deal(step, len(self._workers), self._operations, stock)
-        units_in_all = _units_in_all(step, self._operations, stock)
+        dealt = deal(step, len(self._workers), types, stock)
+        units_in_all = _units_in_all(step, types, stock)
         measurements = {
             task.name: TaskMeasurements(
                 task,
                 number,
-                unit=(kind := operation_type(task.operation, self._operations)).unit_of(task.operation.params),
+                unit=(kind := types.of(task.operation)).unit_of(task.operation.params),
                 admin=kind.traits.administrative,
                 per_request=(
                     amounts := next(a.per_request for shares in dealt.values() for a in shares if a.task is task)
@@ -397,10 +389,10 @@ class Coordinator:
         return received
 
 
-def _units_in_all(step: Step, operations: Registry[OperationType], stock: Stock) -> dict[str, float]:
+def _units_in_all(step: Step, types: OperationTypes, stock: Stock) -> dict[str, float]:
     """What the tasks of a step will do, where it can be told before."""
     found = {
-        task.name: operation_type(task.operation, operations).units_in_all(
+        task.name: types.of(task.operation).units_in_all(
             task.operation.params, stock.documents, stock.indices or stock.data_streams, f'task "{task.name}"'
         )
         for task in step.tasks

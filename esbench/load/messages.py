@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from esbench.cluster.dialect import Dialect
 from esbench.cluster.options import ClientOptions, Host
@@ -15,7 +16,6 @@ from esbench.errors import EsbenchError
 from esbench.measure.cpu_time import Usage
 from esbench.measure.tally import Second
 from esbench.model import Corpus, DataStream, Index, Task, Templates, Variable
-from esbench.rally_python.view import PackedView
 from esbench.requests.ledger import Ledger
 
 ABORT_DRAIN_S = 0.5  # for requests in flight after a failure: the race is over within a second of it
@@ -54,6 +54,19 @@ class Target:
     hosts: tuple[Host, ...]
     options: ClientOptions
     dialect: Dialect
+
+
+@dataclass(frozen=True)
+class PackedView:
+    """A track as its own Python code sees it, on its way to another process; `root` is the track's folder.
+
+    `content` may hold objects of the track's own classes: it is opened when these are imported there. `libraries` is
+    where the packages that it needs were installed.
+    """
+
+    root: Path
+    libraries: Path | None
+    content: bytes
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from esbench.errors import UsageError
+from esbench.model import Operation
 from esbench.operations.base import OperationType
 from esbench.operations.traits import Traits
 from esbench.registry import Registry
 
 
-def builtin_operations() -> Registry[OperationType]:
+class OperationTypes(Registry[OperationType]):
+    """The operation types of a process, by name: of esbench, of installed packages, and what a track adds to them."""
+
+    def __init__(self) -> None:
+        super().__init__("operation type")
+
+    def of(self, operation: Operation) -> OperationType:
+        """Return the type that runs an operation; UsageError where there is none."""
+        return self.get(operation.type)
+
+
+def builtin_operations() -> OperationTypes:
     """Every operation type of esbench, and those that installed packages offer as `esbench.operations`."""
     from esbench.operations import (
         bulk,
@@ -29,7 +41,7 @@ def builtin_operations() -> Registry[OperationType]:
         transforms,
     )
 
-    registry: Registry[OperationType] = Registry("operation type")
+    registry = OperationTypes()
     for kind in (
         bulk.Bulk,
         documents.Get,

@@ -16,19 +16,7 @@ from esbench.units import Rate
 
 if TYPE_CHECKING:
     from esbench.corpus.prepared import PreparedDocuments
-    from esbench.rally_python.loading import Plugins
-    from esbench.rally_python.view import Track
-    from esbench.registry import Registry
     from esbench.requests.programs import Program
-
-
-@dataclass(frozen=True)
-class TrackCode:
-    """The Python part of a track, loaded in this process, the track as it sees it, and the operation types."""
-
-    plugins: Plugins
-    view: Track
-    operations: Registry[OperationType]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +30,6 @@ class TaskContext(RequestContext):
     indices: tuple[Index, ...]
     corpora: tuple[Corpus, ...]
     slots: tuple[int, ...]
-    code: TrackCode | None = None  # of a track with a Python part
     data_streams: tuple[DataStream, ...] = ()
     templates: Templates = field(default_factory=Templates)
 

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from esbench.operations import builtin_operations
-from esbench.operations.base import OperationType
+from esbench.operations import OperationTypes, builtin_operations
 from esbench.operations.parameters import COMMON, KIND_NAMES, Parameter
-from esbench.registry import Registry
 
 _HEAD = """# Operation types
 
@@ -65,12 +63,12 @@ streams beside it have ended. `detailed-results` of its requests are not kept.
 """
 
 
-def reference(operations: Registry[OperationType]) -> str:
+def reference(operations: OperationTypes) -> str:
     """The page as Markdown."""
     return "\n".join(_lines(operations)) + "\n"
 
 
-def _lines(operations: Registry[OperationType]) -> Iterator[str]:
+def _lines(operations: OperationTypes) -> Iterator[str]:
     yield _HEAD.rstrip("\n")
     yield _COMMON_HEAD.rstrip("\n")
     yield ""

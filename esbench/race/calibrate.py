@@ -95,7 +95,6 @@ class _Driver:
         self._coordinator = stack.enter_context(
             Coordinator(
                 options.workers,
-                builtin_operations(),
                 log=options.home / "calibration.log",
                 abort_on_error=True,
                 seed=1,
@@ -105,6 +104,7 @@ class _Driver:
         self._servers = [stack.enter_context(NullServer()) for _ in range(servers)]
         hosts, client_options = parse_hosts([server.url for server in self._servers])
         self._target = Target(hosts, client_options, Dialect("elasticsearch", (7, 17)))
+        self._types = builtin_operations()
         self._steps = 0
 
     def delay_replies(self) -> None:
@@ -116,7 +116,8 @@ class _Driver:
         """Run tasks side by side, as one step of a race."""
         busy_before, cpu_before, begin_s = self._busy_s(), self._cpu_s(), time.monotonic()
         try:
-            results = self._coordinator.run(self._steps, Step(tasks), self._target, Stock(indices=(Index("orders"),)))
+            stock = Stock(indices=(Index("orders"),))
+            results = self._coordinator.run(self._steps, Step(tasks), self._target, stock, self._types)
         except StepFailed as failed:
             raise failed.error from failed
         self._steps += 1

@@ -18,12 +18,11 @@ from esbench.errors import ClusterError, EsbenchError, UsageError
 from esbench.events.listeners import Listener
 from esbench.events.progress import Progress
 from esbench.model import Challenge, Track
-from esbench.operations.base import OperationType
+from esbench.operations import OperationTypes
 from esbench.race.options import RaceOptions
 from esbench.race.recording import RecordKeeper
 from esbench.record.model import ClusterFacts, NodeFacts
 from esbench.record.store import RaceFolder
-from esbench.registry import Registry
 from esbench.telemetry import cluster_state
 from esbench.telemetry.device import Reading, Scene
 from esbench.telemetry.interference import disturbances, disturbed
@@ -78,7 +77,7 @@ class RacedCluster:
         major, minor = (*self.info.version_tuple, 0, 0)[:2]
         return Dialect(self.info.distribution, (major, minor))
 
-    def require(self, track: Track, challenge: Challenge, operations: Registry[OperationType]) -> None:
+    def require(self, track: Track, challenge: Challenge, operations: OperationTypes) -> None:
         """An error when a node of ours would lack what the challenge needs, or be too few."""
         if not isinstance(self._engine, EmbeddedEngine):
             return

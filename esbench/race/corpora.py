@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from esbench.corpus.locate import Origin
-from esbench.corpus.preparation import CorpusCache, Streaming, prepare
+from esbench.corpus.preparation import CorpusCache, Streaming, corpus_folder, prepare
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.corpus.synthetic import synthetic_corpora
 from esbench.events.progress import Job, Progress
 from esbench.model import Challenge, Corpus, Track
-from esbench.operations.base import OperationType
-from esbench.rally_python import track_processors
-from esbench.rally_python import view as plugins_view
-from esbench.rally_python.loading import Plugins
-from esbench.registry import Registry
+from esbench.operations import OperationTypes
 from esbench.track.selection import corpora_needed, measured_before, read_out_of_order
 
-
-@dataclass(frozen=True)
-class OwnCode:
-    """The Python part of a track, and the track as it sees it."""
-
-    plugins: Plugins
-    view: plugins_view.Track
+if TYPE_CHECKING:
+    from esbench.rally_python.track_processors import OwnCode
 
 
 @dataclass(frozen=True)
@@ -39,33 +31,30 @@ class DocumentFiles:
     corpus_cache: CorpusCache
     synthetic_documents: int | None
     test_mode: bool
-    operations: Registry[OperationType]
+    types: OperationTypes
     progress: Progress
 
     def prepare(self, track: Track, challenge: Challenge, code: OwnCode | None) -> tuple[PreparedDocuments, ...]:
         """Make every document file ready that the challenge needs, those that processors make last."""
         made, root = tuple[Corpus, ...](), self.home / "cache" / "made" / self._kind()
         if code is not None:
-            track, made = track_processors.prepare(
+            track, made = code.prepare(
                 track,
-                code.view,
-                code.plugins,
                 root,
-                self.operations,
                 lambda corpus: self._ready(self._or_synthetic((corpus,), track, challenge, code, raw=True), track),
                 self.progress.say,
             )
-        wanted = {corpus.name for corpus in corpora_needed(track, challenge, self.operations)}
-        unordered = read_out_of_order(track, challenge, self.operations)
+        wanted = {corpus.name for corpus in corpora_needed(track, challenge, self.types)}
+        unordered = read_out_of_order(track, challenge, self.types)
         if code is not None and track.corpora:
-            read = track_processors.corpora_of_sources(challenge, code.view, code.plugins)
+            read = code.corpora_of_sources(challenge)
             wanted |= read
             unordered |= dict.fromkeys(read, "the track's own code")
         wanted -= {corpus.name for corpus in made}
         corpora = tuple(corpus for corpus in track.corpora if corpus.name in wanted)
-        streaming = Streaming(self.corpus_cache, unordered, measured_before(track, challenge, self.operations))
+        streaming = Streaming(self.corpus_cache, unordered, measured_before(track, challenge, self.types))
         listed = self._ready(self._or_synthetic(corpora, track, challenge, code), track, streaming)
-        return (*listed, *(self._ready(made, track, cache=track_processors.fresh_cache(made, root)) if made else ()))
+        return (*listed, *(self._ready(made, track, cache=fresh_cache(made, root)) if made else ()))
 
     def _or_synthetic(
         self, corpora: tuple[Corpus, ...], track: Track, challenge: Challenge, code: OwnCode | None, raw: bool = False
@@ -75,7 +64,7 @@ class DocumentFiles:
             return corpora
         requests: list[Mapping[str, Any]] = []
         if code is not None:
-            requests = track_processors.requests_of_sources(challenge, code.view, code.plugins)
+            requests = code.requests_of_sources(challenge)
         return synthetic_corpora(track, challenge, corpora, self.synthetic_documents, requests, raw=raw)
 
     def _ready(
@@ -102,6 +91,17 @@ class DocumentFiles:
         if self.synthetic_documents is not None:
             kinds.append(f"synthetic-{self.synthetic_documents}")
         return "-".join(kinds) or "full"
+
+
+def fresh_cache(made: tuple[Corpus, ...], data_root: Path) -> Path:
+    """The cache for the corpora that processors have made, without what was prepared of files that are no more."""
+    cache = data_root / "prepared"
+    for corpus in made:
+        folder = corpus_folder(cache, corpus.name)
+        written_ns = [Path(part.source_file).stat().st_mtime_ns for part in corpus.documents if part.source_file]
+        if folder.exists() and folder.stat().st_mtime_ns < max(written_ns):
+            shutil.rmtree(folder)
+    return cache
 
 
 class CorpusJobs:

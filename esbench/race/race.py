@@ -25,15 +25,13 @@ from esbench.load.hot import clock_ns
 from esbench.load.messages import Stock, Target
 from esbench.load.open_files import hard_limit, require_for
 from esbench.model import Challenge, Step, Track
-from esbench.operations.base import OperationType
+from esbench.operations import OperationTypes
 from esbench.race.cluster import RacedCluster
 from esbench.race.interrupts import Interrupts
 from esbench.race.options import RaceOptions
 from esbench.race.recording import RecordKeeper, now
 from esbench.race.telemetry_feed import Pulses, spans
 from esbench.race.track import RacedTrack
-from esbench.rally_python.dependencies import libraries_folder
-from esbench.rally_python.operations import operation_type, traits_of
 from esbench.record import host as environment
 from esbench.record.calibration import CalibrationFile
 from esbench.record.locks import RaceLock, end_other_races, other_races
@@ -47,13 +45,12 @@ from esbench.record.model import (
     secret_values,
 )
 from esbench.record.store import RaceFolder, RaceStore
-from esbench.registry import Registry
 from esbench.telemetry.watch import Telemetry
 
 
 def run(
     options: RaceOptions,
-    operations: Registry[OperationType],
+    types: OperationTypes,
     progress: Progress,
     listeners: Sequence[Listener] = (),
     node: EmbeddedEngine | None = None,
@@ -74,9 +71,7 @@ def run(
         coordinator = stack.enter_context(
             Coordinator(
                 options.workers,
-                operations,
                 log=folder.logs / "worker.log",
-                libraries=libraries_folder(options.home),
                 abort_on_error=options.abort_on_error,
                 max_error_ratio=options.max_error_ratio,
                 seed=options.seed,
@@ -85,10 +80,10 @@ def run(
             )
         )
         cluster = RacedCluster(options, progress, folder, stack, node)
-        raced = RacedTrack(options, cluster.info, operations, progress)
-        track, challenge = raced.track, raced.challenge
-        cluster.require(track, challenge, operations)
-        _require_open_files(options, challenge, operations)
+        raced = RacedTrack(options, cluster.info, types, progress)
+        track, challenge, types = raced.track, raced.challenge, raced.types
+        cluster.require(track, challenge, types)
+        _require_open_files(options, challenge, types)
         warnings = (*options.client_options.warnings, *raced.warnings)
         record = _first_record(options, started_at, track, challenge, cluster.facts(), warnings)
         keeper = stack.enter_context(RecordKeeper(folder, record))
@@ -99,8 +94,8 @@ def run(
             hosts, client_options = cluster.start(keeper)
             keeper.begin(cluster.facts(), [_corpus_facts(part) for part in documents])
             target = Target(hosts, client_options, cluster.dialect)
-            _refuse_missing_features(target.dialect, challenge, operations)
-            _count_what_is_there(cluster.client, track, challenge, operations, coordinator)
+            _refuse_missing_features(target.dialect, challenge, types)
+            _count_what_is_there(cluster.client, track, challenge, types, coordinator)
             stock = Stock(
                 indices=track.indices,
                 corpora=track.corpora,
@@ -110,12 +105,12 @@ def run(
                 templates=track.templates,
                 view=raced.view(documents),
             )
-            for warning in _too_fast(options, keeper.record.host_class, challenge, operations, stock):
+            for warning in _too_fast(options, keeper.record.host_class, challenge, types, stock):
                 progress.warn(warning)
                 keeper.warn(warning)
             clock = partial(_seconds_since, epoch_ns)
             with cluster.telemetry(keeper, track, audience, clock, coordinator.pids) as telemetry:
-                load = _Load(interrupts, coordinator, target, stock, keeper, audience, telemetry)
+                load = _Load(interrupts, coordinator, target, stock, types, keeper, audience, telemetry)
                 for number, step in enumerate(challenge.steps):
                     load.run(number, step)
             cluster.finish(keeper, track)
@@ -133,18 +128,18 @@ def run(
         return keeper.record
 
 
-def look(options: RaceOptions, operations: Registry[OperationType], progress: Progress) -> tuple[Track, Challenge]:
-    """What a race with these options would run; an EsbenchError where it can be known that it could not.
+def look(options: RaceOptions, types: OperationTypes, progress: Progress) -> RacedTrack:
+    """The track that a race with these options would run; an EsbenchError where it can be known that it could not.
 
     Nothing is started; a cluster that is there is asked for its version.
     """
     with ExitStack() as stack:
         folder = RaceFolder(RaceStore(options.home).races_folder / options.race_id)
         cluster = RacedCluster(options, progress, folder, stack)
-        raced = RacedTrack(options, cluster.info, operations, progress)
-        cluster.require(raced.track, raced.challenge, operations)
-        _require_open_files(options, raced.challenge, operations)
-        return raced.track, raced.challenge
+        raced = RacedTrack(options, cluster.info, types, progress)
+        cluster.require(raced.track, raced.challenge, raced.types)
+        _require_open_files(options, raced.challenge, raced.types)
+        return raced
 
 
 @dataclass(frozen=True)
@@ -155,6 +150,7 @@ class _Load:
     coordinator: Coordinator
     target: Target
     stock: Stock
+    types: OperationTypes
     keeper: RecordKeeper
     audience: Listener
     telemetry: Telemetry
@@ -168,7 +164,7 @@ class _Load:
         if self.telemetry.follows_seconds:
             following = Listeners((self.audience, Pulses(self.telemetry.pulse, step.tasks)))
         try:
-            results = self.coordinator.run(number, step, self.target, self.stock, following)
+            results = self.coordinator.run(number, step, self.target, self.stock, self.types, following)
         except CutShort as ended:
             self._keep(ended.results)
             self._end(number, ended.results, cut_short=True)
@@ -248,16 +244,16 @@ def _see_to_other_races(options: RaceOptions, progress: Progress) -> None:
         )
 
 
-def _require_open_files(options: RaceOptions, challenge: Challenge, operations: Registry[OperationType]) -> None:
+def _require_open_files(options: RaceOptions, challenge: Challenge, types: OperationTypes) -> None:
     """Refuse a race whose clients need more connections than a load worker may open."""
     for step in challenge.steps:
-        shares = fullest_worker(step, options.workers, operations)
+        shares = fullest_worker(step, options.workers, types)
         tasks = ", ".join(f'task "{share.task.name}"' for share in shares)
         require_for(sum(len(share.slots) for share in shares), hard_limit(), tasks)
 
 
 def _too_fast(
-    options: RaceOptions, host_class: str, challenge: Challenge, operations: Registry[OperationType], stock: Stock
+    options: RaceOptions, host_class: str, challenge: Challenge, types: OperationTypes, stock: Stock
 ) -> Iterator[str]:
     """Warns of target rates that this host's driver is not known to carry, if it was calibrated."""
     try:
@@ -269,15 +265,15 @@ def _too_fast(
         return
     for task in challenge.tasks:
         if task.schedule.is_open:
-            amounts = per_request(task, operation_type(task.operation, operations), stock)
+            amounts = per_request(task, types.of(task.operation), stock)
             if objection := calibration.objection(highest_rate_per_s(task, amounts)):
                 yield f"{task.name}: {objection}"
 
 
-def _refuse_missing_features(dialect: Dialect, challenge: Challenge, operations: Registry[OperationType]) -> None:
+def _refuse_missing_features(dialect: Dialect, challenge: Challenge, types: OperationTypes) -> None:
     """Say before anything runs what this cluster cannot do."""
     for task in challenge.tasks:
-        if feature := operation_type(task.operation, operations).feature:
+        if feature := types.of(task.operation).feature:
             dialect.require(feature, f'task "{task.name}"')
 
 
@@ -285,11 +281,11 @@ def _count_what_is_there(
     cluster: Cluster,
     track: Track,
     challenge: Challenge,
-    operations: Registry[OperationType],
+    types: OperationTypes,
     coordinator: Coordinator,
 ) -> None:
     """Count what the race does not make itself, for those operations that compare counts."""
-    traits = [traits_of(task.operation, operations) for task in challenge.tasks]
+    traits = [types.of(task.operation).traits for task in challenge.tasks]
     if not any(each.compares_counts for each in traits) or any(each.creates or each.deletes for each in traits):
         return
     for name in track.targets:

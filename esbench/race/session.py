@@ -21,18 +21,16 @@ from esbench.engine.embedded import EmbeddedEngine
 from esbench.errors import EsbenchError, RaceError, UsageError
 from esbench.events.progress import Progress
 from esbench.model import Challenge
-from esbench.operations.base import OperationType
+from esbench.operations import OperationTypes
 from esbench.operations.traits import Target
 from esbench.race.cluster import embedded_engine, java_options
 from esbench.race.interleaving import order
 from esbench.race.interrupts import Interrupts
 from esbench.race.options import RaceOptions
 from esbench.race.recording import now
-from esbench.rally_python.operations import operation_type
 from esbench.record.model import RaceRecord
 from esbench.record.sessions import COMPLETE, PLANNED, RUNNING, RaceSession, SessionRace, SessionStore, Side
 from esbench.record.store import RaceStore, new_race_id
-from esbench.registry import Registry
 from esbench.units import format_duration
 
 Race = Callable[[RaceOptions, EmbeddedEngine | None], RaceRecord]
@@ -89,12 +87,12 @@ def begins_cold(sides: Collection[RaceOptions]) -> bool:
     return any(not options.hosts for options in sides)
 
 
-def makes_indices_anew(challenge: Challenge, operations: Registry[OperationType]) -> bool:
+def makes_indices_anew(challenge: Challenge, operations: OperationTypes) -> bool:
     """Whether a race on a cluster that was raced before begins with indices of its own.
 
     Raises UsageError when it cannot begin: it makes an index that is there, and does not delete it first.
     """
-    types = [operation_type(task.operation, operations) for task in challenge.tasks]
+    types = [operations.of(task.operation) for task in challenge.tasks]
     creating = {kind.traits.creates: kind.name for kind in types}
     deleted = {kind.traits.deletes for kind in types}
     for target in get_args(Target):

@@ -16,12 +16,11 @@ from typing import Any
 
 from esbench.errors import EsbenchError, TrackError
 from esbench.measure.verdict import Details, Verdict
-from esbench.operations.base import TaskContext
 from esbench.operations.indices import ASSERTION_FAILED
 from esbench.rally_python.esrally import RallyError, RallyTaskAssertionError
 from esbench.rally_python.loading import ParamSource, code_error, place_of
 from esbench.rally_python.runners import of_task
-from esbench.rally_python.task_sources import code_of, parts_of, source_of
+from esbench.rally_python.task_sources import PythonContext, parts_of, source_of
 from esbench.requests.exchange import Exhausted, RequestFailed
 
 _MEANT = ("weight", "unit", "success", "success-count", "error-type", "error-description", "http-status")
@@ -32,7 +31,7 @@ class RunnerProgram:
 
     feed_waits = 0
 
-    def __init__(self, context: TaskContext, runner: Any) -> None:
+    def __init__(self, context: PythonContext, runner: Any) -> None:
         self._context = context
         self._runner = runner
         source = source_of(context)
@@ -71,7 +70,7 @@ class RunnerTurns:
     """What one client does with a runner: draw parameters, run it, judge what it returned."""
 
     def __init__(
-        self, context: TaskContext, runner: Any, source: ParamSource | None, count_in: Callable[[str], None]
+        self, context: PythonContext, runner: Any, source: ParamSource | None, count_in: Callable[[str], None]
     ) -> None:
         self._context = context
         self._runner = runner
@@ -139,7 +138,7 @@ class RunnerTurns:
         return f"{place}: {self._context.where}" if place else self._context.where
 
     def _code_error(self, error: BaseException) -> TrackError:
-        folder = code_of(self._context).plugins.folder
+        folder = self._context.code.plugins.folder
         return code_error(error, folder, f'runner "{self._name}"', self._context.where, place_of(self._runner))
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 import inspect
 import linecache
-import pickle
 import re
 import sys
 import traceback
@@ -22,10 +21,14 @@ from types import ModuleType
 from typing import Any
 
 from esbench.errors import EsbenchError, TrackCodeError, TrackError, nearest
-from esbench.model import Task
+from esbench.model import Operation, Task
 from esbench.rally_python import esrally
-from esbench.rally_python.view import PackedView, Track
+from esbench.rally_python.dependencies import Libraries
+from esbench.rally_python.parameter_sources import BulkIndexParamSource
 from esbench.registry import Registry
+from esbench.track.document import parse
+from esbench.track.python_part import is_bulk, python_entry
+from esbench.track.rendering import RenderContext, TrackRenderer
 
 _MOST_FRAMES = 8
 # Its own quotes within an f-string, which Python reads from 3.12 on.
@@ -36,10 +39,12 @@ _NESTED_QUOTES = re.compile(r"""[fF][rR]?(["'])[^"']*\{[^}]*\1""")
 class Plugins:
     """What a track has registered. Runners, schedulers and sources are the track's own objects, as they were given.
 
-    `tolerated` are faults of what only fails when a task uses it.
+    `libraries` is where the packages that it needs were installed, `tolerated` are faults of what only fails when a
+    task uses it.
     """
 
     folder: Path
+    libraries: Path | None = None
     param_sources: Registry[Any] = field(default_factory=lambda: Registry("param-source"))
     runners: Registry[Any] = field(default_factory=lambda: Registry("runner"))
     schedulers: Registry[Any] = field(default_factory=lambda: Registry("schedule"))
@@ -58,6 +63,13 @@ class Plugins:
             return None
         params = {"name": operation.name, "operation-type": operation.type, **operation.params}
         return self.new_source(str(name), track, params, f'task "{task.name}"')
+
+    def sends_corpora(self, operation: Operation) -> bool:
+        """Return True for an operation of a runner whose parameter source sends the documents of corpora."""
+        source = BulkIndexParamSource if is_bulk(operation.type) else None
+        if (name := operation.params.get("param-source")) is not None:
+            source = self.param_sources.get(name)
+        return isinstance(source, type) and issubclass(source, BulkIndexParamSource)
 
     def make_source(self, name: str, registered: Any, track: Any, params: Mapping[str, Any], where: str) -> ParamSource:
         """A parameter source of a class or function."""
@@ -158,7 +170,7 @@ class TrackRegistry:
         _callable(param_source, what, "a class, or a function (track, params, **kwargs)")
         draw = getattr(param_source, "params", None) if inspect.isclass(param_source) else param_source
         if draw is None and not hasattr(param_source, "partition"):  # whose parts may have it
-            where = place_of(param_source) or str(_entry(self._plugins.folder))
+            where = place_of(param_source) or str(python_entry(self._plugins.folder))
             self._plugins.tolerated.append(_no_params(name, where))
         if inspect.iscoroutinefunction(draw) or inspect.isgeneratorfunction(draw):
             kind = "asynchronous" if inspect.iscoroutinefunction(draw) else "a generator"
@@ -188,34 +200,19 @@ class TrackRegistry:
         self._plugins.validators[challenge] = validator
 
 
-def unpacked(plugins: Plugins, view: PackedView) -> Track:
-    """The view of a track whose Python part is loaded in this process."""
-    with importable(plugins.folder), own_code(plugins.folder, "its Python part", str(plugins.folder)):
-        opened: Track = pickle.loads(view.content)
-        return opened
+def plugins_of(track: Path, context: RenderContext, libraries: Libraries) -> Plugins:
+    """The Python part of a track, loaded after its dependencies were provided."""
+    node = parse(TrackRenderer(track.parent, context).render(track.name))
+    libraries.provide(node.find("dependencies"))
+    return load_plugins(track.parent, libraries.folder)
 
 
-def has_plugins(folder: Path) -> bool:
-    """Whether a track's folder has a Python part: track.py, or a package `track`."""
-    return _entry(folder) is not None
-
-
-def python_files(folder: Path) -> tuple[Path, ...]:
-    """The Python files of a track with a Python part, sorted; hidden folders and caches are left out."""
-    if not has_plugins(folder):
-        return ()
-    found = (path for path in folder.rglob("*.py") if path.is_file())
-    return tuple(
-        sorted(path for path in found if not any(part.startswith(".") for part in path.relative_to(folder).parts))
-    )
-
-
-def load_plugins(folder: Path) -> Plugins:
+def load_plugins(folder: Path, libraries: Path | None = None) -> Plugins:
     """Import the Python part of a track and let it register; TrackError, with its own frames, when it fails."""
-    entry = _entry(folder)
+    entry = python_entry(folder)
     if entry is None:
         raise TrackError("there is no track.py", where=str(folder))
-    plugins = Plugins(folder.resolve())
+    plugins = Plugins(folder.resolve(), libraries)
     with importable(plugins.folder), own_code(plugins.folder, "its Python part", str(entry)):
         module = importlib.import_module(f"{_package_name(plugins.folder)}.track")
         register = getattr(module, "register", None)
@@ -349,13 +346,6 @@ def _missing(error: ModuleNotFoundError) -> str:
     if _under(name, "esrally"):
         return f"esbench provides {', '.join(sorted(esrally.modules()))}"
     return f"install it beside esbench: pip install {name.partition('.')[0]}"
-
-
-def _entry(folder: Path) -> Path | None:
-    for path in (folder / "track.py", folder / "track" / "__init__.py"):
-        if path.is_file():
-            return path
-    return None
 
 
 def _package_name(folder: Path) -> str:

@@ -11,29 +11,35 @@ from typing import Any
 
 from esbench.errors import TrackError
 from esbench.model import Operation
+from esbench.operations import OperationTypes
 from esbench.operations.base import OperationType, TaskContext
-from esbench.operations.traits import MEASURED, Traits
+from esbench.operations.traits import MEASURED
 from esbench.rally_python.custom_runners import RunnerProgram
 from esbench.rally_python.param_source_programs import DrawnProgram
-from esbench.rally_python.task_sources import code_of
-from esbench.registry import Registry
+from esbench.rally_python.task_sources import PythonContext, TrackCode
 from esbench.requests.programs import Program
 from esbench.units import Rate
 
 RUNNER, SOURCE = "runner", "source"
 
 
-def operation_type(operation: Operation, registry: Registry[OperationType]) -> OperationType:
-    """What runs an operation: its type, or the Python part of its track."""
-    if operation.python == RUNNER:
-        return PythonRunner(operation.type, registry)
-    kind = registry.get(operation.type)
-    return DrawnParameters(kind) if operation.python == SOURCE else kind
+class TrackOperationTypes(OperationTypes):
+    """The operation types of a track with a Python part, which runs some operations and draws for others.
 
+    `code` is that part where operations are compiled: in a worker.
+    """
 
-def traits_of(operation: Operation, registry: Registry[OperationType]) -> Traits:
-    """The traits of what runs an operation."""
-    return operation_type(operation, registry).traits
+    def __init__(self, types: OperationTypes, code: TrackCode | None = None) -> None:
+        super().__init__()
+        self._code = code
+        for name in types:
+            self.add(name, types.get(name))
+
+    def of(self, operation: Operation) -> OperationType:
+        if operation.python == RUNNER:
+            return PythonRunner(operation.type, self, self._code)
+        kind = super().of(operation)
+        return DrawnParameters(kind, self._code) if operation.python == SOURCE else kind
 
 
 class PythonRunner(OperationType):
@@ -44,9 +50,10 @@ class PythonRunner(OperationType):
 
     doc = "Runs a runner that the track registers."
 
-    def __init__(self, name: str, registry: Registry[OperationType]) -> None:
+    def __init__(self, name: str, types: OperationTypes, code: TrackCode | None) -> None:
         self.name = name
-        self.traits = replace(registry.get(name).traits, administrative=False) if name in registry else MEASURED
+        self.traits = replace(types.get(name).traits, administrative=False) if name in types else MEASURED
+        self._code = code
 
     def check_rate(self, rate: Rate, params: Mapping[str, Any], where: str) -> None:
         if rate.unit != "ops":
@@ -60,15 +67,18 @@ class PythonRunner(OperationType):
         return True
 
     def compile(self, context: TaskContext) -> Program:
-        runner = code_of(context).plugins.runners.get(self.name, context.where)
-        return RunnerProgram(context, runner)  # type: ignore[return-value] # workers have a client for its turns
+        assert self._code is not None
+        runner = self._code.plugins.runners.get(self.name, context.where)
+        own = PythonContext.of(context, self._code)
+        return RunnerProgram(own, runner)  # type: ignore[return-value] # workers have a client for its turns
 
 
 class DrawnParameters(OperationType):
     """An operation type whose parameters come from a parameter source of the track."""
 
-    def __init__(self, kind: OperationType) -> None:
+    def __init__(self, kind: OperationType, code: TrackCode | None) -> None:
         self.kind = kind
+        self._code = code
         self.name, self.traits, self.doc, self.unit = kind.name, kind.traits, kind.doc, kind.unit
         self.parameters = kind.parameters  # type: ignore[misc]
         self.feature = kind.feature  # type: ignore[misc]
@@ -101,4 +111,5 @@ class DrawnParameters(OperationType):
         return True
 
     def compile(self, context: TaskContext) -> Program:
-        return DrawnProgram(context, self.kind)
+        assert self._code is not None
+        return DrawnProgram(PythonContext.of(context, self._code), self.kind)

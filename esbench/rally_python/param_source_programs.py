@@ -10,16 +10,16 @@ from typing import Any
 
 from esbench.errors import TrackError
 from esbench.measure.verdict import Verdict
-from esbench.operations.base import OperationType, TaskContext
+from esbench.operations.base import OperationType
 from esbench.operations.parameters import flag
 from esbench.operations.replies import judge_bulk
 from esbench.rally_python.loading import ParamSource
-from esbench.rally_python.parameter_sources import is_bulk
 from esbench.rally_python.runners import bulk_body, bulk_path, bulk_query, of_task
-from esbench.rally_python.task_sources import parts_of, source_of
+from esbench.rally_python.task_sources import PythonContext, parts_of, source_of
 from esbench.requests.exchange import ClientProgram, Exchange, Exhausted, RequestBytes
 from esbench.requests.programs import Program, common_headers
 from esbench.requests.script import Concurrent, Script, Session
+from esbench.track.python_part import is_bulk
 
 
 class DrawnProgram:
@@ -27,7 +27,7 @@ class DrawnProgram:
 
     feed_waits = 0
 
-    def __init__(self, context: TaskContext, kind: OperationType) -> None:
+    def __init__(self, context: PythonContext, kind: OperationType) -> None:
         self._context = context
         self._kind = kind
         source = source_of(context)
@@ -61,7 +61,7 @@ class _Drawing:
     """Draws parameters and compiles them: one program at a time."""
 
     def __init__(
-        self, context: TaskContext, kind: OperationType, source: ParamSource, slot: int, headers: bytes
+        self, context: PythonContext, kind: OperationType, source: ParamSource, slot: int, headers: bytes
     ) -> None:
         self._context, self._kind = context, kind
         self._slot, self._headers = slot, headers
@@ -164,7 +164,7 @@ class _Judged:
 class _GivenBulk:
     """A bulk whose body the parameter source made: `body`, `bulk-size`, and `index` where action lines name none."""
 
-    def __init__(self, params: Mapping[str, Any], headers: bytes, where: str, context: TaskContext) -> None:
+    def __init__(self, params: Mapping[str, Any], headers: bytes, where: str, context: PythonContext) -> None:
         from urllib.parse import urlencode
 
         try:

@@ -12,13 +12,6 @@ from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import TrackError
 from esbench.rally_python.view import Documents, Track
 
-FILE_READER = "file-reader"
-
-
-def is_bulk(operation_type: str) -> bool:
-    """Return True for the operation type that Rally's `file-reader` feeds: its parameters have a `body` of lines."""
-    return operation_type == "bulk"
-
 
 class ParamSource:
     """Hands out the operation's own parameters, unchanged, for ever; subclasses override `params`."""

@@ -17,19 +17,19 @@ from typing import Any, Self
 from esbench.errors import EsbenchError, TrackError, did_you_mean
 from esbench.measure.verdict import Verdict
 from esbench.model import Operation
-from esbench.operations.base import TaskContext
 from esbench.operations.replies import judge_bulk
-from esbench.rally_python.parameter_sources import is_bulk
+from esbench.rally_python.task_sources import PythonContext
 from esbench.requests.exchange import RequestBytes, RequestFailed
 from esbench.requests.script import Reply, Script, Session
 from esbench.requests.templates import json_text
+from esbench.track.python_part import is_bulk
 from esbench.units import parse_duration
 
-_CONTEXT: ContextVar[TaskContext] = ContextVar("esbench_task")
+_CONTEXT: ContextVar[PythonContext] = ContextVar("esbench_task")
 _COMMON = ("request-timeout", "headers", "opaque-id")
 
 
-def of_task(context: TaskContext) -> None:
+def of_task(context: PythonContext) -> None:
     """What `runner_for` gives belongs to this task, in the current asyncio task."""
     _CONTEXT.set(context)
 
@@ -136,7 +136,6 @@ class BuiltinRunner(Runner):
         if is_bulk(self.name) and "body" in params:
             return await BulkIndex()(es, params)
         context = _context()
-        assert context.code is not None
         kind = context.code.operations.get(self.name, context.where)
         operation = Operation(self.name, self.name, params)
         own = replace(context, task=replace(context.task, operation=operation, clients=1), slots=(0,))
@@ -169,7 +168,6 @@ def runner_for(operation_type: Any) -> Any:
     """The track's runner of that name, or the operation type as a runner; a TrackError says what there is."""
     name = str(getattr(operation_type, "value", operation_type))
     context = _context()
-    assert context.code is not None
     runners, operations = context.code.plugins.runners, context.code.operations
     if name in runners:
         return runners.get(name)
@@ -234,7 +232,7 @@ def outcome(verdict: Verdict, unit: str) -> dict[str, Any]:
     return result
 
 
-def _context() -> TaskContext:
+def _context() -> PythonContext:
     try:
         return _CONTEXT.get()
     except LookupError:

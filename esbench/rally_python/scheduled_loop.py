@@ -21,9 +21,9 @@ from esbench.load.recorder import Recorder
 from esbench.measure.histogram import Counts
 from esbench.measure.verdict import Verdict
 from esbench.model import Task
-from esbench.operations.base import TrackCode
 from esbench.rally_python.client import PythonClient
 from esbench.rally_python.loading import own_code, place_of
+from esbench.rally_python.task_sources import TrackCode
 from esbench.rally_python.view import task_view
 from esbench.requests.exchange import Exhausted
 

@@ -3,22 +3,40 @@
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass, field, fields
+from typing import Self
 
-from esbench.errors import TrackError
-from esbench.operations.base import TaskContext, TrackCode
-from esbench.rally_python.loading import ParamSource
-from esbench.rally_python.parameter_sources import BulkIndexParamSource, is_bulk
-
-
-def code_of(context: TaskContext) -> TrackCode:
-    if context.code is None:
-        raise TrackError("the Python part of the track is not loaded", where=context.where)
-    return context.code
+from esbench.operations import OperationTypes
+from esbench.operations.base import TaskContext
+from esbench.rally_python.loading import ParamSource, Plugins
+from esbench.rally_python.parameter_sources import BulkIndexParamSource
+from esbench.rally_python.view import Track
+from esbench.track.python_part import is_bulk
 
 
-def source_of(context: TaskContext) -> ParamSource | None:
+@dataclass(frozen=True)
+class TrackCode:
+    """The Python part of a track, loaded in this process, the track as it sees it, and the operation types."""
+
+    plugins: Plugins
+    view: Track
+    operations: OperationTypes
+
+
+@dataclass(frozen=True)
+class PythonContext(TaskContext):
+    """What an operation may know when it compiles for a worker, and the Python part of its track."""
+
+    code: TrackCode = field(kw_only=True)
+
+    @classmethod
+    def of(cls, context: TaskContext, code: TrackCode) -> Self:
+        return cls(**{each.name: getattr(context, each.name) for each in fields(context)}, code=code)
+
+
+def source_of(context: PythonContext) -> ParamSource | None:
     """The task's parameter source; None where the operation's own parameters are used."""
-    params, code, kind = context.params, code_of(context), context.task.operation.type
+    params, code, kind = context.params, context.code, context.task.operation.type
     if params.get("param-source") is None:
         if not is_bulk(kind):
             return None
@@ -27,7 +45,7 @@ def source_of(context: TaskContext) -> ParamSource | None:
     return code.plugins.source_of(context.task, code.view)
 
 
-def parts_of(source: ParamSource, context: TaskContext) -> dict[int, ParamSource]:
+def parts_of(source: ParamSource, context: PythonContext) -> dict[int, ParamSource]:
     """The parts of this worker's client slots, all of them made before the first draw.
 
     A source may give them one object, which by then knows whose data it has to draw.

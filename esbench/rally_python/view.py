@@ -17,6 +17,7 @@ from esbench import model
 from esbench.corpus.archives import ending_of
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import TrackError
+from esbench.load.messages import PackedView
 from esbench.rally_python.plain_documents import plain_file
 
 SOURCE_FORMAT_BULK = "bulk"
@@ -241,19 +242,10 @@ class Track:
         return [stream.name for stream in self.data_streams]
 
 
-@dataclass(frozen=True)
-class PackedView:
-    """A view on its way to another process. It may hold objects of the track's own classes, and is opened when these
-    are imported there; `root` is the track's folder."""
-
-    root: str
-    content: bytes
-
-
-def packed(view: Track) -> PackedView:
+def packed(view: Track, libraries: Path | None = None) -> PackedView:
     """The view for another process; a TrackError where the track's own code has put more than data into it."""
     try:
-        return PackedView(view.root, pickle.dumps(view))
+        return PackedView(Path(view.root), libraries, pickle.dumps(view))
     except Exception as error:  # pickle raises what it likes
         raise TrackError(
             f"what its own code made of the track cannot be sent to the load workers: {error}",

@@ -15,7 +15,7 @@ from esbench import model
 from esbench.errors import EsbenchError, TrackError, did_you_mean
 from esbench.measure.schedule import builtin_schedules
 from esbench.rally_python import view
-from esbench.rally_python.parameter_sources import FILE_READER, is_bulk
+from esbench.track.python_part import FILE_READER, is_bulk
 from esbench.track.tasks import contradiction
 from esbench.units import Rate, parse_duration, parse_rate
 

@@ -6,9 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from esbench.model import Challenge, Templates, Track
-from esbench.operations.base import OperationType
-from esbench.rally_python.operations import traits_of
-from esbench.registry import Registry
+from esbench.operations import OperationTypes
 
 LANGUAGE_ANALYZERS = "language-analyzers"
 PERCOLATOR = "percolator"
@@ -41,19 +39,19 @@ _OF_LANGUAGES = {"painless": PAINLESS, "expression": EXPRESSIONS}
 _ANALYZERS = ("analyzer", "search_analyzer", "search_quote_analyzer", "filter")
 
 
-def features_needed(track: Track, challenge: Challenge, operations: Registry[OperationType]) -> tuple[str, ...]:
+def features_needed(track: Track, challenge: Challenge, operations: OperationTypes) -> tuple[str, ...]:
     """The features that one challenge needs: what the track requires, and what its operations do."""
     found = set(track.requires)
     for task in challenge.tasks:
-        found |= traits_of(task.operation, operations).node_features
+        found |= operations.of(task.operation).traits.node_features
         found |= _of_scripts(task.operation.params)
     return tuple(sorted(found))
 
 
-def nodes_needed(track: Track, challenge: Challenge, operations: Registry[OperationType]) -> int:
+def nodes_needed(track: Track, challenge: Challenge, operations: OperationTypes) -> int:
     """How many data nodes it takes until a challenge that waits for green goes on: a copy of a shard each."""
     waits = any(
-        traits_of(task.operation, operations).waits_for_status
+        operations.of(task.operation).traits.waits_for_status
         and str((task.operation.params.get("request-params") or {}).get("wait_for_status")).lower() == "green"
         for task in challenge.tasks
     )

@@ -12,21 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 from esbench.errors import UsageError, did_you_mean
 from esbench.model import Challenge, Corpus, DataStream, Documents, Index, Track
-from esbench.rally_python.dependencies import Libraries
-from esbench.rally_python.loading import Plugins, has_plugins, load_plugins, python_files
-from esbench.registry import Registry
 from esbench.track import features, schema, testmode
 from esbench.track.bodies import build_index, build_templates
 from esbench.track.document import Node, parse
 from esbench.track.faults import Faults
 from esbench.track.params import refuse_unknown
+from esbench.track.python_part import PythonPart, has_plugins, python_files
 from esbench.track.rendering import RenderContext, TrackRenderer
 from esbench.track.selection import for_serverless
 from esbench.track.source import JSON_SUFFIXES, YAML_SUFFIXES
 from esbench.track.tasks import TaskBuilder, build_variables, refuse_typos
 
 if TYPE_CHECKING:
-    from esbench.operations.base import OperationType
+    from esbench.operations import OperationTypes
 
 _FILES = ("track.yml", "track.yaml", "track.json")
 
@@ -34,26 +32,22 @@ _FILES = ("track.yml", "track.yaml", "track.json")
 def load_track(
     path: Path,
     context: RenderContext,
-    operation_types: Registry[OperationType],
+    operation_types: OperationTypes,
     *,
     test_mode: bool = False,
     faults: Faults | None = None,
-    plugins: Plugins | None = None,
-    libraries: Libraries | None = None,
+    python: PythonPart | None = None,
 ) -> Track:
     """Render, check and build the track of a file (or of the folder that holds it).
 
     Raises a TrackError with file:line for whatever is wrong in it, a UsageError for an unknown track parameter.
-    `plugins` is its Python part where that was loaded before; `libraries` are for it. Where `faults` are gathered, it
+    `python` is its Python part, without which nothing that only that knows is judged. Where `faults` are gathered, it
     raises only what hides all the rest, and the track lacks what could not be built.
     """
     faults = faults or Faults()
     path = track_file(path, "the track")
     name = track_name(path)
-    if plugins is None:
-        with faults.apart():
-            plugins = plugins_of(path, context, libraries)
-    for fault in plugins.tolerated if plugins is not None else ():
+    for fault in python.tolerated if python is not None else ():
         with faults.leniently():
             raise fault
     renderer = TrackRenderer(path.parent, context)
@@ -72,7 +66,7 @@ def load_track(
         refuse_unknown(context.params, renderer.parameters(), name)
 
     corpus_names = [str(corpus.get("name")) for corpus in node.find("corpora") or ()]
-    known_corpora = None if plugins is not None and plugins.track_processors else corpus_names
+    known_corpora = None if python is not None and python.track_processors else corpus_names
     builder = TaskBuilder(
         operations=_by_name(node, "operations", "operation", faults),
         operation_types=operation_types,
@@ -80,8 +74,8 @@ def load_track(
         meta=node.get("meta", {}),
         params=node.get("parameters") or {},
         faults=faults,
-        plugins=plugins,
-        lacks_code=plugins is None and has_plugins(path.parent),
+        python=python,
+        lacks_code=python is None and has_plugins(path.parent),
         corpora=corpus_names,
         known_corpora=known_corpora,
     )
@@ -117,16 +111,6 @@ def load_track(
         meta=builder.meta,
         warnings=tuple(map(str, faults.tolerated)),
     )
-
-
-def plugins_of(track: Path, context: RenderContext, libraries: Libraries | None = None) -> Plugins | None:
-    """The Python part of a track, loaded after its dependencies were provided; None where it has none."""
-    if not has_plugins(track.parent):
-        return None
-    if libraries is not None:
-        node = parse(TrackRenderer(track.parent, context).render(track.name))
-        libraries.provide(node.find("dependencies"))
-    return load_plugins(track.parent)
 
 
 def file_in(folder: Path) -> Path | None:
@@ -285,10 +269,8 @@ def _requires(track: Node, bodies: Iterable[Mapping[str, Any]], faults: Faults) 
     return tuple(sorted(found))
 
 
-def _units_per_request(challenge: Challenge, operation_types: Registry[OperationType]) -> dict[str, float]:
-    from esbench.rally_python.operations import operation_type
-
+def _units_per_request(challenge: Challenge, operation_types: OperationTypes) -> dict[str, float]:
     return {
-        task.name: operation_type(task.operation, operation_types).units_per_request(task.operation.params)
+        task.name: operation_types.of(task.operation).units_per_request(task.operation.params)
         for task in challenge.tasks
     }

@@ -9,10 +9,8 @@ from dataclasses import replace
 from esbench.errors import UsageError, did_you_mean
 from esbench.measure.schedule import rates
 from esbench.model import Challenge, Corpus, Step, Task, Track
-from esbench.operations.base import OperationType
+from esbench.operations import OperationTypes
 from esbench.operations.parameters import flag
-from esbench.rally_python.operations import operation_type, traits_of
-from esbench.registry import Registry
 
 _TYPE, _TAG = "type:", "tag:"
 
@@ -89,7 +87,7 @@ def _matcher(text: str, challenge: Challenge, where: str) -> Callable[[Task], bo
     return lambda task: wanted in names(task)
 
 
-def corpora_needed(track: Track, challenge: Challenge, operations: Registry[OperationType]) -> tuple[Corpus, ...]:
+def corpora_needed(track: Track, challenge: Challenge, operations: OperationTypes) -> tuple[Corpus, ...]:
     """The corpora that a challenge's tasks load, write on or draw from; the others need not be there."""
     needed: set[str] = set()
     for task in challenge.tasks:
@@ -97,7 +95,7 @@ def corpora_needed(track: Track, challenge: Challenge, operations: Registry[Oper
     return tuple(corpus for corpus in track.corpora if corpus.name in needed)
 
 
-def read_out_of_order(track: Track, challenge: Challenge, operations: Registry[OperationType]) -> dict[str, str]:
+def read_out_of_order(track: Track, challenge: Challenge, operations: OperationTypes) -> dict[str, str]:
     """The corpora of which a task does not just send each file once from its beginning, with the first such task."""
     found: dict[str, str] = {}
     for task in challenge.tasks:
@@ -109,7 +107,7 @@ def read_out_of_order(track: Track, challenge: Challenge, operations: Registry[O
     return found
 
 
-def measured_before(track: Track, challenge: Challenge, operations: Registry[OperationType]) -> dict[str, str]:
+def measured_before(track: Track, challenge: Challenge, operations: OperationTypes) -> dict[str, str]:
     """The corpora whose documents' sizes a target rate in bytes depends on, with the first such task."""
     found: dict[str, str] = {}
     for task in challenge.tasks:
@@ -119,12 +117,12 @@ def measured_before(track: Track, challenge: Challenge, operations: Registry[Ope
     return found
 
 
-def _is_pass(task: Task, operations: Registry[OperationType]) -> bool:
+def _is_pass(task: Task, operations: OperationTypes) -> bool:
     """Return True for a task that sends its documents in the order of their files and ends with them."""
     params = task.operation.params
     return (
-        traits_of(task.operation, operations).in_file_order
-        and not task.operation.python
+        not task.operation.python
+        and operations.of(task.operation).traits.in_file_order
         and not task.schedule.custom
         and not params.get("conflicts")
         and not flag(params.get("looped"))
@@ -143,13 +141,13 @@ def _drawn(track: Track, task: Task) -> set[str]:
     return found
 
 
-def _sent(track: Track, task: Task, operations: Registry[OperationType]) -> set[str]:
+def _sent(track: Track, task: Task, operations: OperationTypes) -> set[str]:
     """The corpora whose documents a task sends, or may send; what the track's own code reads is that code's to say."""
     params = task.operation.params
     if task.operation.python:
         if "corpora" not in params:
             return set()
-    elif not traits_of(task.operation, operations).sends_corpora or params.get("body") is not None:
+    elif not operations.of(task.operation).traits.sends_corpora or params.get("body") is not None:
         return set()
     named = params.get("corpora") or params.get("corpus")
     names = [named] if isinstance(named, str) else named
@@ -169,7 +167,7 @@ def _widest(challenge: Challenge) -> int:
     return max((step.width for step in challenge.steps), default=1)
 
 
-def warnings_of(track: Track, challenge: Challenge, operations: Registry[OperationType]) -> Iterator[str]:
+def warnings_of(track: Track, challenge: Challenge, operations: OperationTypes) -> Iterator[str]:
     """A sentence for each task and `parallel` of a challenge that does not do what its author may expect."""
     yield from idle_tasks(track, challenge, operations)
     yield from _wide_steps(challenge)
@@ -188,18 +186,18 @@ def _wide_steps(challenge: Challenge) -> Iterator[str]:
             )
 
 
-def idle_tasks(track: Track, challenge: Challenge, operations: Registry[OperationType]) -> Iterator[str]:
+def idle_tasks(track: Track, challenge: Challenge, operations: OperationTypes) -> Iterator[str]:
     """A sentence for each task that does nothing, whatever the server."""
     for task in challenge.tasks:
         if not task.operation.python:
-            kind = operation_type(task.operation, operations)
+            kind = operations.of(task.operation)
             if why := kind.idleness(task.operation.params, track.templates):
                 yield f'task "{task.name}": {why}'
 
 
-def check_indices(track: Track, challenge: Challenge, operations: Registry[OperationType]) -> None:
+def check_indices(track: Track, challenge: Challenge, operations: OperationTypes) -> None:
     """A TrackError for a task that must say which of the track's indices it asks."""
     for task in challenge.tasks:
         if not task.operation.python:
-            kind, where = operation_type(task.operation, operations), f'{track.path}: task "{task.name}"'
+            kind, where = operations.of(task.operation), f'{track.path}: task "{task.name}"'
             kind.check_index(task.operation.params, track.indices or track.data_streams, where)

@@ -12,19 +12,17 @@ from typing import TYPE_CHECKING, Any
 from esbench.errors import EsbenchError, TrackError, did_you_mean
 from esbench.measure.schedule import rates, stages_duration_s
 from esbench.model import ANY_TASK, Challenge, Operation, Step, Task, Variable
-from esbench.rally_python.parameter_sources import FILE_READER, BulkIndexParamSource, is_bulk
-from esbench.registry import Registry
 from esbench.requests import templates
 from esbench.requests.templates import Encoding, Slot
 from esbench.requests.variables import builtin_variables, check_variable
 from esbench.track.document import Node
 from esbench.track.faults import AlreadyFound, Faults
+from esbench.track.python_part import FILE_READER, PythonPart, is_bulk
 from esbench.track.schedules import build_schedule, optional_seconds
 from esbench.track.schema import known_keys
 
 if TYPE_CHECKING:
-    from esbench.operations.base import OperationType
-    from esbench.rally_python.loading import Plugins
+    from esbench.operations import OperationTypes
 
 _QUOTED = re.compile(r'"([^"]+)"')
 _OPERATION_KEYS = known_keys("operation")
@@ -47,12 +45,12 @@ class TaskBuilder:
     """Resolves what tasks refer to. Unknown operation types are collected, so that one error names them all."""
 
     operations: Mapping[str, Node]
-    operation_types: Registry[OperationType]
+    operation_types: OperationTypes
     variables: tuple[Variable, ...]
     meta: Mapping[str, Any]
     params: Mapping[str, Any]  # of the track, for each of its challenges
     faults: Faults
-    plugins: Plugins | None = None  # of a track with a Python part
+    python: PythonPart | None = None
     lacks_code: bool = False  # its Python part could not be loaded, which was told: what only it knows is not judged
     corpora: Sequence[str] = ()
     known_corpora: Sequence[str] | None = None  # None: a processor may make others
@@ -109,7 +107,7 @@ class TaskBuilder:
         for slot in used:
             if slot not in known:
                 node.fail(f"{label} uses the undeclared variable $[[{slot}]]", did_you_mean(slot, known))
-        kind = self._type_of(operation)
+        kind = self.operation_types.of(operation)
         if not operation.python and isinstance(node.value, Mapping):
             for key, meant in _typos(node, {*_OPERATION_KEYS, *COMMON, *kind.parameters}):
                 with self.faults.leniently():
@@ -141,37 +139,23 @@ class TaskBuilder:
         if source is not None:
             if self.lacks_code:
                 raise AlreadyFound
-            if self.plugins is None:
+            if self.python is None:
                 node["param-source"].fail(
                     f'operation "{operation.name}" wants the param-source "{source}"',
                     "sources are registered by a track.py, and the track has none",
                 )
-            if source not in (known := self.plugins.param_sources):
+            if source not in (known := self.python.param_sources):
                 node["param-source"].fail(f'unknown param-source "{source}"', did_you_mean(str(source), known))
-        if self.plugins is not None and operation.type in self.plugins.runners:
-            return replace(operation, python="runner", params=self._with_corpora(operation))
+        if self.python is not None and operation.type in self.python.runners:
+            sends_all = self.python.sends_corpora(operation) and not operation.params.get("corpora")
+            params = {**operation.params, "corpora": self.corpora} if sends_all else operation.params
+            return replace(operation, python="runner", params=params)
         return operation if source is None else replace(operation, python="source")
 
-    def _with_corpora(self, operation: Operation) -> Mapping[str, Any]:
-        """The parameters of a runner whose source sends documents: of all corpora unless it names some."""
-        params, source = operation.params, None
-        if self.plugins is not None and (name := params.get("param-source")) is not None:
-            source = self.plugins.param_sources.get(name)
-        elif is_bulk(operation.type):
-            source = BulkIndexParamSource
-        if isinstance(source, type) and issubclass(source, BulkIndexParamSource) and not params.get("corpora"):
-            return {**params, "corpora": self.corpora}
-        return params
-
-    def _type_of(self, operation: Operation) -> OperationType:
-        from esbench.rally_python.operations import operation_type
-
-        return operation_type(operation, self.operation_types)
-
     def _schedulers(self) -> Iterable[str] | None:
-        if self.plugins is None:
+        if self.python is None:
             return None if self.lacks_code else ()
-        return self.plugins.schedulers
+        return self.python.schedulers
 
     def refuse_unknown_types(self) -> None:
         """Raise one TrackError for all the operation types that nobody provides, at the place of the first."""
@@ -182,14 +166,14 @@ class TaskBuilder:
 
     def _refuse_types(self, kinds: list[str]) -> None:
         node = self.unknown[kinds[0]]
-        runners = () if self.plugins is None else self.plugins.runners
+        runners = () if self.python is None else self.python.runners
         what, known = "operation type", {*self.operation_types, *runners}
         if isinstance(node.value, str):  # it may have been meant as the name of an operation
             what, known = "operation or operation type", known | set(self.operations)
         names = ", ".join(f'"{kind}"' for kind in kinds)
         place = node if isinstance(node.value, str) else node["operation-type"]
         hint = did_you_mean(kinds[0], known)
-        if self.plugins is not None and not hint.startswith("did"):
+        if self.python is not None and not hint.startswith("did"):
             hint = f"the runners of its track.py: {', '.join(sorted(runners)) or 'none'}; {hint}"
         if in_vain := node.rendered.collected_nothing:
             hint = f"{in_vain}; {hint}"
@@ -260,7 +244,7 @@ class TaskBuilder:
     def _check_rates(self, node: Node, task: Task) -> None:
         for rate in rates(task.schedule):
             try:
-                self._type_of(task.operation).check_rate(rate, task.operation.params, "")
+                self.operation_types.of(task.operation).check_rate(rate, task.operation.params, "")
             except EsbenchError as error:
                 place = next(node[key] for key in ("stages", "target-throughput") if node.find(key) is not None)
                 raise place.failed(error) from None

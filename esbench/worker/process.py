@@ -1,6 +1,6 @@
 """A load worker: one process, one event loop, its share of the clients of each task.
 
-    python -m esbench.worker.process FD NUMBER [LIBRARIES]
+    python -m esbench.worker.process FD NUMBER
 
 FD is its end of a socket pair. It talks to the coordinator in the five messages and ends when the coordinator is gone.
 """
@@ -40,10 +40,8 @@ from esbench.measure.cpu_time import Usage, run_delay_ns
 from esbench.measure.precise_timer import Alarm
 from esbench.measure.verdict import ASSERTION, Verdict
 from esbench.model import Task
-from esbench.operations import builtin_operations
-from esbench.operations.base import OperationType
+from esbench.operations import OperationTypes, builtin_operations
 from esbench.operations.indices import ASSERTION_FAILED
-from esbench.registry import Registry
 from esbench.requests.ledger import Ledger
 from esbench.units import format_duration
 from esbench.worker.preparation import Preparation
@@ -57,14 +55,14 @@ _RETRY_S = 0.1  # while a step that begins has no host
 class Worker:
     """Prepares and runs steps as the coordinator says, one at a time."""
 
-    def __init__(self, number: int, pipe: Pipe, outbox: Outbox, operations: Registry[OperationType]) -> None:
+    def __init__(self, number: int, pipe: Pipe, outbox: Outbox, operations: OperationTypes) -> None:
         """It reads from `pipe`, and sends through `outbox`."""
         self._number = number
         self._pipe = pipe
         self._outbox = outbox
         self._preparation = Preparation(operations)
         self._prepared: Prepare
-        self._shares: list[TaskShare] = []
+        self._shares: Sequence[TaskShare] = ()
         self._hosts: Hosts | None = None
         self._ledger = Ledger()
         self._running = False  # from a step's start until the tasks of all workers have ended
@@ -162,10 +160,7 @@ class Worker:
         self._failure = None
         try:
             hosts = self._hosts_of(message.target)
-            self._shares = [
-                await self._preparation.share(assignment, message, hosts, self._ledger)
-                for assignment in message.assignments
-            ]
+            self._shares = await self._preparation.shares(message, hosts, self._ledger)
         except EsbenchError as error:
             self._hello(message.step, error)
             return
@@ -369,7 +364,6 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     raise_limit()
     fd, number = int(sys.argv[1]), int(sys.argv[2])
-    sys.path += sys.argv[3:]  # last: what the track's own code needs replaces nothing of esbench's
     with socket.socket(fileno=fd) as sock, Pipe(os.dup(fd)) as pipe:
         worker = Worker(number, pipe, Outbox(sock), builtin_operations())
         _event_loop_runner()(worker.run())

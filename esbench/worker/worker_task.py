@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from esbench.load.client import Client
 from esbench.load.hot import clock_ns
@@ -13,8 +13,10 @@ from esbench.load.recorder import Recorder
 from esbench.measure.schedule import arrival_seed, arrivals, measured_period_s
 from esbench.measure.verdict import Verdict
 from esbench.model import Task
-from esbench.operations.base import TrackCode
 from esbench.requests.programs import Program
+
+if TYPE_CHECKING:
+    from esbench.rally_python.worker_part import WorkerPart
 
 NS = 1_000_000_000
 
@@ -26,9 +28,9 @@ class TaskShare:
     """
 
     def __init__(
-        self, assignment: Assignment, program: Program, clients: list[Client], code: TrackCode | None = None
+        self, assignment: Assignment, program: Program, clients: list[Client], python: WorkerPart | None = None
     ) -> None:
-        self._code = code
+        self._python = python
         self.assignment = assignment
         self.program = program
         self.clients = clients
@@ -52,16 +54,9 @@ class TaskShare:
         within = tuple(sorted(round(limit * 1_000_000) for limit in task.within_ms))
         self.recorder = Recorder(start_ns, is_open=task.schedule.is_open, window_ns=window, within_ns=within)
         if task.schedule.custom:
-            from esbench.rally_python.scheduled_loop import ScheduledLoop, make_schedulers
-
-            assert self._code is not None
-            self.loop = ScheduledLoop(
-                self.clients,
-                self.recorder,
-                length,
-                ended=ended,
-                failed=failed,
-                schedulers=make_schedulers(task, self._code, self._sources(), self.assignment.per_request),
+            assert self._python is not None
+            self.loop = self._python.loop(
+                self.assignment, self.program, self.clients, self.recorder, length, ended=ended, failed=failed
             )
         elif task.schedule.is_open:
             due = arrivals(
@@ -82,11 +77,6 @@ class TaskShare:
                 think_time_s=task.think_time_s,
                 stagger_s=task.schedule.ramp_up_s / task.clients,
             )
-
-    def _sources(self) -> dict[Client, Any]:
-        """The track's own parameter source of each client, where it has one."""
-        sources = getattr(self.program, "sources", {})
-        return {client: sources.get(client.slot) for client in self.clients}
 
     def _length(self, start_ns: int) -> Length:
         task = self.task

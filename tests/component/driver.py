@@ -111,7 +111,6 @@ class Driver:
         self.events: list[HostEvent] = []
         self.coordinator = Coordinator(
             workers,
-            builtin_operations(),
             log=self.log,
             abort_on_error=on_error == "abort",
             max_error_ratio=max_error_ratio,
@@ -119,6 +118,7 @@ class Driver:
             race_id="test",
             drain_s=drain_s,
         )
+        self._types = builtin_operations()
         self._stack = ExitStack()
         self._steps = 0
 
@@ -152,7 +152,7 @@ class Driver:
         step = Step(tasks, clients=clients, completed_by=by)
         heard = _Heard(observe or self._keep, self.events.append)
         try:
-            results = self.coordinator.run(self._steps - 1, step, target, stock, heard)
+            results = self.coordinator.run(self._steps - 1, step, target, stock, self._types, heard)
         except CutShort as cut:
             _assert_none_is_short(cut.results)
             raise

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from esbench.operations import builtin_operations
+from esbench.race.loading import load_with_python
 from esbench.record.store import RaceStore
-from esbench.track.loader import load_track
 from esbench.track.rendering import RenderContext
 
 PAGE = Path(__file__).parents[2] / "docs" / "tracks.md"
@@ -39,7 +39,7 @@ def test_from_its_first_schedule_on_the_track_loads_after_each_step(tmp_path: Pa
     tasks = []
     for folder in build(tmp_path / "articles"):
         if (folder / "track.yml").is_file() and "schedule:" in (folder / "track.yml").read_text():
-            track = load_track(folder, CONTEXT, builtin_operations())
+            track = load_with_python(folder, CONTEXT, builtin_operations(), tmp_path).track
             tasks.append(len(list(track.challenges[0].tasks)))
     assert tasks == sorted(set(tasks))
     assert len(tasks) >= 4

@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from esbench.corpus.preparation import Origin, prepare
+from esbench.corpus.locate import Origin
+from esbench.corpus.preparation import prepare
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.model import Corpus, Documents
 

@@ -17,13 +17,16 @@ from esbench.corpus.synthetic import synthetic_corpora
 from esbench.errors import TrackError
 from esbench.model import Corpus
 from esbench.operations import builtin_operations
-from esbench.rally_python import track_processors
+from esbench.race.corpora import fresh_cache
 from esbench.rally_python.document_sets import DocumentSets
-from esbench.rally_python.loading import Plugins, load_plugins, unpacked
+from esbench.rally_python.loading import Plugins, load_plugins
+from esbench.rally_python.operations import TrackOperationTypes
+from esbench.rally_python.track_processors import own_code_of
 from esbench.rally_python.view import Track as View
 from esbench.rally_python.view import packed, with_documents
+from esbench.rally_python.worker_part import unpacked
 
-OPERATIONS = builtin_operations()
+OPERATIONS = TrackOperationTypes(builtin_operations())
 TRACK = """
 data-streams: [{name: events}]
 composable-templates:
@@ -152,18 +155,18 @@ def track_folder(tmp_path: Path) -> Path:
 def prepared(root: Path, synthetic: bool = False) -> tuple[Plugins, View, tuple[Corpus, ...]]:
     """What a race does before its first step, with its cache beside the track."""
     plugins = load_plugins(root)
-    track, view = track_processors.after_load(load(root), plugins, "only", OPERATIONS)
+    track, own = own_code_of(load(root), plugins, "only", OPERATIONS)
 
     def ready(wanted: Corpus) -> tuple[PreparedDocuments, ...]:
         corpora = synthetic_corpora(track, track.challenges[0], [wanted], 4, raw=True) if synthetic else (wanted,)
         return preparation.prepare(corpora, cache=root.parent / "cache", track_dir=root)
 
-    _, made = track_processors.prepare(track, view, plugins, root.parent / "made", OPERATIONS, ready)
-    return plugins, view, made
+    _, made = own.prepare(track, root.parent / "made", ready)
+    return plugins, own.view, made
 
 
 def in_a_worker(plugins: Plugins, view: View, made: tuple[Corpus, ...], root: Path) -> View:
-    cache = track_processors.fresh_cache(made, root.parent / "made")
+    cache = fresh_cache(made, root.parent / "made")
     documents = preparation.prepare(made, cache=cache, track_dir=root)
     return unpacked(plugins, packed(with_documents(view, documents, "only")))
 

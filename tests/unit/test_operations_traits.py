@@ -14,9 +14,9 @@ from esbench.errors import UsageError
 from esbench.model import Operation
 from esbench.operations import builtin_operations
 from esbench.operations.traits import MEASURED, Traits
-from esbench.rally_python.operations import traits_of
+from esbench.rally_python.operations import TrackOperationTypes
 
-OPERATIONS = builtin_operations()
+OPERATIONS = TrackOperationTypes(builtin_operations())
 ROOT = Path(__file__).parents[2]
 MEASURED_TYPES = """
     bulk close-point-in-time composite composite-agg delete delete-async-search downsample esql esql-profile field-caps
@@ -105,7 +105,7 @@ def _compared_types(code: str) -> list[int]:
 
 @pytest.mark.parametrize("name", ["rollover", "refresh", "create-index", "bulk"])
 def test_a_runner_is_measured_and_has_the_traits_of_the_type_whose_name_it_takes(name: str) -> None:
-    traits = traits_of(Operation("o", name, python="runner"), OPERATIONS)
+    traits = OPERATIONS.of(Operation("o", name, python="runner")).traits
     stated = {trait: value for (trait, value), names in STATED.items() if name in names.split()}
     assert all(getattr(traits, trait) == value for trait, value in stated.items())
     assert not traits.administrative
@@ -113,7 +113,7 @@ def test_a_runner_is_measured_and_has_the_traits_of_the_type_whose_name_it_takes
 
 
 def test_drawn_parameters_leave_the_traits_of_the_type() -> None:
-    assert traits_of(Operation("o", "refresh", python="source"), OPERATIONS) == OPERATIONS.get("refresh").traits
+    assert OPERATIONS.of(Operation("o", "refresh", python="source")).traits == OPERATIONS.get("refresh").traits
 
 
 def test_a_type_of_a_package_without_traits_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

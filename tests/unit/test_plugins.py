@@ -11,9 +11,12 @@ from track_files import load, task_named, write_track
 
 from esbench.errors import TrackCodeError, TrackError
 from esbench.model import Track
-from esbench.rally_python.loading import ParamSource, Plugins, has_plugins, load_plugins
-from esbench.rally_python.track_processors import requests_of_sources
+from esbench.operations import builtin_operations
+from esbench.rally_python.loading import ParamSource, Plugins, load_plugins
+from esbench.rally_python.operations import TrackOperationTypes
+from esbench.rally_python.track_processors import OwnCode
 from esbench.rally_python.view import view_of
+from esbench.track.python_part import has_plugins
 
 TRACK = """
 version: 2
@@ -92,9 +95,10 @@ def register(registry):
                   ("drawn", "reader", "once")]  # fmt: skip
     root = write_track(tmp_path, f"schedule: [{', '.join(operations)}]\n", track__py=code)
     track, plugins = load(root), load_plugins(root)
-    requests = requests_of_sources(track.challenges[0], view_of(track), plugins)
+    own = OwnCode(plugins, view_of(track), "", TrackOperationTypes(builtin_operations()))
+    requests = own.requests_of_sources(track.challenges[0])
     assert len(requests) == 50 + 1
-    assert requests == requests_of_sources(track.challenges[0], view_of(track), plugins)
+    assert requests == own.requests_of_sources(track.challenges[0])
 
 
 def test_a_registered_runner_wins_over_an_operation_type(tmp_path: Path) -> None:

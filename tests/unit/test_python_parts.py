@@ -10,10 +10,10 @@ from compiled import context
 from test_plugins import track_of
 
 from esbench.operations import builtin_operations
-from esbench.operations.base import TrackCode
 from esbench.rally_python.loading import load_plugins
-from esbench.rally_python.operations import operation_type
+from esbench.rally_python.operations import TrackOperationTypes
 from esbench.rally_python.parameter_sources import chain
+from esbench.rally_python.task_sources import TrackCode
 from esbench.rally_python.view import view_of
 from esbench.requests.exchange import Exhausted
 from esbench.requests.programs import Program
@@ -58,8 +58,8 @@ def program_of(folder: Path, python: str, slots: tuple[int, ...]) -> Program:
     operation = replace(of.task.operation, python=python)
     operations = builtin_operations()
     code = TrackCode(load_plugins(track.path.parent), view_of(track), operations)
-    own = replace(of, task=replace(of.task, operation=operation), slots=slots, code=code)
-    return operation_type(operation, operations).compile(own)
+    own = replace(of, task=replace(of.task, operation=operation), slots=slots)
+    return TrackOperationTypes(operations, code).of(operation).compile(own)
 
 
 @pytest.mark.parametrize("python", ["source", "runner"])

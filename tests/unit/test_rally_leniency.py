@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from track_files import context, load, write_track
 
+from esbench.create_track.validation import check_track
 from esbench.errors import TrackError
 from esbench.model import Challenge
 from esbench.operations import builtin_operations
 from esbench.rally_python.loading import load_plugins
 from esbench.rally_python.view import view_of
 from esbench.track.selection import warnings_of, with_shared_clients
-from esbench.track.validation import check_track
 
 OPERATIONS = builtin_operations()
 SOURCE = """

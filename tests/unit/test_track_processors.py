@@ -13,18 +13,18 @@ from track_files import context, load, task_named, write_track
 
 from esbench.corpus.preparation import prepare as prepare_corpora
 from esbench.corpus.prepared import PreparedDocuments
+from esbench.create_track.describe import describe
+from esbench.create_track.validation import check_track
 from esbench.errors import TrackError
 from esbench.model import ANY_TASK, Challenge, Corpus, Documents, Task, Track
 from esbench.operations import builtin_operations
-from esbench.rally_python import track_processors
-from esbench.rally_python.dependencies import Libraries
 from esbench.rally_python.loading import load_plugins
+from esbench.rally_python.operations import TrackOperationTypes
+from esbench.rally_python.track_processors import OwnCode, own_code_of
 from esbench.rally_python.view import view_of, with_documents
-from esbench.track.describe import describe
-from esbench.track.validation import check_track
 from esbench.units import Rate
 
-OPERATIONS = builtin_operations()
+OPERATIONS = TrackOperationTypes(builtin_operations())
 TRACK = """
 indices: [{name: docs, body: {settings: {number_of_shards: 1}}}]
 corpora:
@@ -81,7 +81,7 @@ def coded(folder: Path, after: str = "pass", prepare: str = "pass", check: str =
 
 def processed(folder: Path, after: str, challenge: str = "first") -> Track:
     root = coded(folder, after)
-    return track_processors.after_load(load(root), load_plugins(root), challenge, OPERATIONS)[0]
+    return own_code_of(load(root), load_plugins(root), challenge, OPERATIONS)[0]
 
 
 def no_documents(corpus: Corpus) -> tuple[PreparedDocuments, ...]:
@@ -99,7 +99,7 @@ def changed_task(folder: Path, name: str, after: str) -> Task:
 def test_a_track_that_a_processor_leaves_alone_stays_as_it_was(tmp_path: Path) -> None:
     root = coded(tmp_path)
     before = load(root)
-    after, _ = track_processors.after_load(before, load_plugins(root), "first", OPERATIONS)
+    after, _ = own_code_of(before, load_plugins(root), "first", OPERATIONS)
     assert after == before
 
 
@@ -257,10 +257,10 @@ def test_a_processor_prepares_files_and_its_view_reaches_the_workers(tmp_path: P
     write = "def write(self, folder):\n        open(folder + '/written', 'w').close()\n"
     (root / "track.py").write_text(code.replace("\nasync def", f"    {write}\nasync def"))
     plugins = load_plugins(root)
-    track, view = track_processors.after_load(load(root), plugins, "first", OPERATIONS)
-    assert track_processors.prepare(track, view, plugins, tmp_path, OPERATIONS, no_documents) == (track, ())
+    track, own = own_code_of(load(root), plugins, "first", OPERATIONS)
+    assert own.prepare(track, tmp_path, no_documents) == (track, ())
     assert (tmp_path / "written").exists()
-    sent = pickle.loads(pickle.dumps(with_documents(view, (), "first")))
+    sent = pickle.loads(pickle.dumps(with_documents(own.view, (), "first")))
     assert sent.selected_challenge_or_default.parameters == {"size": 3, "id": "abc"}
 
 
@@ -305,7 +305,7 @@ def register(registry):
 """
     root = write_track(tmp_path, READING, track__py=code)
     plugins, track = load_plugins(root), load(root)
-    assert track_processors.corpora_of_sources(track.challenges[0], view_of(track), plugins) == {"read"}
+    assert OwnCode(plugins, view_of(track), "", OPERATIONS).corpora_of_sources(track.challenges[0]) == {"read"}
 
 
 @pytest.mark.parametrize(
@@ -320,9 +320,9 @@ def register(registry):
 def test_preparing_that_means_nothing_is_one_line(tmp_path: Path, prepare: str, expected: str) -> None:
     root = coded(tmp_path, prepare=prepare)
     plugins = load_plugins(root)
-    track, view = track_processors.after_load(load(root), plugins, "first", OPERATIONS)
+    track, own = own_code_of(load(root), plugins, "first", OPERATIONS)
     with pytest.raises(TrackError) as caught:
-        track_processors.prepare(track, view, plugins, tmp_path, OPERATIONS, no_documents)
+        own.prepare(track, tmp_path, no_documents)
     assert expected in str(caught.value)
     assert str(caught.value).startswith(f"{tmp_path}/shop")
     assert "\n" not in str(caught.value)
@@ -344,12 +344,12 @@ def test_preparing_that_means_nothing_is_one_line(tmp_path: Path, prepare: str, 
 def test_a_validator_says_what_is_wrong(tmp_path: Path, check: str, expected: str | None) -> None:
     root = coded(tmp_path, check=check)
     plugins = load_plugins(root)
-    _, view = track_processors.after_load(load(root), plugins, "first", OPERATIONS)
+    _, own = own_code_of(load(root), plugins, "first", OPERATIONS)
     if expected is None:
-        track_processors.validate(view, plugins, "first")
+        own.validate()
         return
     with pytest.raises(TrackError) as caught:
-        track_processors.validate(view, plugins, "first")
+        own.validate()
     assert str(caught.value).startswith(f"{tmp_path}/shop/track.py:1")
     assert expected in str(caught.value)
 
@@ -359,11 +359,11 @@ def test_a_validator_says_what_is_wrong(tmp_path: Path, check: str, expected: st
 
 def test_info_shows_each_challenge_as_it_is_raced(tmp_path: Path) -> None:
     root = coded(tmp_path, "challenge.schedule[0].clients = 5\n        track.corpora.clear()")
-    told = describe(root / "track.yml", context(), OPERATIONS, Libraries(tmp_path))
+    told = describe(root / "track.yml", context(), OPERATIONS, tmp_path)
     assert [challenge.name for challenge in told.challenges] == ["first", "second"]
     assert [challenge.tasks[0].clients for challenge in told.challenges] == [5, 5]
     assert told.track.corpora == ()
-    one = describe(root / "track.yml", context(), OPERATIONS, Libraries(tmp_path), "second")
+    one = describe(root / "track.yml", context(), OPERATIONS, tmp_path, "second")
     assert [challenge.name for challenge in one.challenges] == ["second"]
 
 
@@ -379,6 +379,6 @@ def test_what_a_view_is_made_of_is_not_shared_with_the_track(tmp_path: Path) -> 
     root = coded(tmp_path, "tasks['paced'].operation.params['body']['size'] = 9")
     before = load(root)
     text = json.dumps(before.challenges, default=str)
-    after, _ = track_processors.after_load(before, load_plugins(root), "first", OPERATIONS)
+    after, _ = own_code_of(before, load_plugins(root), "first", OPERATIONS)
     assert task_named(first(after), "paced").operation.params == {"body": {"size": 9}}
     assert json.dumps(before.challenges, default=str) == text

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from track_files import context, write_track
 
+from esbench.create_track.validation import Findings, check_track
 from esbench.operations import builtin_operations
 from esbench.track.library import find_track, list_tracks
-from esbench.track.validation import Findings, check_track
 
 RALLY_TRACKS = os.environ.get("ESBENCH_TEST_RALLY_TRACKS")
 OPERATIONS = builtin_operations()

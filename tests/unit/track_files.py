@@ -7,7 +7,7 @@ from typing import Any
 
 from esbench.model import Challenge, Task, Track
 from esbench.operations import builtin_operations
-from esbench.track.loader import load_track
+from esbench.race.loading import load_with_python
 from esbench.track.rendering import RenderContext
 
 NOW = 1_735_689_600.0  # 2025-01-01
@@ -29,7 +29,8 @@ def write_track(folder: Path, text: str, suffix: str = ".yml", **files: str) -> 
 
 
 def load(path: Path, *, test_mode: bool = False, version: str = "7.10.2", **params: Any) -> Track:
-    return load_track(path, context(version, **params), builtin_operations(), test_mode=test_mode)
+    own = context(version, **params)
+    return load_with_python(path, own, builtin_operations(), path.parent, test_mode=test_mode).track
 
 
 def task_named(owner: Track | Challenge, name: str) -> Task:

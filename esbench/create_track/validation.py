@@ -12,18 +12,15 @@ from esbench.corpus.locate import Origin, Supply
 from esbench.corpus.preparation import corpus_folder
 from esbench.errors import CorpusError, EsbenchError, TrackError
 from esbench.model import Corpus, Documents, Track
-from esbench.rally_python import track_processors
-from esbench.rally_python.dependencies import DependencyError, Libraries, libraries_folder
-from esbench.rally_python.loading import has_plugins, load_plugins
-from esbench.registry import Registry
+from esbench.race.loading import LoadedTrack, load_with_python
+from esbench.rally_python.dependencies import DependencyError
 from esbench.track.document import Node, parse
 from esbench.track.faults import Faults
-from esbench.track.loader import load_track
 from esbench.track.rendering import RenderContext, TrackRenderer
 from esbench.track.selection import check_indices, choose_challenge, warnings_of
 
 if TYPE_CHECKING:
-    from esbench.operations.base import OperationType
+    from esbench.operations import OperationTypes
 
 
 @dataclass(frozen=True)
@@ -38,7 +35,7 @@ class Findings:
 def check_track(
     track: Path,
     context: RenderContext,
-    operation_types: Registry[OperationType],
+    types: OperationTypes,
     home: Path,
     *,
     strict: bool = False,
@@ -51,8 +48,8 @@ def check_track(
     loaded: Track | None = None
     warnings: list[EsbenchError] = []
     with faults.apart():
-        libraries = Libraries(libraries_folder(home))
-        loaded = load_track(track, context, operation_types, faults=faults, libraries=libraries)
+        coded = load_with_python(track, context, types, home, faults=faults)
+        loaded = coded.track
         cache = home / "cache" / "corpora"
         for corpus, part, node in _documents(loaded, parse(TrackRenderer(track.parent, context).render(track.name))):
             for generator, key in ((part.generate, "generate"), (part.stand_in, "stand-in")):
@@ -63,21 +60,20 @@ def check_track(
                 warnings.extend(_missing(corpus, part, node, track.parent, cache))
         for challenge in loaded.challenges if not faults.found else ():
             with faults.apart():
-                _check_challenge(loaded, challenge.name, operation_types)
-            found = warnings_of(loaded, challenge, operation_types)
+                _check_challenge(coded, challenge.name)
+            found = warnings_of(loaded, challenge, coded.types)
             warnings.extend(TrackError(why, where=f'challenge "{challenge.name}"') for why in found)
     not_installed = [fault for fault in faults.found if isinstance(fault, DependencyError)]
     problems = tuple(fault for fault in faults.found if fault not in not_installed)
     return Findings(problems, (*not_installed, *faults.tolerated, *warnings), loaded)
 
 
-def _check_challenge(track: Track, name: str, operation_types: Registry[OperationType]) -> None:
+def _check_challenge(loaded: LoadedTrack, name: str) -> None:
     """What is wrong with a challenge as the track's own code leaves it, if it has such."""
-    if has_plugins(track.path.parent):
-        plugins = load_plugins(track.path.parent)
-        track, view = track_processors.after_load(track, plugins, name, operation_types)
-        track_processors.validate(view, plugins, name)
-    check_indices(track, choose_challenge(track, name), operation_types)
+    track, own_code = loaded.processed_anew(name)
+    if own_code is not None:
+        own_code.validate()
+    check_indices(track, choose_challenge(track, name), loaded.types)
 
 
 def _documents(track: Track, root: Node) -> Iterator[tuple[Corpus, Documents, Node]]:

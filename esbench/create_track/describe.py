@@ -11,19 +11,16 @@ from typing import TYPE_CHECKING
 
 from esbench.errors import EsbenchError, TrackError, UsageError
 from esbench.model import Challenge, Track
-from esbench.rally_python.dependencies import Libraries
-from esbench.rally_python.loading import load_plugins
-from esbench.rally_python.track_processors import after_load
-from esbench.registry import Registry
+from esbench.race.loading import load_with_python
 from esbench.track.document import Node, parse
-from esbench.track.loader import load_track, plugins_of, track_name
+from esbench.track.loader import track_name
 from esbench.track.params import refuse_unknown
 from esbench.track.rendering import RenderContext, TrackRenderer
 from esbench.track.selection import choose_challenge
 from esbench.track.source import JSON_SUFFIXES, SourceFiles
 
 if TYPE_CHECKING:
-    from esbench.operations.base import OperationType
+    from esbench.operations import OperationTypes
 
 _VERSION = re.compile(r"(?:(?P<product>elasticsearch|opensearch)-)?v?(?P<version>\d+(?:\.\d+)*\S*)", re.IGNORECASE)
 _BODIES = {
@@ -81,23 +78,20 @@ def render(track: Path, context: RenderContext, file: str | None = None) -> Rend
 def describe(
     track: Path,
     context: RenderContext,
-    operations: Registry[OperationType],
-    libraries: Libraries,
+    types: OperationTypes,
+    home: Path,
     challenge: str | None = None,
 ) -> Description:
     """A track and its challenges, or one of them, after its processors; nothing is prepared or started.
 
-    Raises an EsbenchError for what would keep it from being raced.
+    `home` has the libraries of its Python part. Raises an EsbenchError for what would keep it from being raced.
     """
-    plugins = plugins_of(track, context, libraries)
-    loaded = load_track(track, context, operations, plugins=plugins)
-    chosen = loaded.challenges if challenge is None else (choose_challenge(loaded, challenge),)
-    if plugins is not None:
-        # each challenge as if it were the one that is raced, by processors that have seen no other
-        raced = [after_load(loaded, load_plugins(track.parent), each.name, operations)[0] for each in chosen]
-        chosen = tuple(choose_challenge(own, each.name) for own, each in zip(raced, chosen, strict=True))
-        loaded = next((own for own, each in zip(raced, chosen, strict=True) if each.default), raced[0])
-    return Description(loaded, chosen, parameters(track, context))
+    loaded = load_with_python(track, context, types, home)
+    named = loaded.track.challenges if challenge is None else (choose_challenge(loaded.track, challenge),)
+    raced = [loaded.processed_anew(each.name)[0] for each in named]  # each as if it were the one that is raced
+    chosen = tuple(choose_challenge(own, each.name) for own, each in zip(raced, named, strict=True))
+    described = next((own for own, each in zip(raced, chosen, strict=True) if each.default), raced[0])
+    return Description(described, chosen, parameters(track, context))
 
 
 def parameters(track: Path, context: RenderContext) -> frozenset[str]:

@@ -1,0 +1,20 @@
+"""The client of a slot, by what was compiled for it: requests from a template, or a script."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from esbench.load.client import Client, Route, TemplateClient
+from esbench.load.script_client import ScriptClient
+from esbench.operations.assertions import asserting
+from esbench.requests.exchange import ClientProgram
+from esbench.requests.script import Script
+
+
+def client_of(slot: int, route: Route, made: ClientProgram | Script, params: Mapping[str, Any]) -> Client:
+    """Return a client, not connected yet, that runs what a program made for its slot; `params` are the operation's."""
+    compiled = asserting(made, params)
+    if isinstance(compiled, Script):
+        return ScriptClient(slot, route, compiled)
+    return TemplateClient(slot, route, compiled)

@@ -1,0 +1,80 @@
+"""The Python part of a track in a load worker: what its operations are, and the clients and loops that it needs."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from esbench.load.client import Client, Route
+from esbench.load.clients import client_of
+from esbench.load.loops import Length
+from esbench.load.messages import Assignment, PackedView, Target
+from esbench.load.recorder import Recorder
+from esbench.measure.verdict import Verdict
+from esbench.operations import OperationTypes
+from esbench.rally_python.client import PythonClient
+from esbench.rally_python.custom_runners import RunnerTurns
+from esbench.rally_python.loading import Plugins, importable, keep_names, load_plugins, own_code
+from esbench.rally_python.operations import TrackOperationTypes
+from esbench.rally_python.param_source_programs import DrawnScript
+from esbench.rally_python.scheduled_loop import ScheduledLoop, make_schedulers
+from esbench.rally_python.task_sources import TrackCode
+from esbench.rally_python.view import Track
+from esbench.requests.exchange import ClientProgram
+from esbench.requests.programs import Program
+from esbench.requests.script import Script
+
+
+def import_plugins(view: PackedView) -> Plugins:
+    """Import the Python part of a track into a worker; its modules may import those of `esrally` when they run."""
+    if view.libraries is not None:
+        sys.path.append(str(view.libraries))  # last: what the track's own code needs replaces nothing of esbench's
+    plugins = load_plugins(view.root)
+    keep_names()  # a worker has no other use for them
+    return plugins
+
+
+def unpacked(plugins: Plugins, view: PackedView) -> Track:
+    """The view of a track whose Python part is loaded in this process."""
+    with importable(plugins.folder), own_code(plugins.folder, "its Python part", str(plugins.folder)):
+        opened: Track = pickle.loads(view.content)
+        return opened
+
+
+class WorkerPart:
+    """The Python part of a track, for the shares of one step."""
+
+    def __init__(self, plugins: Plugins, view: PackedView, types: OperationTypes, target: Target) -> None:
+        self._code = TrackCode(plugins, unpacked(plugins, view), types)
+        self._target = target
+        self.types = TrackOperationTypes(types, self._code)
+
+    def client(
+        self, slot: int, route: Route, made: ClientProgram | Script | RunnerTurns, params: Mapping[str, Any]
+    ) -> Client:
+        """Return the client of a slot, as `client_of` does; a runner has one of its own."""
+        if isinstance(made, RunnerTurns):
+            return PythonClient(slot, route, made, self._target)
+        client = client_of(slot, route, made, params)
+        if isinstance(made, DrawnScript):
+            client.draw = made.draw
+        return client
+
+    def loop(
+        self,
+        assignment: Assignment,
+        program: Program,
+        clients: list[Client],
+        recorder: Recorder,
+        length: Length,
+        *,
+        ended: Callable[[], None],
+        failed: Callable[[Verdict], None],
+    ) -> ScheduledLoop:
+        """Return the loop of a task that a scheduler of the track paces."""
+        sources = getattr(program, "sources", {})
+        own = {client: sources.get(client.slot) for client in clients}
+        schedulers = make_schedulers(assignment.task, self._code, own, assignment.per_request)
+        return ScheduledLoop(clients, recorder, length, ended=ended, failed=failed, schedulers=schedulers)
