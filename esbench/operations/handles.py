@@ -204,3 +204,6 @@ class _DeleteResults(_OnSearches):
 
 def _path(search: str) -> str:
     return f"/_async_search/{quote(search, safe='')}"
+
+
+TYPES = (OpenPointInTime(), ClosePointInTime(), SubmitAsyncSearch(), GetAsyncSearch(), DeleteAsyncSearch())
