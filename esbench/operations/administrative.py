@@ -38,18 +38,15 @@ POLLING = {
     "poll-period": Parameter("seconds between polls", SECONDS, 10, duration=True),
 }
 CONDITION = Parameter('what must hold: {"path": "a.b", "expected-value": 0}', (dict,), keys=("path", "expected-value"))
-
-
-Run = Callable[[Session], Coroutine[Any, Any, Verdict]]
-Refusal = Callable[[Mapping[str, Any], str], object]
+Run = Callable[[Session], Coroutine[Any, Any, Verdict]]  # one iteration
 
 
 @dataclass(frozen=True, eq=False)
 class AdministrativeType(OperationType):
     """A row: an operation type that runs what it prepares, tried again as its retry parameters say.
 
-    `refuse` raises TrackError for further faults of the parameters, which are checked one by one before; `idle` is why
-    it does nothing with these parameters and the track's templates ("" when it does something).
+    `prepare` runs before the clock starts. `refuse` raises TrackError for a fault that the check of each parameter
+    leaves; `idle` returns why it does nothing with these parameters and the track's templates, "" when it does.
     """
 
     name: str
@@ -60,7 +57,7 @@ class AdministrativeType(OperationType):
     traits: Traits = ADMINISTRATIVE
     feature: Feature | None = None
     asks_index: bool = False
-    refuse: Refusal = lambda params, where: None
+    refuse: Callable[[Mapping[str, Any], str], object] = lambda params, where: None
     idle: Callable[[Mapping[str, Any], Templates], str] = lambda params, templates: ""
 
     def idleness(self, params: Mapping[str, Any], templates: Templates) -> str:
@@ -80,7 +77,7 @@ class AdministrativeType(OperationType):
 
 @dataclass(frozen=True)
 class Prepared:
-    """A script made of its function."""
+    """The script of a function."""
 
     run: Run
 
@@ -115,7 +112,7 @@ class Call:
 
 
 def in_turn(calls: Callable[[TaskContext], Iterable[Call]]) -> Callable[[TaskContext], Run]:
-    """What prepares requests known beforehand: sent one after the other, each is a unit."""
+    """Prepare requests known beforehand, which are sent one after the other; each is a unit."""
     return lambda context: sending(tuple(calls(context)), context.ledger)
 
 
@@ -145,9 +142,9 @@ def request(
     traits: Traits = ADMINISTRATIVE,
     feature: Feature | None = None,
 ) -> AdministrativeType:
-    """The row of one request, say "DELETE /_ilm/policy/{policy-name}"; a DELETE of what is missing can be no failure.
+    """The row of one request: its `line` is "PUT /_ilm/policy/{policy-name}", with parameters by name and {dialect.ml}.
 
-    In the path stand parameters by their names, and what the dialect knows, {dialect.ml}.
+    Each takes `request-params`, a DELETE `only-if-exists`; `query` are further parameters of the query string.
     """
     method, path = line.split()
     deletes = method == "DELETE"

@@ -149,14 +149,9 @@ def _create_type(name: str, doc: str, kind: _Kind, feature: Feature | None = Non
 
 
 _CHOICE = "which templates of the track, or the name of another one; all of the track by default"
-_DELETE = {
-    "template": Parameter(_CHOICE, (str, list)),
-    "only-if-exists": ONLY_IF_EXISTS,
-    "request-params": QUERY,
-}
+_DELETE = {"template": Parameter(_CHOICE, (str, list)), "only-if-exists": ONLY_IF_EXISTS}
 _DELETE_INDICES = {
-    "template": Parameter(_CHOICE, (str, list)),
-    "only-if-exists": ONLY_IF_EXISTS,
+    **_DELETE,
     "delete-matching-indices": Parameter("delete the indices of its pattern, too; the track's own say it", (bool,)),
     "index-pattern": Parameter("which indices those are, for a template that the track does not declare"),
     "request-params": QUERY,
@@ -192,7 +187,7 @@ TYPES = (
     AdministrativeType(
         "delete-component-template",
         "Delete the track's component templates, or the named one.",
-        _DELETE,
+        {**_DELETE, "request-params": QUERY},
         partial(_delete, _COMPONENT),
         feature=COMPOSABLE,
     ),

@@ -130,13 +130,7 @@ TYPES = (
         "stop-transform",
         "Stop a transform.",
         f"POST {_PATH}/_stop",
-        {
-            **_ID,
-            **_FORCE,
-            **_TIMEOUT,
-            **_COMPLETION,
-            "wait-for-checkpoint": Parameter(_CHECKPOINT, (bool,), False),
-        },
+        {**_ID, **_FORCE, **_TIMEOUT, **_COMPLETION, "wait-for-checkpoint": Parameter(_CHECKPOINT, (bool,), False)},
         query=_stop_query,
     ),
     _transform(
