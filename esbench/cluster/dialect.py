@@ -51,6 +51,16 @@ class Dialect:
         """The server as people name it."""
         return f"{_NAMES.get(self.distribution, self.distribution)} {_dotted(self.version)}"
 
+    @property
+    def ml(self) -> str:
+        """Where the paths of machine learning begin."""
+        return "/_xpack/ml" if self.typed else "/_ml"
+
+    @property
+    def transforms(self) -> str:
+        """Where the paths of transforms begin: up to 7.4 they were called data frame transforms."""
+        return "/_data_frame/transforms" if self.version < (7, 5) else "/_transform"
+
     def require(self, feature: Feature, where: str) -> None:
         """Refuse what this version cannot do (TrackError)."""
         is_opensearch = self.distribution == "opensearch"

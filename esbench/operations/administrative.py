@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
 from esbench.cluster.dialect import Dialect, Feature
 from esbench.measure.verdict import GOOD, Verdict
+from esbench.model import Templates
 from esbench.operations.base import OperationType, TaskContext
 from esbench.operations.needs import not_supported
-from esbench.operations.parameters import Parameter, flag
+from esbench.operations.parameters import SECONDS, Parameter, flag
 from esbench.operations.replies import reason_of
 from esbench.operations.scripts import Retrying, ask
+from esbench.operations.traits import ADMINISTRATIVE, Traits
 from esbench.requests.exchange import RequestFailed
 from esbench.requests.ledger import Ledger
 from esbench.requests.programs import Program, ScriptProgram
@@ -25,17 +27,42 @@ from esbench.units import parse_duration
 QUERY = Parameter("query string parameters", (dict,))
 BODY = Parameter("the request's body", (dict,), required=True)
 ONLY_IF_EXISTS = Parameter("what is missing already is no failure", (bool,), True)
+POLLING = {
+    "mode": Parameter("blocking, or polling of the task", default="blocking", choices=("blocking", "polling")),
+    "poll-period": Parameter("seconds between polls", SECONDS, 10, duration=True),
+}
 CONDITION = Parameter('what must hold: {"path": "a.b", "expected-value": 0}', (dict,), keys=("path", "expected-value"))
+Run = Callable[[Session], Coroutine[Any, Any, Verdict]]  # one iteration
 
 
+@dataclass(frozen=True, eq=False)
 class AdministrativeType(OperationType):
-    """An operation type that is a script, tried again as its retry parameters say."""
+    """A row: an operation type that runs what it prepares, tried again as its retry parameters say.
 
-    def script(self, context: TaskContext) -> Script:
-        raise NotImplementedError
+    `prepare` runs before the clock starts. `refuse` raises TrackError for a fault that the check of each parameter
+    leaves; `idle` returns why it does nothing with these parameters and the track's templates, "" when it does.
+    """
+
+    name: str
+    doc: str
+    parameters: Mapping[str, Parameter] = field()  # not the empty one of the base
+    prepare: Callable[[TaskContext], Run]
+    unit: str = "ops"
+    traits: Traits = ADMINISTRATIVE
+    feature: Feature | None = None
+    asks_index: bool = False
+    refuse: Callable[[Mapping[str, Any], str], object] = lambda params, where: None
+    idle: Callable[[Mapping[str, Any], Templates], str] = lambda params, templates: ""
+
+    def idleness(self, params: Mapping[str, Any], templates: Templates) -> str:
+        return self.idle(params, templates)
+
+    def check(self, params: Mapping[str, Any], where: str) -> None:
+        super().check(params, where)
+        self.refuse(params, where)
 
     def compile(self, context: TaskContext) -> Program:
-        script = self.script(context)
+        script: Script = Prepared(self.prepare(context))
         if self.feature is not None:
             context.dialect.require(self.feature, context.where)
             script = _Needing(script, self.feature, context.dialect)
@@ -43,47 +70,10 @@ class AdministrativeType(OperationType):
 
 
 @dataclass(frozen=True)
-class Call:
-    """A request known beforehand. `accept`: statuses that are no failure; `empties`: what has no documents then."""
+class Prepared:
+    """The script of a function."""
 
-    method: str
-    path: str
-    query: Mapping[str, Any] = field(default_factory=dict)
-    body: Any = None
-    accept: tuple[int, ...] = ()
-    empties: str = ""
-
-
-def if_exists(params: Mapping[str, Any]) -> tuple[int, ...]:
-    """The statuses that are no failure by ONLY_IF_EXISTS."""
-    return (404,) if flag(params.get("only-if-exists"), True) else ()
-
-
-class RequestType(AdministrativeType):
-    """An operation type whose requests are known beforehand: each is a unit."""
-
-    def calls(self, context: TaskContext) -> Iterable[Call]:
-        raise NotImplementedError
-
-    def script(self, context: TaskContext) -> Script:
-        return Calls(tuple(self.calls(context)), context.ledger)
-
-
-@dataclass(frozen=True)
-class Calls:
-    """Sends its requests one after the other; a reply that says `"acknowledged":false` is a failure."""
-
-    calls: tuple[Call, ...]
-    ledger: Ledger
-
-    async def run(self, session: Session) -> Verdict:
-        for call in self.calls:
-            reply = await ask(session, call.method, call.path, params=call.query, body=call.body, accept=call.accept)
-            if b'"acknowledged":false' in reply.body:
-                return Verdict(0, "not acknowledged", f"{call.method} {call.path}: not all nodes have answered in time")
-            if call.empties:
-                self.ledger.empty(call.empties)
-        return Verdict(len(self.calls))
+    run: Run
 
 
 @dataclass(frozen=True)
@@ -101,6 +91,73 @@ class _Needing:
             if told := not_supported(self.feature, self.dialect, failure.kind, failure.detail):
                 raise RequestFailed(told.error or "", told.example) from None
             raise
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request known beforehand. `accept`: statuses that are no failure; `empties`: what has no documents then."""
+
+    method: str
+    path: str
+    query: Mapping[str, Any] = field(default_factory=dict)
+    body: Any = None
+    accept: tuple[int, ...] = ()
+    empties: str = ""
+
+
+def in_turn(calls: Callable[[TaskContext], Iterable[Call]]) -> Callable[[TaskContext], Run]:
+    """Prepare requests known beforehand, which are sent one after the other; each is a unit."""
+    return lambda context: sending(tuple(calls(context)), context.ledger)
+
+
+def sending(calls: tuple[Call, ...], ledger: Ledger) -> Run:
+    """Send requests one after the other; a reply that says `"acknowledged":false` is a failure."""
+
+    async def run(session: Session) -> Verdict:
+        for call in calls:
+            reply = await ask(session, call.method, call.path, params=call.query, body=call.body, accept=call.accept)
+            if b'"acknowledged":false' in reply.body:
+                return Verdict(0, "not acknowledged", f"{call.method} {call.path}: not all nodes have answered in time")
+            if call.empties:
+                ledger.empty(call.empties)
+        return Verdict(len(calls))
+
+    return run
+
+
+def request(
+    name: str,
+    doc: str,
+    line: str,
+    parameters: Mapping[str, Parameter],
+    *,
+    query: Callable[[TaskContext], Mapping[str, Any]] = lambda context: {},
+    body: Callable[[Mapping[str, Any]], Any] = lambda params: params.get("body"),
+    traits: Traits = ADMINISTRATIVE,
+    feature: Feature | None = None,
+) -> AdministrativeType:
+    """The row of one request: its `line` is "PUT /_ilm/policy/{policy-name}", with parameters by name and {dialect.ml}.
+
+    Each takes `request-params`, a DELETE `only-if-exists`; `query` are further parameters of the query string.
+    """
+    method, path = line.split()
+    deletes = method == "DELETE"
+
+    def calls(context: TaskContext) -> Iterable[Call]:
+        params = context.params
+        names = {name: segment(params[name]) for name in parameters if f"{{{name}}}" in path}
+        filled = path.format_map({**names, "dialect": context.dialect})
+        accept = if_exists(params) if deletes else ()
+        yield Call(method, filled, query_of(params, **query(context)), body(params), accept)
+
+    further = {"only-if-exists": ONLY_IF_EXISTS} if deletes else {}
+    parameters = {**parameters, **further, "request-params": QUERY}
+    return AdministrativeType(name, doc, parameters, in_turn(calls), traits=traits, feature=feature)
+
+
+def if_exists(params: Mapping[str, Any]) -> tuple[int, ...]:
+    """The statuses that are no failure by ONLY_IF_EXISTS."""
+    return (404,) if flag(params.get("only-if-exists"), True) else ()
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from esbench.cluster.dialect import Dialect, Feature
 from esbench.errors import TrackError, closest
@@ -63,9 +63,9 @@ class OperationType:
     traits: Traits
     doc: str
     unit = "ops"
-    feature: ClassVar[Feature | None] = None  # what a server must be able to do for it
-    asks_index: ClassVar[bool] = False  # its requests go to `index`, or to the track's only one
-    parameters: ClassVar[Mapping[str, Parameter]] = {}
+    feature: Feature | None = None  # what a server must be able to do for it
+    asks_index: bool = False  # its requests go to `index`, or to the track's only one
+    parameters: Mapping[str, Parameter] = {}
 
     def check_index(self, params: Mapping[str, Any], indices: Sequence[Index | DataStream], where: str) -> None:
         """Refuse parameters that name no index where the track has not just one (TrackError)."""

@@ -1,18 +1,16 @@
-"""Operations on the cluster as a whole: its health, its nodes' statistics, and leaving it alone for a while."""
+"""Operations on the cluster as a whole: its health, and leaving it alone for a while."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from esbench.measure.verdict import GOOD, Verdict
 from esbench.operations.administrative import (
-    QUERY,
     AdministrativeType,
-    Call,
-    RequestType,
+    Run,
     query_of,
     seconds,
     segment,
@@ -20,9 +18,9 @@ from esbench.operations.administrative import (
 from esbench.operations.base import TaskContext
 from esbench.operations.parameters import SECONDS, Parameter, flag
 from esbench.operations.scripts import ask
-from esbench.operations.traits import ADMINISTRATIVE, MEASURED
+from esbench.operations.traits import ADMINISTRATIVE
 from esbench.requests.exchange import RequestFailed
-from esbench.requests.script import Script, Session
+from esbench.requests.script import Session
 
 _STATUSES = ("red", "yellow", "green")
 _AT_WORK = (
@@ -36,19 +34,9 @@ _PATIENCE_S = 20.0  # so long may a cluster do nothing about shards that it has 
 UNHEALTHY = "cluster not healthy"
 
 
-class ClusterHealth(AdministrativeType):
-    name = "cluster-health"
-    traits = replace(ADMINISTRATIVE, waits_for_status=True)
-    doc = "Wait until the cluster is as healthy as the request asks."
-    parameters = {
-        "index": Parameter("only these indices", (str, list)),
-        "request-params": Parameter("wait_for_status, wait_for_no_relocating_shards, timeout ...", (dict,)),
-    }
-
-    def script(self, context: TaskContext) -> Script:
-        index = context.params.get("index")
-        path = f"/_cluster/health/{segment(index)}" if index else "/_cluster/health"
-        return Health(path, query_of(context.params))
+def _health(context: TaskContext) -> Run:
+    index = context.params.get("index")
+    return Health(f"/_cluster/health/{segment(index)}" if index else "/_cluster/health", query_of(context.params)).run
 
 
 class Health:
@@ -89,30 +77,32 @@ class Health:
         return Verdict(0, UNHEALTHY, f"{state}, {relocating} relocating")
 
 
-class NodeStats(RequestType):
-    name = "node-stats"
-    traits = MEASURED
-    doc = "The statistics of all nodes."
-    parameters = {"request-params": QUERY}
+def _sleep(context: TaskContext) -> Run:
+    duration_s = seconds(context.params, "duration", 0.0)
 
-    def calls(self, context: TaskContext) -> Iterable[Call]:
-        yield Call("GET", "/_nodes/stats", query_of(context.params))
-
-
-class Sleep(AdministrativeType):
-    name = "sleep"
-    traits = replace(ADMINISTRATIVE, in_composite=True)
-    doc = "Do nothing for a while."
-    parameters = {"duration": Parameter("seconds", SECONDS, required=True, duration=True)}
-
-    def script(self, context: TaskContext) -> Script:
-        return _Pause(seconds(context.params, "duration", 0.0))
-
-
-@dataclass(frozen=True)
-class _Pause:
-    duration_s: float
-
-    async def run(self, session: Session) -> Verdict:
-        await session.pause(self.duration_s)
+    async def run(session: Session) -> Verdict:
+        await session.pause(duration_s)
         return GOOD
+
+    return run
+
+
+TYPES = (
+    AdministrativeType(
+        "cluster-health",
+        "Wait until the cluster is as healthy as the request asks.",
+        {
+            "index": Parameter("only these indices", (str, list)),
+            "request-params": Parameter("wait_for_status, wait_for_no_relocating_shards, timeout ...", (dict,)),
+        },
+        _health,
+        traits=replace(ADMINISTRATIVE, waits_for_status=True),
+    ),
+    AdministrativeType(
+        "sleep",
+        "Do nothing for a while.",
+        {"duration": Parameter("seconds", SECONDS, required=True, duration=True)},
+        _sleep,
+        traits=replace(ADMINISTRATIVE, in_composite=True),
+    ),
+)

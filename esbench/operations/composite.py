@@ -18,7 +18,7 @@ from esbench.model import Operation
 from esbench.operations.assertions import asserted
 from esbench.operations.base import OperationType, TaskContext
 from esbench.operations.drawn import VariableScript, as_drawn, insist
-from esbench.operations.handles import OpenPointInTime, SubmitAsyncSearch
+from esbench.operations.handles import OPEN_POINT_IN_TIME, SUBMIT_ASYNC_SEARCH
 from esbench.operations.parameters import Parameter, whole
 from esbench.operations.traits import REQUEST
 from esbench.requests.exchange import RequestFailed
@@ -28,9 +28,9 @@ from esbench.units import parse_duration
 
 # Parameters that name an earlier request, and that request's type.
 _REFERENCES = {
-    "with-point-in-time-from": OpenPointInTime.name,
-    "retrieve-results-for": SubmitAsyncSearch.name,
-    "delete-results-for": SubmitAsyncSearch.name,
+    "with-point-in-time-from": OPEN_POINT_IN_TIME.name,
+    "retrieve-results-for": SUBMIT_ASYNC_SEARCH.name,
+    "delete-results-for": SUBMIT_ASYNC_SEARCH.name,
 }
 
 

@@ -269,3 +269,6 @@ def _corpus_of(params: Mapping[str, Any], documents: Sequence[PreparedDocuments]
     if wanted is None and not documents:
         raise TrackError('the operation needs a "body" or a "corpus"', where=where)
     return documents_of(documents, None if wanted is None else str(wanted), where)
+
+
+TYPES = (Get(), Index(), Delete(), ReadAfterWrite())

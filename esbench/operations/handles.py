@@ -5,14 +5,15 @@ They are requests of a composite: one opens or submits, and notes the id under i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import quote
 
 from esbench.cluster.dialect import Feature
 from esbench.errors import TrackError
-from esbench.measure.verdict import Verdict
+from esbench.measure.verdict import GOOD, Verdict
+from esbench.operations.administrative import QUERY, Prepared, query_of
 from esbench.operations.base import OperationType, TaskContext
 from esbench.operations.drawn import Exchanges, ProgramOfScripts
 from esbench.operations.needs import needing
@@ -21,7 +22,7 @@ from esbench.operations.parameters import Parameter
 from esbench.operations.replies import judge_plain
 from esbench.operations.scripts import ask
 from esbench.operations.search import TARGET, target
-from esbench.operations.traits import REQUEST
+from esbench.operations.traits import REQUEST, Traits
 from esbench.requests.exchange import ClientProgram
 from esbench.requests.programs import Program, ScriptProgram, common_headers
 from esbench.requests.script import Script, Session
@@ -29,17 +30,27 @@ from esbench.requests.templates import RequestTemplate
 
 POINTS_IN_TIME = Feature("points in time", (7, 10), (2, 4))
 ASYNC_SEARCHES = Feature("async searches", (7, 7))
-_QUERY = Parameter("query string parameters", (dict,))
 
 
-class _PartOfComposite(OperationType):
-    """An operation that has no meaning outside of a composite."""
+@dataclass(frozen=True, eq=False)
+class PartOfComposite(OperationType):
+    """A row: an operation type that has no meaning outside of a composite."""
+
+    name: str
+    doc: str
+    parameters: Mapping[str, Parameter] = field()  # not the empty one of the base
+    program: Callable[[TaskContext], Program]
+    feature: Feature | None
+    traits: Traits = REQUEST
 
     def check(self, params: Mapping[str, Any], where: str) -> None:
         raise TrackError(f'"{self.name}" can only be a request of a composite', where=where)
 
     def check_part(self, params: Mapping[str, Any], where: str) -> None:
         super().check(params, where)
+
+    def compile(self, context: TaskContext) -> Program:
+        return self.program(context)
 
 
 class _NotingProgram(ProgramOfScripts):
@@ -68,142 +79,123 @@ class _Noting(Exchanges):
         return verdict
 
 
-class OpenPointInTime(_PartOfComposite):
-    name = "open-point-in-time"
-    traits = REQUEST
-    doc = "In a composite: open a point in time for those who name this request in `with-point-in-time-from`."
-    feature = POINTS_IN_TIME
-    parameters = {
-        **TARGET,
-        "keep-alive": Parameter("how long it stays open", default="1m"),
-        "request-params": _QUERY,
-    }
-
-    def compile(self, context: TaskContext) -> Program:
-        params = context.params
-        opensearch = context.dialect.distribution == "opensearch"
-        template = RequestTemplate.of(
-            "POST",
-            f"{target(context)}/_search/point_in_time" if opensearch else f"{target(context)}/_pit",
-            query={"keep_alive": params.get("keep-alive") or "1m", **(params.get("request-params") or {})},
-            headers=common_headers(params),
-            where=context.where,
-        )
-        return _NotingProgram(context, template, "pit_id" if opensearch else "id", POINTS_IN_TIME)
+def _open(context: TaskContext) -> Program:
+    params = context.params
+    opensearch = context.dialect.distribution == "opensearch"
+    template = RequestTemplate.of(
+        "POST",
+        f"{target(context)}/_search/point_in_time" if opensearch else f"{target(context)}/_pit",
+        query=query_of(params, keep_alive=params.get("keep-alive") or "1m"),
+        headers=common_headers(params),
+        where=context.where,
+    )
+    return _NotingProgram(context, template, "pit_id" if opensearch else "id", POINTS_IN_TIME)
 
 
-class ClosePointInTime(_PartOfComposite):
-    name = "close-point-in-time"
-    traits = REQUEST
-    doc = "In a composite: close a point in time."
-    feature = POINTS_IN_TIME
-    parameters = {"with-point-in-time-from": Parameter("the name of its open-point-in-time", required=True)}
+def _close(context: TaskContext) -> Program:
+    name = context.params["with-point-in-time-from"]
 
-    def compile(self, context: TaskContext) -> Program:
-        opensearch = context.dialect.distribution == "opensearch"
-        return ScriptProgram(_Close(context.params["with-point-in-time-from"], opensearch), context.params)
-
-
-class _Close:
-    def __init__(self, name: str, opensearch: bool) -> None:
-        self._name = name
-        self._opensearch = opensearch
-
-    async def run(self, session: Session) -> Verdict:
-        pit = noted(session, self._name)
-        if self._opensearch:
+    async def run(session: Session) -> Verdict:
+        pit = noted(session, name)
+        if context.dialect.distribution == "opensearch":
             await ask(session, "DELETE", "/_search/point_in_time", body={"pit_id": [pit]})
         else:
             await ask(session, "DELETE", "/_pit", body={"id": pit})
-        del session.notes[self._name]
-        return Verdict()
+        del session.notes[name]
+        return GOOD
+
+    return ScriptProgram(Prepared(run), context.params)
 
 
-class SubmitAsyncSearch(_PartOfComposite):
-    name = "submit-async-search"
-    traits = REQUEST
-    doc = "In a composite: submit an async search for those who name this request."
-    feature = ASYNC_SEARCHES
-    parameters = {
-        **TARGET,
-        "body": Parameter("the search body, with variables", (dict, str), required=True),
-        "request-params": _QUERY,
-    }
-
-    def compile(self, context: TaskContext) -> Program:
-        params = context.params
-        template = RequestTemplate.of(
-            "POST",
-            f"{target(context)}/_async_search",
-            query=params.get("request-params"),
-            headers=common_headers(params),
-            body=params["body"],
-            where=context.where,
-        )
-        return _NotingProgram(context, template, "id", ASYNC_SEARCHES)
+def _submit(context: TaskContext) -> Program:
+    params = context.params
+    template = RequestTemplate.of(
+        "POST",
+        f"{target(context)}/_async_search",
+        query=params.get("request-params"),
+        headers=common_headers(params),
+        body=params["body"],
+        where=context.where,
+    )
+    return _NotingProgram(context, template, "id", ASYNC_SEARCHES)
 
 
-@dataclass(frozen=True)
-class _OnSearches:
-    """What is asked of the async searches that were submitted under these names."""
+def _get_results(context: TaskContext) -> Program:
+    names, query = _names(context.params["retrieve-results-for"]), query_of(context.params)
 
-    names: tuple[str, ...]
-    query: Mapping[str, Any]
-
-    @classmethod
-    def of(cls, params: Mapping[str, Any], key: str) -> Self:
-        """`key` is the parameter that has the names."""
-        named = params[key]
-        names = (named,) if isinstance(named, str) else tuple(map(str, named))
-        return cls(names, dict(params.get("request-params") or {}))
-
-
-class GetAsyncSearch(_PartOfComposite):
-    name = "get-async-search"
-    traits = REQUEST
-    doc = "In a composite: get the results of async searches, which must be there; ended ones without id are left out."
-    feature = ASYNC_SEARCHES
-    parameters = {
-        "retrieve-results-for": Parameter("names of submit-async-search requests", (str, list), required=True),
-        "request-params": _QUERY,
-    }
-
-    def compile(self, context: TaskContext) -> Program:
-        return ScriptProgram(_GetResults.of(context.params, "retrieve-results-for"), context.params)
-
-
-class _GetResults(_OnSearches):
-    async def run(self, session: Session) -> Verdict:
-        for name in self.names:
+    async def run(session: Session) -> Verdict:
+        for name in names:
             if not (search := session.notes.get(name)):
                 continue
-            reply = (await ask(session, "GET", _path(search), params=self.query)).json()
-            if reply["is_running"]:
+            if (await ask(session, "GET", _path(search), params=query)).json()["is_running"]:
                 return Verdict(0, "search still running", f'the async search "{name}" has not ended yet')
-        return Verdict()
+        return GOOD
+
+    return ScriptProgram(Prepared(run), context.params)
 
 
-class DeleteAsyncSearch(_PartOfComposite):
-    name = "delete-async-search"
-    traits = REQUEST
-    doc = "In a composite: delete async searches and their results."
-    feature = ASYNC_SEARCHES
-    parameters = {
-        "delete-results-for": Parameter("names of submit-async-search requests", (str, list), required=True),
-        "request-params": _QUERY,
-    }
+def _delete_results(context: TaskContext) -> Program:
+    names, query = _names(context.params["delete-results-for"]), query_of(context.params)
 
-    def compile(self, context: TaskContext) -> Program:
-        return ScriptProgram(_DeleteResults.of(context.params, "delete-results-for"), context.params)
-
-
-class _DeleteResults(_OnSearches):
-    async def run(self, session: Session) -> Verdict:
-        for name in self.names:
+    async def run(session: Session) -> Verdict:
+        for name in names:
             if search := session.notes.pop(name, ""):
-                await ask(session, "DELETE", _path(search), params=self.query)
-        return Verdict()
+                await ask(session, "DELETE", _path(search), params=query)
+        return GOOD
+
+    return ScriptProgram(Prepared(run), context.params)
+
+
+def _names(named: Any) -> tuple[str, ...]:
+    return (named,) if isinstance(named, str) else tuple(map(str, named))
 
 
 def _path(search: str) -> str:
     return f"/_async_search/{quote(search, safe='')}"
+
+
+OPEN_POINT_IN_TIME = PartOfComposite(
+    "open-point-in-time",
+    "In a composite: open a point in time for those who name this request in `with-point-in-time-from`.",
+    {**TARGET, "keep-alive": Parameter("how long it stays open", default="1m"), "request-params": QUERY},
+    _open,
+    POINTS_IN_TIME,
+)
+SUBMIT_ASYNC_SEARCH = PartOfComposite(
+    "submit-async-search",
+    "In a composite: submit an async search for those who name this request.",
+    {
+        **TARGET,
+        "body": Parameter("the search body, with variables", (dict, str), required=True),
+        "request-params": QUERY,
+    },
+    _submit,
+    ASYNC_SEARCHES,
+)
+_SEARCHES = Parameter("names of submit-async-search requests", (str, list), required=True)
+
+TYPES = (
+    OPEN_POINT_IN_TIME,
+    PartOfComposite(
+        "close-point-in-time",
+        "In a composite: close a point in time.",
+        {"with-point-in-time-from": Parameter("the name of its open-point-in-time", required=True)},
+        _close,
+        POINTS_IN_TIME,
+    ),
+    SUBMIT_ASYNC_SEARCH,
+    PartOfComposite(
+        "get-async-search",
+        "In a composite: get the results of async searches, which must be there; ended ones without id are left out.",
+        {"retrieve-results-for": _SEARCHES, "request-params": QUERY},
+        _get_results,
+        ASYNC_SEARCHES,
+    ),
+    PartOfComposite(
+        "delete-async-search",
+        "In a composite: delete async searches and their results.",
+        {"delete-results-for": _SEARCHES, "request-params": QUERY},
+        _delete_results,
+        ASYNC_SEARCHES,
+    ),
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from esbench.errors import TrackError, did_you_mean
@@ -13,30 +13,31 @@ from esbench.model import Index
 from esbench.operations.administrative import (
     CONDITION,
     ONLY_IF_EXISTS,
+    POLLING,
     QUERY,
     AdministrativeType,
     Call,
     Condition,
-    RequestType,
+    Run,
     delete_matching,
     finished_task,
     if_exists,
+    in_turn,
     query_of,
     seconds,
     segment,
 )
 from esbench.operations.base import TaskContext
-from esbench.operations.parameters import SECONDS, Parameter, whole
+from esbench.operations.parameters import Parameter, whole
 from esbench.operations.replies import judge_shards
 from esbench.operations.scripts import ask
 from esbench.operations.settings import with_settings
 from esbench.operations.traits import ADMINISTRATIVE
 from esbench.requests.exchange import RequestFailed
-from esbench.requests.ledger import Ledger
-from esbench.requests.script import Script, Session
+from esbench.requests.script import Session
 from esbench.requests.templates import plain
 
-_ALL = Parameter("the index or indices; those of the track by default", (str, list))
+ASSERTION_FAILED = "wrong count"
 
 
 def _target(context: TaskContext) -> str:
@@ -46,22 +47,10 @@ def _target(context: TaskContext) -> str:
     return segment([target.name for target in context.indices or context.data_streams]) or "_all"
 
 
-class CreateIndex(RequestType):
-    name = "create-index"
-    traits = replace(ADMINISTRATIVE, creates="index")
-    doc = "Create the track's indices, or one from its own body."
-    parameters = {
-        "index": Parameter("which indices of the track; all by default", (str, list)),
-        "settings": Parameter("settings merged into those of the index", (dict,)),
-        "body": Parameter("a body of its own, with index", (dict,)),
-        "request-params": QUERY,
-    }
-
-    def calls(self, context: TaskContext) -> Iterable[Call]:
-        for index in _to_create(context):
-            body = context.dialect.index_body(with_settings(index.body, context.params.get("settings")))
-            path = f"/{segment(index.name)}"
-            yield Call("PUT", path, query_of(context.params), body, empties=index.name)
+def _create(context: TaskContext) -> Iterable[Call]:
+    for index in _to_create(context):
+        body = context.dialect.index_body(with_settings(index.body, context.params.get("settings")))
+        yield Call("PUT", f"/{segment(index.name)}", query_of(context.params), body, empties=index.name)
 
 
 def _to_create(context: TaskContext) -> tuple[Index, ...]:
@@ -85,137 +74,80 @@ def _to_create(context: TaskContext) -> tuple[Index, ...]:
     return tuple(known[name] for name in names)
 
 
-class DeleteIndex(AdministrativeType):
-    name = "delete-index"
-    traits = replace(ADMINISTRATIVE, deletes="index")
-    doc = "Delete the track's indices, or the named ones; of a pattern, each index that matches."
-    parameters = {"index": _ALL, "only-if-exists": ONLY_IF_EXISTS, "request-params": QUERY}
+def _delete(context: TaskContext) -> Run:
+    given = context.params.get("index")
+    wanted = plain(given) if given else ",".join(index.name for index in context.indices)
+    names = tuple(name for name in wanted.split(",") if name)
+    if not names:
+        raise TrackError("the track has no index to delete", where=context.where, hint='give the operation an "index"')
+    query, accept = query_of(context.params), if_exists(context.params)
 
-    def script(self, context: TaskContext) -> Script:
-        given = context.params.get("index")
-        wanted = plain(given) if given else ",".join(index.name for index in context.indices)
-        names = tuple(name for name in wanted.split(",") if name)
-        if not names:
-            raise TrackError(
-                "the track has no index to delete", where=context.where, hint='give the operation an "index"'
-            )
-        return _Delete(names, query_of(context.params), if_exists(context.params), context.ledger)
-
-
-@dataclass(frozen=True)
-class _Delete:
-    names: tuple[str, ...]
-    query: Mapping[str, Any]
-    accept: tuple[int, ...]
-    ledger: Ledger
-
-    async def run(self, session: Session) -> Verdict:
-        for name in self.names:
+    async def run(session: Session) -> Verdict:
+        for name in names:
             if "*" in name or name == "_all":
-                await delete_matching(session, name, self.ledger, self.query)
+                await delete_matching(session, name, context.ledger, query)
                 continue
-            await ask(session, "DELETE", f"/{segment(name)}", params=self.query, accept=self.accept)
-            self.ledger.empty(name)
-        return Verdict(len(self.names))
+            await ask(session, "DELETE", f"/{segment(name)}", params=query, accept=accept)
+            context.ledger.empty(name)
+        return Verdict(len(names))
+
+    return run
 
 
-class Refresh(AdministrativeType):
-    name = "refresh"
-    traits = ADMINISTRATIVE
-    doc = "Make everything that was written visible to searches."
-    parameters = {"index": _ALL, "request-params": QUERY}
-
-    def script(self, context: TaskContext) -> Script:
-        return _Post(f"/{_target(context)}/_refresh", query_of(context.params))
+def _refresh(context: TaskContext) -> Run:
+    return _post(f"/{_target(context)}/_refresh", query_of(context.params))
 
 
-@dataclass(frozen=True)
-class _Post:
-    path: str
-    params: Mapping[str, Any]
+def _post(path: str, query: Mapping[str, Any]) -> Run:
+    async def run(session: Session) -> Verdict:
+        return judge_shards((await ask(session, "POST", path, params=query)).json())
 
-    async def run(self, session: Session) -> Verdict:
-        return judge_shards((await ask(session, "POST", self.path, params=self.params)).json())
+    return run
 
 
-class ForceMerge(AdministrativeType):
-    name = "force-merge"
-    traits = ADMINISTRATIVE
-    doc = "Merge the segments of the track's indices."
-    parameters = {
-        "index": _ALL,
-        "max-num-segments": Parameter("how many segments a shard may keep", (int,)),
-        "mode": Parameter("blocking, or polling of the task", default="blocking", choices=("blocking", "polling")),
-        "poll-period": Parameter("seconds between polls", SECONDS, 10, duration=True),
-        "request-params": QUERY,
-    }
+def _force_merge(context: TaskContext) -> Run:
+    params = context.params
+    path = f"/{_target(context)}/_forcemerge"
+    query = query_of(params, max_num_segments=whole(params.get("max-num-segments")) or None)
+    if params.get("mode") != "polling":
+        return _post(path, query)
+    query["wait_for_completion"] = "false"
+    poll_s = seconds(params, "poll-period", 10.0)
 
-    def script(self, context: TaskContext) -> Script:
-        params = context.params
-        query = query_of(params, max_num_segments=whole(params.get("max-num-segments")) or None)
-        path = f"/{_target(context)}/_forcemerge"
-        if params.get("mode") == "polling":
-            return _PollingMerge(path, {**query, "wait_for_completion": "false"}, seconds(params, "poll-period", 10.0))
-        return _Post(path, query)
-
-
-@dataclass(frozen=True)
-class _PollingMerge:
-    path: str
-    params: Mapping[str, Any]
-    poll_s: float
-
-    async def run(self, session: Session) -> Verdict:
-        started = (await ask(session, "POST", self.path, params=self.params)).json()
+    async def run(session: Session) -> Verdict:
+        started = (await ask(session, "POST", path, params=query)).json()
         if "task" not in started:
             raise RequestFailed("bad response", "this version cannot force-merge in the background: use mode blocking")
-        return judge_shards(await finished_task(session, started["task"], self.poll_s, "force-merge"))
+        return judge_shards(await finished_task(session, started["task"], poll_s, "force-merge"))
+
+    return run
 
 
-class IndexStats(AdministrativeType):
-    name = "index-stats"
-    traits = ADMINISTRATIVE
-    doc = "Index statistics, optionally until a value is as expected."
-    parameters = {
-        "index": Parameter("the index or indices; all by default", (str, list)),
-        "condition": CONDITION,
-    }
+def _stats(context: TaskContext) -> Run:
+    path = f"/{segment(context.params.get('index') or '_all')}/_stats"
+    condition = Condition.of(context.params, context.where)
 
-    def script(self, context: TaskContext) -> Script:
-        path = f"/{segment(context.params.get('index') or '_all')}/_stats"
-        return _Stats(path, Condition.of(context.params, context.where))
-
-
-@dataclass(frozen=True)
-class _Stats:
-    path: str
-    condition: Condition | None
-
-    async def run(self, session: Session) -> Verdict:
-        stats = (await ask(session, "GET", self.path)).json()
-        if self.condition is None:
+    async def run(session: Session) -> Verdict:
+        stats = (await ask(session, "GET", path)).json()
+        if condition is None:
             return GOOD
-        return self.condition.verdict(stats, missing=0 if stats.get("indices") == {} else None)  # of no index, all is 0
+        return condition.verdict(stats, missing=0 if stats.get("indices") == {} else None)  # of no index, all is 0
+
+    return run
 
 
-class AssertCount(AdministrativeType):
-    name = "assert-count"
-    traits = replace(ADMINISTRATIVE, compares_counts=True)
-    asks_index = True
-    doc = "Refresh, count, and fail the race when documents are missing or too many."
-    parameters = {
-        "index": Parameter("the index; the track's only one by default"),
-        "expected": Parameter("a number, or acknowledged: what the race's writes got acknowledged", (int, str)),
-    }
+def _count(context: TaskContext) -> Run:
+    index, expected = context.default_index(), _expected(context)
 
-    def check(self, params: Mapping[str, Any], where: str) -> None:
-        super().check(params, where)
-        expected = params.get("expected")
-        if isinstance(expected, str) and expected != "acknowledged" and not expected.isdigit():
-            raise TrackError(f'"expected" must be a number or "acknowledged", not "{expected}"', where=where)
+    async def run(session: Session) -> Verdict:
+        await ask(session, "POST", f"/{index}/_refresh")
+        found = (await ask(session, "GET", f"/{index}/_count")).json()["count"]
+        if found == expected:
+            return GOOD
+        what = f'index "{index}" holds {found:,} documents, {expected:,} were expected'
+        return Verdict(0, ASSERTION_FAILED, what)
 
-    def script(self, context: TaskContext) -> Script:
-        return _Count(context.default_index(), _expected(context))
+    return run
 
 
 def _expected(context: TaskContext) -> int:
@@ -230,21 +162,67 @@ def _expected(context: TaskContext) -> int:
     )
 
 
-ASSERTION_FAILED = "wrong count"
+def _refuse_expected(params: Mapping[str, Any], where: str) -> None:
+    expected = params.get("expected")
+    if isinstance(expected, str) and expected != "acknowledged" and not expected.isdigit():
+        raise TrackError(f'"expected" must be a number or "acknowledged", not "{expected}"', where=where)
 
 
-@dataclass(frozen=True)
-class _Count:
-    index: str
-    expected: int
+_ALL = Parameter("the index or indices; those of the track by default", (str, list))
 
-    async def run(self, session: Session) -> Verdict:
-        await ask(session, "POST", f"/{self.index}/_refresh")
-        found = (await ask(session, "GET", f"/{self.index}/_count")).json()["count"]
-        if found == self.expected:
-            return Verdict()
-        return Verdict(
-            0,
-            ASSERTION_FAILED,
-            f'index "{self.index}" holds {found:,} documents, {self.expected:,} were expected',
-        )
+TYPES = (
+    AdministrativeType(
+        "create-index",
+        "Create the track's indices, or one from its own body.",
+        {
+            "index": Parameter("which indices of the track; all by default", (str, list)),
+            "settings": Parameter("settings merged into those of the index", (dict,)),
+            "body": Parameter("a body of its own, with index", (dict,)),
+            "request-params": QUERY,
+        },
+        in_turn(_create),
+        traits=replace(ADMINISTRATIVE, creates="index"),
+    ),
+    AdministrativeType(
+        "delete-index",
+        "Delete the track's indices, or the named ones; of a pattern, each index that matches.",
+        {"index": _ALL, "only-if-exists": ONLY_IF_EXISTS, "request-params": QUERY},
+        _delete,
+        traits=replace(ADMINISTRATIVE, deletes="index"),
+    ),
+    AdministrativeType(
+        "refresh",
+        "Make everything that was written visible to searches.",
+        {"index": _ALL, "request-params": QUERY},
+        _refresh,
+    ),
+    AdministrativeType(
+        "force-merge",
+        "Merge the segments of the track's indices.",
+        {
+            "index": _ALL,
+            "max-num-segments": Parameter("how many segments a shard may keep", (int,)),
+            **POLLING,
+            "request-params": QUERY,
+        },
+        _force_merge,
+    ),
+    AdministrativeType(
+        "index-stats",
+        "Index statistics, optionally until a value is as expected.",
+        {"index": Parameter("the index or indices; all by default", (str, list)), "condition": CONDITION},
+        _stats,
+    ),
+    AdministrativeType(
+        "assert-count",
+        "Refresh, count, and fail the race when documents are missing or too many.",
+        {
+            "index": Parameter("the index; the track's only one by default"),
+            "expected": Parameter("a number, or acknowledged: what the race's writes got acknowledged", (int, str)),
+        },
+        _count,
+        traits=replace(ADMINISTRATIVE, compares_counts=True),
+        asks_index=True,
+        refuse=_refuse_expected,
+    ),
+)

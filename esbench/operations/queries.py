@@ -243,3 +243,6 @@ class _SqlPages(VariableScript):
                 return Verdict(number + 1, "too few pages", f"the result ended {left} of {self._pages} pages early")
             body = {"cursor": cursor}
         return Verdict(self._pages)
+
+
+TYPES = (RawRequest(), FieldCaps(), Esql(), EsqlProfile(), Sql())

@@ -11,42 +11,33 @@ from esbench.cluster.dialect import Feature
 from esbench.measure.verdict import Verdict
 from esbench.operations.administrative import (
     BODY,
+    POLLING,
     QUERY,
     AdministrativeType,
     Call,
-    RequestType,
+    Run,
     at,
     concrete_indices,
     count_at,
     finished_task,
+    in_turn,
     query_of,
     seconds,
     segment,
 )
 from esbench.operations.base import TaskContext
-from esbench.operations.parameters import SECONDS, Parameter
+from esbench.operations.parameters import Parameter
 from esbench.operations.scripts import ask
-from esbench.operations.traits import ADMINISTRATIVE, MEASURED
+from esbench.operations.traits import MEASURED
 from esbench.requests.exchange import RequestFailed
-from esbench.requests.script import Script, Session
+from esbench.requests.script import Session
 
 DOWNSAMPLING = Feature("downsampling", (8, 5))
 
 
-class ShrinkIndex(AdministrativeType):
-    name = "shrink-index"
-    traits = ADMINISTRATIVE
-    doc = "Move an index to one node, make it read-only, and shrink it; a pattern shrinks each of its indices."
-    parameters = {
-        "source-index": Parameter("the index that is there, or a pattern", required=True),
-        "target-index": Parameter("the index to make; of a pattern, its beginning", required=True),
-        "target-body": Parameter("settings and aliases of the new index", (dict,), required=True),
-        "shrink-node": Parameter("the node's name; the first data node by default"),
-    }
-
-    def script(self, context: TaskContext) -> Script:
-        params = context.params
-        return Shrink(params["source-index"], params["target-index"], params["target-body"], params.get("shrink-node"))
+def _shrink(context: TaskContext) -> Run:
+    params = context.params
+    return Shrink(params["source-index"], params["target-index"], params["target-body"], params.get("shrink-node")).run
 
 
 @dataclass(frozen=True)
@@ -108,61 +99,66 @@ async def _is_allocated(session: Session, index: str) -> bool:
     return health["status"] in ("yellow", "green") and not health.get("relocating_shards")
 
 
-class Downsample(RequestType):
-    name = "downsample"
-    traits = MEASURED
-    doc = "Downsample a time series index, which must be read-only."
-    feature = DOWNSAMPLING
-    parameters = {
-        "source-index": Parameter("the index that is there; the track's only one by default"),
-        "target-index": Parameter("the index to make; the source's name, a hyphen and the interval by default"),
-        "fixed-interval": Parameter("the time that one document stands for afterwards", default="1h"),
-        "sampling-method": Parameter("what is kept of it: aggregate or last_value; from 9.3 on"),
-        "request-params": QUERY,
-    }
-
-    def calls(self, context: TaskContext) -> Iterable[Call]:
-        params = context.params
-        interval = params.get("fixed-interval") or "1h"
-        body = {"fixed_interval": interval}
-        if method := params.get("sampling-method"):
-            body["sampling_method"] = method
-        source = params.get("source-index") or context.default_index()
-        target = params.get("target-index") or f"{source}-{interval}"
-        path = f"/{segment(source)}/_downsample/{segment(target)}"
-        yield Call("POST", path, query_of(params), body)
+def _downsample(context: TaskContext) -> Iterable[Call]:
+    params = context.params
+    interval = params.get("fixed-interval") or "1h"
+    body = {"fixed_interval": interval}
+    if method := params.get("sampling-method"):
+        body["sampling_method"] = method
+    source = params.get("source-index") or context.default_index()
+    target = params.get("target-index") or f"{source}-{interval}"
+    yield Call("POST", f"/{segment(source)}/_downsample/{segment(target)}", query_of(params), body)
 
 
-class Reindex(AdministrativeType):
-    name = "reindex"
-    traits = replace(MEASURED, node_features=frozenset({"reindex"}))
-    doc = "Copy documents from one index to another; those that were written are the units."
-    unit = "docs"
-    parameters = {
-        "body": BODY,
-        "mode": Parameter("blocking, or polling of the task", default="blocking", choices=("blocking", "polling")),
-        "poll-period": Parameter("seconds between polls", SECONDS, 10, duration=True),
-        "request-params": QUERY,
-    }
+def _reindex(context: TaskContext) -> Run:
+    params = context.params
+    query = query_of(params, wait_for_completion="false" if params.get("mode") == "polling" else None)
+    poll_s = seconds(params, "poll-period", 10.0)
 
-    def script(self, context: TaskContext) -> Script:
-        params = context.params
-        polling = params.get("mode") == "polling"
-        query = query_of(params, wait_for_completion="false" if polling else None)
-        return _Reindex(query, params["body"], seconds(params, "poll-period", 10.0))
-
-
-@dataclass(frozen=True)
-class _Reindex:
-    query: Mapping[str, Any]
-    body: Mapping[str, Any]
-    poll_s: float
-
-    async def run(self, session: Session) -> Verdict:
-        reply: dict[str, Any] = (await ask(session, "POST", "/_reindex", params=self.query, body=self.body)).json()
+    async def run(session: Session) -> Verdict:
+        reply: dict[str, Any] = (await ask(session, "POST", "/_reindex", params=query, body=params["body"])).json()
         if "task" in reply:
-            reply = await finished_task(session, reply["task"], self.poll_s, "reindex")
+            reply = await finished_task(session, reply["task"], poll_s, "reindex")
         written = count_at(reply, "created") + count_at(reply, "updated")
         if (first := at(reply, "failures", 0)) is not None:
             return Verdict(written, "reindex failed", f"{len(reply['failures'])} failures, the first: {first}")
         return Verdict(written)
+
+    return run
+
+
+TYPES = (
+    AdministrativeType(
+        "shrink-index",
+        "Move an index to one node, make it read-only, and shrink it; a pattern shrinks each of its indices.",
+        {
+            "source-index": Parameter("the index that is there, or a pattern", required=True),
+            "target-index": Parameter("the index to make; of a pattern, its beginning", required=True),
+            "target-body": Parameter("settings and aliases of the new index", (dict,), required=True),
+            "shrink-node": Parameter("the node's name; the first data node by default"),
+        },
+        _shrink,
+    ),
+    AdministrativeType(
+        "downsample",
+        "Downsample a time series index, which must be read-only.",
+        {
+            "source-index": Parameter("the index that is there; the track's only one by default"),
+            "target-index": Parameter("the index to make; the source's name, a hyphen and the interval by default"),
+            "fixed-interval": Parameter("the time that one document stands for afterwards", default="1h"),
+            "sampling-method": Parameter("what is kept of it: aggregate or last_value; from 9.3 on"),
+            "request-params": QUERY,
+        },
+        in_turn(_downsample),
+        traits=MEASURED,
+        feature=DOWNSAMPLING,
+    ),
+    AdministrativeType(
+        "reindex",
+        "Copy documents from one index to another; those that were written are the units.",
+        {"body": BODY, **POLLING, "request-params": QUERY},
+        _reindex,
+        unit="docs",
+        traits=replace(MEASURED, node_features=frozenset({"reindex"})),
+    ),
+)

@@ -11,53 +11,17 @@ from typing import Any
 
 from esbench.errors import TrackError, did_you_mean
 from esbench.measure.verdict import GOOD, Verdict
-from esbench.operations.administrative import QUERY, AdministrativeType, at, query_of, seconds
+from esbench.operations.administrative import QUERY, AdministrativeType, Run, at, query_of, seconds
 from esbench.operations.base import TaskContext
 from esbench.operations.parameters import SECONDS, Parameter
 from esbench.operations.scripts import ask
 from esbench.operations.traits import MEASURED
 from esbench.requests.exchange import RequestFailed
-from esbench.requests.script import Script, Session
+from esbench.requests.script import Session
 
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
 _OPERATORS = ("gte", "lte", "eq", "neq", "exists", "not_exists")
 _NEEDS_NO_VALUE = ("exists", "not_exists")
-
-
-class RunUntil(AdministrativeType):
-    name = "run-until"
-    traits = MEASURED
-    doc = "Repeat a request until a value of its reply is as it must be."
-    parameters = {
-        "method": Parameter("the HTTP method", default="GET"),
-        "path": Parameter("the path, beginning with /", required=True),
-        "body": Parameter("the request's body", (dict, str, list)),
-        "request-params": QUERY,
-        "json-path": Parameter("where the value is: a.b[0].c, also with $. before it", required=True),
-        "criterion": Parameter(
-            f'{{"operator": "gte", "value": 5}}; operators: {", ".join(_OPERATORS)}', (dict,), required=True
-        ),
-        "retry-wait-interval": Parameter("seconds between two requests", SECONDS, 60, duration=True),
-    }
-
-    def check(self, params: Mapping[str, Any], where: str) -> None:
-        super().check(params, where)
-        _steps(params["json-path"], where)
-        _criterion(params["criterion"], where)
-        if not params["path"].startswith("/"):
-            raise TrackError(f'"path" must begin with "/", not "{params["path"]}"', where=where)
-
-    def script(self, context: TaskContext) -> Script:
-        params = context.params
-        return _Until(
-            method=str(params.get("method") or "GET").upper(),
-            path=params["path"],
-            query=query_of(params),
-            body=params.get("body"),
-            steps=_steps(params["json-path"], context.where),
-            criterion=_criterion(params["criterion"], context.where),
-            wait_s=seconds(params, "retry-wait-interval", 60.0),
-        )
 
 
 @dataclass(frozen=True)
@@ -103,25 +67,51 @@ def _steps(path: str, where: str) -> tuple[str | int, ...]:
     return tuple(match[1] if match[2] is None else int(match[2]) for match in found)
 
 
-@dataclass(frozen=True)
-class _Until:
-    method: str
-    path: str
-    query: Mapping[str, Any]
-    body: Any
-    steps: tuple[str | int, ...]
-    criterion: Criterion
-    wait_s: float
+def _refuse(params: Mapping[str, Any], where: str) -> None:
+    _steps(params["json-path"], where)
+    _criterion(params["criterion"], where)
+    if not params["path"].startswith("/"):
+        raise TrackError(f'"path" must begin with "/", not "{params["path"]}"', where=where)
 
-    async def run(self, session: Session) -> Verdict:
-        body = self.body.encode() if isinstance(self.body, str) else self.body
+
+def _run_until(context: TaskContext) -> Run:
+    params = context.params
+    method, query, body = str(params.get("method") or "GET").upper(), query_of(params), params.get("body")
+    body = body.encode() if isinstance(body, str) else body
+    steps = _steps(params["json-path"], context.where)
+    criterion = _criterion(params["criterion"], context.where)
+    wait_s = seconds(params, "retry-wait-interval", 60.0)
+
+    async def run(session: Session) -> Verdict:
         while True:
-            reply = await ask(session, self.method, self.path, params=self.query, body=body)
+            reply = await ask(session, method, params["path"], params=query, body=body)
             try:
                 decoded = json.loads(reply.body or b"null")
             except (ValueError, RecursionError):
                 text = reply.body[:1000].decode("utf-8", "replace")
                 raise RequestFailed("bad response", f"not JSON: {text}") from None
-            if self.criterion.holds(at(decoded, *self.steps)):
+            if criterion.holds(at(decoded, *steps)):
                 return GOOD
-            await asyncio.sleep(self.wait_s)
+            await asyncio.sleep(wait_s)
+
+    return run
+
+
+RUN_UNTIL = AdministrativeType(
+    "run-until",
+    "Repeat a request until a value of its reply is as it must be.",
+    {
+        "method": Parameter("the HTTP method", default="GET"),
+        "path": Parameter("the path, beginning with /", required=True),
+        "body": Parameter("the request's body", (dict, str, list)),
+        "request-params": QUERY,
+        "json-path": Parameter("where the value is: a.b[0].c, also with $. before it", required=True),
+        "criterion": Parameter(
+            f'{{"operator": "gte", "value": 5}}; operators: {", ".join(_OPERATORS)}', (dict,), required=True
+        ),
+        "retry-wait-interval": Parameter("seconds between two requests", SECONDS, 60, duration=True),
+    },
+    _run_until,
+    traits=MEASURED,
+    refuse=_refuse,
+)

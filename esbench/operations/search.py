@@ -272,3 +272,6 @@ class CompositeAgg(_InPointInTime):
         return DrawnProgram(
             context, template, lambda question: CompositeAggregation(question, pages, detailed, point_in_time, path)
         )
+
+
+TYPES = (Search(), PaginatedSearch(), ScrollSearch(), CompositeAgg())

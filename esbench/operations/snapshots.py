@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from esbench.measure.verdict import GOOD, Verdict
 from esbench.operations.administrative import (
     BODY,
-    ONLY_IF_EXISTS,
     QUERY,
     AdministrativeType,
-    Call,
-    RequestType,
+    Run,
     at,
     count_at,
-    if_exists,
     query_of,
+    request,
     seconds,
     segment,
 )
@@ -26,111 +23,44 @@ from esbench.operations.base import TaskContext
 from esbench.operations.parameters import SECONDS, Parameter, flag
 from esbench.operations.replies import judge_shards
 from esbench.operations.scripts import ask
-from esbench.operations.traits import ADMINISTRATIVE, MEASURED
+from esbench.operations.traits import MEASURED
 from esbench.requests.exchange import RequestFailed
-from esbench.requests.script import Script, Session
+from esbench.requests.script import Session
 
-_REPOSITORY = Parameter("the repository's name", required=True)
-_SNAPSHOT = Parameter("the snapshot's name", required=True)
-_WAIT = Parameter("whether the reply comes when it is done", (bool,), False)
-_RECHECK = Parameter("seconds between two looks", SECONDS, 1, duration=True)
-_OPTIONAL_BODY = Parameter("the request's body", (dict,))
 _BETWEEN = "completion-recheck-wait-period"
 _UNDER_WAY = ("INIT", "STARTED", "IN_PROGRESS")
 
 
-class CreateSnapshotRepository(RequestType):
-    name = "create-snapshot-repository"
-    traits = ADMINISTRATIVE
-    doc = "Register a snapshot repository."
-    parameters = {"repository": _REPOSITORY, "body": BODY, "request-params": QUERY}
-
-    def calls(self, context: TaskContext) -> Iterable[Call]:
-        params = context.params
-        yield Call("PUT", f"/_snapshot/{segment(params['repository'])}", query_of(params), params["body"])
+def _path(params: Mapping[str, Any]) -> str:
+    return f"/_snapshot/{segment(params['repository'])}/{segment(params['snapshot'])}"
 
 
-class DeleteSnapshotRepository(RequestType):
-    name = "delete-snapshot-repository"
-    traits = ADMINISTRATIVE
-    doc = "Forget a snapshot repository; its files stay."
-    parameters = {"repository": _REPOSITORY, "only-if-exists": ONLY_IF_EXISTS, "request-params": QUERY}
-
-    def calls(self, context: TaskContext) -> Iterable[Call]:
-        params = context.params
-        accept = if_exists(params)
-        yield Call("DELETE", f"/_snapshot/{segment(params['repository'])}", query_of(params), accept=accept)
-
-
-class _SnapshotType(AdministrativeType):
-    parameters = {
-        "repository": _REPOSITORY,
-        "snapshot": _SNAPSHOT,
-        "body": _OPTIONAL_BODY,
-        "wait-for-completion": _WAIT,
-        "request-params": QUERY,
-    }
-    method: str
-    ending = ""
-
-    def script(self, context: TaskContext) -> Script:
-        params = context.params
-        wait = flag(params.get("wait-for-completion"))
-        path = f"/_snapshot/{segment(params['repository'])}/{segment(params['snapshot'])}{self.ending}"
-        return _Snapshot(Call(self.method, path, query_of(params, wait_for_completion=wait), params.get("body")))
-
-
-class CreateSnapshot(_SnapshotType):
-    name = "create-snapshot"
-    traits = ADMINISTRATIVE
-    doc = "Take a snapshot."
-    method = "PUT"
-
-
-class RestoreSnapshot(_SnapshotType):
-    name = "restore-snapshot"
-    traits = ADMINISTRATIVE
-    doc = "Restore a snapshot, or the indices of it that the body names."
-    method = "POST"
-    ending = "/_restore"
-
-
-@dataclass(frozen=True)
-class _Snapshot:
+def _snapshot(method: str, ending: str = "") -> Callable[[TaskContext], Run]:
     """A request about a snapshot; where it waited for the end, the end must have been a good one."""
 
-    call: Call
-
-    async def run(self, session: Session) -> Verdict:
-        call = self.call
-        reply = (await ask(session, call.method, call.path, params=call.query, body=call.body)).json()
-        state = at(reply, "snapshot", "state")
-        if state not in (None, "SUCCESS", *_UNDER_WAY):
-            return Verdict(0, "snapshot failed", f"the snapshot is {state}: {at(reply, 'snapshot', 'failures')}")
-        return judge_shards({"_shards": at(reply, "snapshot", "shards")})
-
-
-class WaitForSnapshotCreate(AdministrativeType):
-    name = "wait-for-snapshot-create"
-    traits = MEASURED
-    doc = "Wait until a snapshot is taken; its bytes are the units."
-    unit = "bytes"
-    parameters = {"repository": _REPOSITORY, "snapshot": _SNAPSHOT, _BETWEEN: _RECHECK}
-
-    def script(self, context: TaskContext) -> Script:
+    def prepare(context: TaskContext) -> Run:
         params = context.params
-        path = f"/_snapshot/{segment(params['repository'])}/{segment(params['snapshot'])}/_status"
-        return _SnapshotTaken(path, seconds(params, _BETWEEN, 1.0))
+        path = f"{_path(params)}{ending}"
+        query = query_of(params, wait_for_completion=flag(params.get("wait-for-completion")))
+
+        async def run(session: Session) -> Verdict:
+            reply = (await ask(session, method, path, params=query, body=params.get("body"))).json()
+            state = at(reply, "snapshot", "state")
+            if state not in (None, "SUCCESS", *_UNDER_WAY):
+                return Verdict(0, "snapshot failed", f"the snapshot is {state}: {at(reply, 'snapshot', 'failures')}")
+            return judge_shards({"_shards": at(reply, "snapshot", "shards")})
+
+        return run
+
+    return prepare
 
 
-@dataclass(frozen=True)
-class _SnapshotTaken:
-    path: str
-    between_s: float
+def _wait_until_taken(context: TaskContext) -> Run:
+    path, between_s = f"{_path(context.params)}/_status", seconds(context.params, _BETWEEN, 1.0)
 
-    async def run(self, session: Session) -> Verdict:
+    async def run(session: Session) -> Verdict:
         while True:
-            reply = (await ask(session, "GET", self.path, params={"ignore_unavailable": "true"})).json()
+            reply = (await ask(session, "GET", path, params={"ignore_unavailable": "true"})).json()
             snapshot = at(reply["snapshots"], 0)  # nothing, as long as the repository does not know it
             state = at(snapshot, "state")
             if state == "SUCCESS":  # `total` is there from 6.4 on
@@ -138,56 +68,34 @@ class _SnapshotTaken:
                 return Verdict(size or count_at(snapshot, "stats", "total_size_in_bytes"))
             if state is not None and state not in _UNDER_WAY:
                 return Verdict(0, "snapshot failed", f"the snapshot is {state}")
-            await asyncio.sleep(self.between_s)
+            await asyncio.sleep(between_s)
+
+    return run
 
 
-class WaitForCurrentSnapshotsCreate(AdministrativeType):
-    name = "wait-for-current-snapshots-create"
-    traits = MEASURED
-    doc = "Wait until no snapshot of a repository is being taken."
-    parameters = {"repository": _REPOSITORY, _BETWEEN: _RECHECK, "request-params": QUERY}
+def _wait_for_current(context: TaskContext) -> Run:
+    params = context.params
+    path, between_s = f"/_snapshot/{segment(params['repository'])}/_current", seconds(params, _BETWEEN, 1.0)
 
-    def script(self, context: TaskContext) -> Script:
-        params = context.params
-        path = f"/_snapshot/{segment(params['repository'])}/_current"
-        return _NoneUnderWay(path, query_of(params), seconds(params, _BETWEEN, 1.0))
-
-
-@dataclass(frozen=True)
-class _NoneUnderWay:
-    path: str
-    query: Mapping[str, Any]
-    between_s: float
-
-    async def run(self, session: Session) -> Verdict:
-        while (await ask(session, "GET", self.path, params=self.query)).json()["snapshots"]:
-            await asyncio.sleep(self.between_s)
+    async def run(session: Session) -> Verdict:
+        while (await ask(session, "GET", path, params=query_of(params))).json()["snapshots"]:
+            await asyncio.sleep(between_s)
         return GOOD
 
-
-class WaitForRecovery(AdministrativeType):
-    name = "wait-for-recovery"
-    traits = MEASURED
-    doc = "Wait until the shards of indices are recovered, say from a snapshot; their bytes are the units."
-    unit = "bytes"
-    parameters = {"index": Parameter("the index or indices", (str, list), required=True), _BETWEEN: _RECHECK}
-
-    def script(self, context: TaskContext) -> Script:
-        params = context.params
-        return _Recovered(f"/{segment(params['index'])}/_recovery", seconds(params, _BETWEEN, 1.0))
+    return run
 
 
-@dataclass(frozen=True)
-class _Recovered:
-    path: str
-    between_s: float
+def _wait_for_recovery(context: TaskContext) -> Run:
+    path, between_s = f"/{segment(context.params['index'])}/_recovery", seconds(context.params, _BETWEEN, 1.0)
 
-    async def run(self, session: Session) -> Verdict:
+    async def run(session: Session) -> Verdict:
         while True:
-            shards = list(_shards((await ask(session, "GET", self.path)).json()))
+            shards = list(_shards((await ask(session, "GET", path)).json()))
             if shards and all(at(shard, "stage") == "DONE" for shard in shards):
                 return Verdict(sum(count_at(shard, "index", "size", "recovered_in_bytes") for shard in shards))
-            await asyncio.sleep(self.between_s)
+            await asyncio.sleep(between_s)
+
+    return run
 
 
 def _shards(recovery: Mapping[str, Any]) -> Iterator[Any]:
@@ -196,3 +104,59 @@ def _shards(recovery: Mapping[str, Any]) -> Iterator[Any]:
         if not isinstance(shards, list):
             raise RequestFailed("bad response", f'no shards of "{index}" in its recovery')
         yield from shards
+
+
+_REPOSITORY = {"repository": Parameter("the repository's name", required=True)}
+_SNAPSHOT = {**_REPOSITORY, "snapshot": Parameter("the snapshot's name", required=True)}
+_REQUEST = {
+    **_SNAPSHOT,
+    "body": Parameter("the request's body", (dict,)),
+    "wait-for-completion": Parameter("whether the reply comes when it is done", (bool,), False),
+    "request-params": QUERY,
+}
+_RECHECK = {_BETWEEN: Parameter("seconds between two looks", SECONDS, 1, duration=True)}
+
+TYPES = (
+    request(
+        "create-snapshot-repository",
+        "Register a snapshot repository.",
+        "PUT /_snapshot/{repository}",
+        {**_REPOSITORY, "body": BODY},
+    ),
+    request(
+        "delete-snapshot-repository",
+        "Forget a snapshot repository; its files stay.",
+        "DELETE /_snapshot/{repository}",
+        _REPOSITORY,
+    ),
+    AdministrativeType("create-snapshot", "Take a snapshot.", _REQUEST, _snapshot("PUT")),
+    AdministrativeType(
+        "restore-snapshot",
+        "Restore a snapshot, or the indices of it that the body names.",
+        _REQUEST,
+        _snapshot("POST", "/_restore"),
+    ),
+    AdministrativeType(
+        "wait-for-snapshot-create",
+        "Wait until a snapshot is taken; its bytes are the units.",
+        {**_SNAPSHOT, **_RECHECK},
+        _wait_until_taken,
+        unit="bytes",
+        traits=MEASURED,
+    ),
+    AdministrativeType(
+        "wait-for-current-snapshots-create",
+        "Wait until no snapshot of a repository is being taken.",
+        {**_REPOSITORY, **_RECHECK, "request-params": QUERY},
+        _wait_for_current,
+        traits=MEASURED,
+    ),
+    AdministrativeType(
+        "wait-for-recovery",
+        "Wait until the shards of indices are recovered, say from a snapshot; their bytes are the units.",
+        {"index": Parameter("the index or indices", (str, list), required=True), **_RECHECK},
+        _wait_for_recovery,
+        unit="bytes",
+        traits=MEASURED,
+    ),
+)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import partial
+from operator import attrgetter
+from typing import Any
 
 from esbench.cluster.dialect import Feature
 from esbench.errors import TrackError, closest, did_you_mean
@@ -15,141 +17,91 @@ from esbench.operations.administrative import (
     QUERY,
     AdministrativeType,
     Call,
-    Calls,
-    RequestType,
+    Run,
     delete_matching,
     if_exists,
+    in_turn,
     query_of,
     segment,
+    sending,
 )
 from esbench.operations.base import TaskContext
 from esbench.operations.parameters import Parameter, flag
 from esbench.operations.settings import with_settings
-from esbench.operations.traits import ADMINISTRATIVE
-from esbench.requests.ledger import Ledger
-from esbench.requests.script import Script, Session
+from esbench.requests.script import Session
 
 COMPOSABLE = Feature("composable templates", (7, 8), (1, 0))
 
-_CREATE = {
-    "template": Parameter("which templates of the track; all by default", (str, list)),
-    "settings": Parameter("settings merged into those of the template", (dict,)),
-    "body": Parameter("a body of its own, with template", (dict,)),
-    "request-params": QUERY,
-}
-_DELETE = {
-    "template": Parameter(
-        "which templates of the track, or the name of another one; all of the track by default", (str, list)
-    ),
-    "only-if-exists": ONLY_IF_EXISTS,
-    "delete-matching-indices": Parameter("delete the indices of its pattern, too; the track's own say it", (bool,)),
-    "index-pattern": Parameter("which indices those are, for a template that the track does not declare"),
-    "request-params": QUERY,
-}
-
-
-class _Legacy:
-    path = "/_template"
-
-    def of(self, templates: Templates) -> tuple[Template, ...]:
-        return templates.legacy
-
-    def body(self, context: TaskContext, body: Mapping[str, Any]) -> dict[str, Any]:
-        return context.dialect.template_body(with_settings(body, context.params.get("settings")))
-
-
-class _Composable:
-    path = "/_index_template"
-    feature: ClassVar[Feature | None] = COMPOSABLE
-
-    def of(self, templates: Templates) -> tuple[Template, ...]:
-        return templates.composable
-
-    def body(self, context: TaskContext, body: Mapping[str, Any]) -> dict[str, Any]:
-        settings = context.params.get("settings")
-        return {**body, "template": with_settings(body.get("template") or {}, settings)} if settings else dict(body)
-
-
-class _Component(_Composable):
-    path = "/_component_template"
-
-    def of(self, templates: Templates) -> tuple[Template, ...]:
-        return templates.component
-
-
-class _Create(RequestType):
-    parameters = _CREATE
-    path: str
-
-    def of(self, templates: Templates) -> tuple[Template, ...]:
-        raise NotImplementedError
-
-    def idleness(self, params: Mapping[str, Any], templates: Templates) -> str:
-        if params.get("body") is None and _is_foreign(wanted := params.get("template"), self.of(templates)):
-            return f'the track has no template "{wanted}" of the kind, and the operation no body: it creates nothing'
-        return ""
-
-    def body(self, context: TaskContext, body: Mapping[str, Any]) -> dict[str, Any]:
-        raise NotImplementedError
-
-    def calls(self, context: TaskContext) -> Iterable[Call]:
-        params = context.params
-        if params.get("body") is not None:
-            if not isinstance(params.get("template"), str):
-                raise TrackError(f'{self.name} with a "body" needs a "template"', where=context.where)
-            templates: tuple[Template, ...] = (Template(params["template"], params["body"]),)
-        elif self.idleness(params, context.templates):
-            templates = ()
-        else:
-            templates = _chosen(self.of(context.templates), context, 'give the operation "template" and "body"')
-        for template in templates:
-            try:
-                body = self.body(context, template.body)
-            except TrackError as error:
-                raise TrackError(error.what, where=context.where, hint=error.hint) from None
-            yield Call("PUT", f"{self.path}/{segment(template.name)}", query_of(params), body)
-
-
-class _Delete(AdministrativeType):
-    parameters = _DELETE
-    path: str
-
-    def of(self, templates: Templates) -> tuple[Template, ...]:
-        raise NotImplementedError
-
-    def script(self, context: TaskContext) -> Script:
-        params = context.params
-        accept = if_exists(params)
-        query = query_of(params)
-        templates = self.of(context.templates)
-        if _is_foreign(params.get("template"), templates):
-            templates = (_own(context),)
-        else:
-            templates = _chosen(templates, context, 'give the operation a "template"')
-        calls = tuple(
-            Call("DELETE", f"{self.path}/{segment(template.name)}", query, accept=accept) for template in templates
-        )
-        patterns = tuple(
-            template.index_pattern
-            for template in templates
-            if template.index_pattern and flag(params.get("delete-matching-indices"), template.delete_matching_indices)
-        )
-        return _DeleteBoth(Calls(calls, context.ledger), patterns, context.ledger)
-
 
 @dataclass(frozen=True)
-class _DeleteBoth:
-    """Deletes templates, and then the indices of their patterns."""
+class _Kind:
+    """A kind of template: its path, those of a track, and its body with the operation's settings."""
 
-    templates: Calls
-    patterns: tuple[str, ...]
-    ledger: Ledger
+    path: str
+    of: Callable[[Templates], tuple[Template, ...]]
+    body: Callable[[TaskContext, Mapping[str, Any]], dict[str, Any]]
 
-    async def run(self, session: Session) -> Verdict:
-        verdict = await self.templates.run(session)
-        for pattern in self.patterns:
-            await delete_matching(session, pattern, self.ledger, {})
+
+def _legacy_body(context: TaskContext, body: Mapping[str, Any]) -> dict[str, Any]:
+    return context.dialect.template_body(with_settings(body, context.params.get("settings")))
+
+
+def _composable_body(context: TaskContext, body: Mapping[str, Any]) -> dict[str, Any]:
+    settings = context.params.get("settings")
+    return {**body, "template": with_settings(body.get("template") or {}, settings)} if settings else dict(body)
+
+
+_LEGACY = _Kind("/_template", attrgetter("legacy"), _legacy_body)
+_COMPOSABLE = _Kind("/_index_template", attrgetter("composable"), _composable_body)
+_COMPONENT = _Kind("/_component_template", attrgetter("component"), _composable_body)
+
+
+def _create(kind: _Kind, context: TaskContext) -> Iterable[Call]:
+    params = context.params
+    if params.get("body") is not None:
+        if not isinstance(params.get("template"), str):
+            what = f'{context.task.operation.type} with a "body" needs a "template"'
+            raise TrackError(what, where=context.where)
+        templates: tuple[Template, ...] = (Template(params["template"], params["body"]),)
+    elif _idleness(kind, params, context.templates):
+        templates = ()
+    else:
+        templates = _chosen(kind.of(context.templates), context, 'give the operation "template" and "body"')
+    for template in templates:
+        try:
+            body = kind.body(context, template.body)
+        except TrackError as error:
+            raise TrackError(error.what, where=context.where, hint=error.hint) from None
+        yield Call("PUT", f"{kind.path}/{segment(template.name)}", query_of(params), body)
+
+
+def _idleness(kind: _Kind, params: Mapping[str, Any], templates: Templates) -> str:
+    if params.get("body") is None and _is_foreign(wanted := params.get("template"), kind.of(templates)):
+        return f'the track has no template "{wanted}" of the kind, and the operation no body: it creates nothing'
+    return ""
+
+
+def _delete(kind: _Kind, context: TaskContext) -> Run:
+    """Delete templates, and then the indices of their patterns."""
+    params = context.params
+    templates = kind.of(context.templates)
+    if _is_foreign(params.get("template"), templates):
+        templates = (_own(context),)
+    else:
+        templates = _chosen(templates, context, 'give the operation a "template"')
+    query, accept = query_of(params), if_exists(params)
+    paths = [f"{kind.path}/{segment(template.name)}" for template in templates]
+    delete_templates = sending(tuple(Call("DELETE", path, query, accept=accept) for path in paths), context.ledger)
+
+    async def run(session: Session) -> Verdict:
+        verdict = await delete_templates(session)
+        for template in templates:
+            delete_indices = flag(params.get("delete-matching-indices"), template.delete_matching_indices)
+            if template.index_pattern and delete_indices:
+                await delete_matching(session, template.index_pattern, context.ledger, {})
         return verdict
+
+    return run
 
 
 def _is_foreign(wanted: Any, templates: tuple[Template, ...]) -> bool:
@@ -187,38 +139,58 @@ def _chosen(templates: tuple[Template, ...], context: TaskContext, otherwise: st
     return tuple(known[name] for name in names)
 
 
-class CreateIndexTemplate(_Legacy, _Create):
-    name = "create-index-template"
-    traits = ADMINISTRATIVE
-    doc = "Create the track's legacy templates, or one from its own body."
+def _create_type(name: str, doc: str, kind: _Kind, feature: Feature | None = None) -> AdministrativeType:
+    parameters = {
+        "template": Parameter("which templates of the track; all by default", (str, list)),
+        "settings": Parameter("settings merged into those of the template", (dict,)),
+        "body": Parameter("a body of its own, with template", (dict,)),
+        "request-params": QUERY,
+    }
+    prepare = in_turn(partial(_create, kind))
+    return AdministrativeType(name, doc, parameters, prepare, feature=feature, idle=partial(_idleness, kind))
 
 
-class DeleteIndexTemplate(_Legacy, _Delete):
-    name = "delete-index-template"
-    traits = ADMINISTRATIVE
-    doc = "Delete the track's legacy templates, or the named one, and the indices of their patterns."
+_CHOICE = "which templates of the track, or the name of another one; all of the track by default"
+_DELETE = {"template": Parameter(_CHOICE, (str, list)), "only-if-exists": ONLY_IF_EXISTS}
+_DELETE_INDICES = {
+    **_DELETE,
+    "delete-matching-indices": Parameter("delete the indices of its pattern, too; the track's own say it", (bool,)),
+    "index-pattern": Parameter("which indices those are, for a template that the track does not declare"),
+    "request-params": QUERY,
+}
 
-
-class CreateComposableTemplate(_Composable, _Create):
-    name = "create-composable-template"
-    traits = ADMINISTRATIVE
-    doc = "Create the track's composable templates, or one from its own body."
-
-
-class DeleteComposableTemplate(_Composable, _Delete):
-    name = "delete-composable-template"
-    traits = ADMINISTRATIVE
-    doc = "Delete the track's composable templates, or the named one, and the indices of their patterns."
-
-
-class CreateComponentTemplate(_Component, _Create):
-    name = "create-component-template"
-    traits = ADMINISTRATIVE
-    doc = "Create the track's component templates, or one from its own body."
-
-
-class DeleteComponentTemplate(_Component, _Delete):
-    name = "delete-component-template"
-    traits = ADMINISTRATIVE
-    doc = "Delete the track's component templates, or the named one."
-    parameters = {name: _DELETE[name] for name in ("template", "only-if-exists", "request-params")}
+TYPES = (
+    _create_type("create-index-template", "Create the track's legacy templates, or one from its own body.", _LEGACY),
+    AdministrativeType(
+        "delete-index-template",
+        "Delete the track's legacy templates, or the named one, and the indices of their patterns.",
+        _DELETE_INDICES,
+        partial(_delete, _LEGACY),
+    ),
+    _create_type(
+        "create-composable-template",
+        "Create the track's composable templates, or one from its own body.",
+        _COMPOSABLE,
+        COMPOSABLE,
+    ),
+    AdministrativeType(
+        "delete-composable-template",
+        "Delete the track's composable templates, or the named one, and the indices of their patterns.",
+        _DELETE_INDICES,
+        partial(_delete, _COMPOSABLE),
+        feature=COMPOSABLE,
+    ),
+    _create_type(
+        "create-component-template",
+        "Create the track's component templates, or one from its own body.",
+        _COMPONENT,
+        COMPOSABLE,
+    ),
+    AdministrativeType(
+        "delete-component-template",
+        "Delete the track's component templates, or the named one.",
+        {**_DELETE, "request-params": QUERY},
+        partial(_delete, _COMPONENT),
+        feature=COMPOSABLE,
+    ),
+)

@@ -4,148 +4,59 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from esbench.cluster.dialect import Dialect, Feature
+from esbench.cluster.dialect import Feature
 from esbench.measure.verdict import GOOD, Verdict
 from esbench.operations.administrative import (
     BODY,
     CONDITION,
-    ONLY_IF_EXISTS,
     QUERY,
     AdministrativeType,
-    Call,
     Condition,
-    RequestType,
+    Run,
     at,
     count_at,
-    if_exists,
     query_of,
+    request,
     seconds,
     segment,
 )
 from esbench.operations.base import TaskContext
 from esbench.operations.parameters import SECONDS, Parameter, flag
 from esbench.operations.scripts import ask
-from esbench.operations.traits import ADMINISTRATIVE
 from esbench.requests.exchange import RequestFailed
-from esbench.requests.script import Script, Session
+from esbench.requests.script import Session
 
 TRANSFORMS = Feature("transforms", (7, 2))
-_ID = Parameter("the transform's id", required=True)
-_FORCE = Parameter("whatever its state is", (bool,), False)
-_TIMEOUT = Parameter("how long the server waits for it", (str,))
 
 
-class _TransformType(RequestType):
-    feature = TRANSFORMS
+def _path(context: TaskContext) -> str:
+    return f"{context.dialect.transforms}/{segment(context.params['transform-id'])}"
 
 
-def _path(context: TaskContext, ending: str = "") -> str:
-    return f"{_root(context.dialect)}/{segment(context.params['transform-id'])}{ending}"
-
-
-def _root(dialect: Dialect) -> str:
-    """Where transforms live: up to 7.4 they were called data frame transforms."""
-    return "/_data_frame/transforms" if dialect.version < (7, 5) else "/_transform"
-
-
-class CreateTransform(_TransformType):
-    name = "create-transform"
-    traits = ADMINISTRATIVE
-    doc = "Create a transform."
-    parameters = {
-        "transform-id": _ID,
-        "body": BODY,
-        "defer-validation": Parameter("check it when it starts", (bool,), False),
-        "request-params": QUERY,
+def _stop_query(context: TaskContext, checkpoint: bool = False) -> dict[str, Any]:
+    """`checkpoint`: whether to wait for one where the operation does not say."""
+    params, version = context.params, context.dialect.version
+    return {
+        "force": flag(params.get("force")) if version >= (7, 5) else None,
+        "timeout": params.get("timeout"),
+        "wait_for_completion": flag(params.get("wait-for-completion"), True),
+        "wait_for_checkpoint": flag(params.get("wait-for-checkpoint"), checkpoint) if version >= (7, 6) else None,
     }
 
-    def calls(self, context: TaskContext) -> Iterable[Call]:
-        params = context.params
-        defer = True if flag(params.get("defer-validation")) else None  # which 7.2 and 7.3 do not know
-        yield Call("PUT", _path(context), query_of(params, defer_validation=defer), params["body"])
 
+def _stats(context: TaskContext) -> Run:
+    path, condition = f"{_path(context)}/_stats", Condition.of(context.params, context.where)
 
-class StartTransform(_TransformType):
-    name = "start-transform"
-    traits = ADMINISTRATIVE
-    doc = "Start a transform."
-    parameters = {"transform-id": _ID, "timeout": _TIMEOUT, "request-params": QUERY}
+    async def run(session: Session) -> Verdict:
+        stats = await _stats_of(session, path)
+        return GOOD if condition is None else condition.verdict(stats)
 
-    def calls(self, context: TaskContext) -> Iterable[Call]:
-        params = context.params
-        yield Call("POST", _path(context, "/_start"), query_of(params, timeout=params.get("timeout")))
-
-
-class StopTransform(_TransformType):
-    name = "stop-transform"
-    traits = ADMINISTRATIVE
-    doc = "Stop a transform."
-    parameters = {
-        "transform-id": _ID,
-        "force": _FORCE,
-        "timeout": _TIMEOUT,
-        "wait-for-completion": Parameter("until it has stopped", (bool,), True),
-        "wait-for-checkpoint": Parameter("let it finish its checkpoint first", (bool,), False),
-        "request-params": QUERY,
-    }
-
-    def calls(self, context: TaskContext) -> Iterable[Call]:
-        params = context.params
-        query = _stop_query(
-            context.dialect,
-            params,
-            checkpoint=flag(params.get("wait-for-checkpoint")),
-            completion=flag(params.get("wait-for-completion"), True),
-        )
-        yield Call("POST", _path(context, "/_stop"), query)
-
-
-def _stop_query(dialect: Dialect, params: Mapping[str, Any], *, checkpoint: bool, completion: bool) -> dict[str, Any]:
-    return query_of(
-        params,
-        force=flag(params.get("force")) if dialect.version >= (7, 5) else None,
-        timeout=params.get("timeout"),
-        wait_for_completion=completion,
-        wait_for_checkpoint=checkpoint if dialect.version >= (7, 6) else None,
-    )
-
-
-class DeleteTransform(_TransformType):
-    name = "delete-transform"
-    traits = ADMINISTRATIVE
-    doc = "Delete a transform; the index that it wrote stays."
-    parameters = {"transform-id": _ID, "force": _FORCE, "only-if-exists": ONLY_IF_EXISTS, "request-params": QUERY}
-
-    def calls(self, context: TaskContext) -> Iterable[Call]:
-        params = context.params
-        accept = if_exists(params)
-        force = True if flag(params.get("force")) else None  # which comes with 7.4
-        yield Call("DELETE", _path(context), query_of(params, force=force), accept=accept)
-
-
-class TransformStats(AdministrativeType):
-    name = "transform-stats"
-    traits = ADMINISTRATIVE
-    doc = "The statistics of a transform, optionally until a value of them is as expected."
-    feature = TRANSFORMS
-    parameters = {"transform-id": _ID, "condition": CONDITION}
-
-    def script(self, context: TaskContext) -> Script:
-        return _Stats(_path(context, "/_stats"), Condition.of(context.params, context.where))
-
-
-@dataclass(frozen=True)
-class _Stats:
-    path: str
-    condition: Condition | None
-
-    async def run(self, session: Session) -> Verdict:
-        stats = await _stats_of(session, self.path)
-        return GOOD if self.condition is None else self.condition.verdict(stats)
+    return run
 
 
 async def _stats_of(session: Session, path: str) -> dict[str, Any]:
@@ -156,35 +67,16 @@ async def _stats_of(session: Session, path: str) -> dict[str, Any]:
     return found
 
 
-class WaitForTransform(AdministrativeType):
-    name = "wait-for-transform"
-    traits = ADMINISTRATIVE
-    doc = "Let a transform finish its checkpoint and wait until it has stopped; the documents it read are the units."
-    unit = "docs"
-    feature = TRANSFORMS
-    parameters = {
-        "transform-id": _ID,
-        "force": _FORCE,
-        "timeout": _TIMEOUT,
-        "wait-for-completion": Parameter("until it has stopped", (bool,), True),
-        "wait-for-checkpoint": Parameter("let it finish its checkpoint first", (bool,), True),
-        "transform-timeout": Parameter("seconds until it counts as failed", SECONDS, 3600, duration=True),
-        "poll-interval": Parameter("seconds between two looks", SECONDS, 0.5, duration=True),
-        "request-params": QUERY,
-    }
-
-    def script(self, context: TaskContext) -> Script:
-        params = context.params
-        return Finished(
-            path=_path(context),
-            # to wait for it in the request itself would hold that for as long as it takes
-            query=_stop_query(
-                context.dialect, params, checkpoint=flag(params.get("wait-for-checkpoint"), True), completion=False
-            ),
-            wait=flag(params.get("wait-for-completion"), True),
-            timeout_s=seconds(params, "transform-timeout", 3600.0),
-            poll_s=seconds(params, "poll-interval", 0.5),
-        )
+def _wait(context: TaskContext) -> Run:
+    params = context.params
+    return Finished(
+        path=_path(context),
+        # to wait for it in the request itself would hold that for as long as it takes
+        query=query_of(params, **{**_stop_query(context, checkpoint=True), "wait_for_completion": False}),
+        wait=flag(params.get("wait-for-completion"), True),
+        timeout_s=seconds(params, "transform-timeout", 3600.0),
+        poll_s=seconds(params, "poll-interval", 0.5),
+    ).run
 
 
 @dataclass(frozen=True)
@@ -211,3 +103,68 @@ class Finished:
             if self.clock() - begun_s >= self.timeout_s:
                 return Verdict(0, "transform not finished", f"it is {state} after {self.timeout_s:g} s")
             await asyncio.sleep(self.poll_s)
+
+
+_ID = {"transform-id": Parameter("the transform's id", required=True)}
+_FORCE = {"force": Parameter("whatever its state is", (bool,), False)}
+_TIMEOUT = {"timeout": Parameter("how long the server waits for it", (str,))}
+_COMPLETION = {"wait-for-completion": Parameter("until it has stopped", (bool,), True)}
+_CHECKPOINT = "let it finish its checkpoint first"
+_PATH = "{dialect.transforms}/{transform-id}"
+_transform = partial(request, feature=TRANSFORMS)
+
+TYPES = (
+    _transform(
+        "create-transform",
+        "Create a transform.",
+        f"PUT {_PATH}",
+        {**_ID, "body": BODY, "defer-validation": Parameter("check it when it starts", (bool,), False)},
+        # 7.2 and 7.3 do not know it
+        query=lambda context: {"defer_validation": flag(context.params.get("defer-validation")) or None},
+    ),
+    _transform(
+        "start-transform",
+        "Start a transform.",
+        f"POST {_PATH}/_start",
+        {**_ID, **_TIMEOUT},
+        query=lambda context: {"timeout": context.params.get("timeout")},
+    ),
+    _transform(
+        "stop-transform",
+        "Stop a transform.",
+        f"POST {_PATH}/_stop",
+        {**_ID, **_FORCE, **_TIMEOUT, **_COMPLETION, "wait-for-checkpoint": Parameter(_CHECKPOINT, (bool,), False)},
+        query=_stop_query,
+    ),
+    _transform(
+        "delete-transform",
+        "Delete a transform; the index that it wrote stays.",
+        f"DELETE {_PATH}",
+        {**_ID, **_FORCE},
+        query=lambda context: {"force": flag(context.params.get("force")) or None},  # which comes with 7.4
+    ),
+    AdministrativeType(
+        "transform-stats",
+        "The statistics of a transform, optionally until a value of them is as expected.",
+        {**_ID, "condition": CONDITION},
+        _stats,
+        feature=TRANSFORMS,
+    ),
+    AdministrativeType(
+        "wait-for-transform",
+        "Let a transform finish its checkpoint and wait until it has stopped; the documents it read are the units.",
+        {
+            **_ID,
+            **_FORCE,
+            **_TIMEOUT,
+            **_COMPLETION,
+            "wait-for-checkpoint": Parameter(_CHECKPOINT, (bool,), True),
+            "transform-timeout": Parameter("seconds until it counts as failed", SECONDS, 3600, duration=True),
+            "poll-interval": Parameter("seconds between two looks", SECONDS, 0.5, duration=True),
+            "request-params": QUERY,
+        },
+        _wait,
+        unit="docs",
+        feature=TRANSFORMS,
+    ),
+)

@@ -80,8 +80,8 @@ class DrawnParameters(OperationType):
         self.kind = kind
         self._code = code
         self.name, self.traits, self.doc, self.unit = kind.name, kind.traits, kind.doc, kind.unit
-        self.parameters = kind.parameters  # type: ignore[misc]
-        self.feature = kind.feature  # type: ignore[misc]
+        self.parameters = kind.parameters
+        self.feature = kind.feature
 
     def check(self, params: Mapping[str, Any], where: str) -> None:
         """Each request's parameters are checked when they are drawn."""
