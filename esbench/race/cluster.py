@@ -22,12 +22,13 @@ from esbench.operations.base import OperationType
 from esbench.race.options import RaceOptions
 from esbench.race.recording import RecordKeeper
 from esbench.record.model import ClusterFacts, NodeFacts
+from esbench.record.series import TelemetryWriter
 from esbench.record.store import RaceFolder
 from esbench.registry import Registry
 from esbench.telemetry import cluster_state
 from esbench.telemetry.device import Reading, Scene
 from esbench.telemetry.interference import disturbances, disturbed
-from esbench.telemetry.watch import SeriesFile, Telemetry
+from esbench.telemetry.watch import Telemetry
 from esbench.track.features import features_needed, nodes_needed
 
 TELEMETRY_TIMEOUT_S = 10.0  # of its requests
@@ -120,10 +121,10 @@ class RacedCluster:
         """
         options = self._options.client_options
         limited = replace(options, timeout_s=min(options.timeout_s, TELEMETRY_TIMEOUT_S))
-        file = SeriesFile(self._folder.append_telemetry)
+        series = TelemetryWriter(self._folder.append_telemetry)
 
         def keep(device: str, reading: Reading, time_s: float) -> None:
-            file.add(device, reading, time_s)
+            series.add(reading.columns(device), time_s, reading.figures)
             audience.read(device, reading)
 
         with Cluster(self.client.urls, limited) as cluster:
