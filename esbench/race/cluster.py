@@ -9,7 +9,6 @@ from pathlib import Path
 
 from esbench.cluster.addresses import addresses_by_name, resolve
 from esbench.cluster.client import Cluster, ClusterInfo
-from esbench.cluster.dialect import Dialect
 from esbench.cluster.options import ClientOptions, Host, parse_hosts
 from esbench.engine.base import Endpoint
 from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
@@ -73,11 +72,6 @@ class RacedCluster:
         """The processes of nodes of ours, by name."""
         pids = self._endpoint.settings.get("pids", ()) if self._endpoint else ()
         return {f"node-{number}": pid for number, pid in enumerate(pids)}
-
-    @property
-    def dialect(self) -> Dialect:
-        major, minor = (*self.info.version_tuple, 0, 0)[:2]
-        return Dialect(self.info.distribution, (major, minor))
 
     def require(self, track: Track, challenge: Challenge, operations: Registry[OperationType]) -> None:
         """An error when a node of ours would lack what the challenge needs, or be too few."""
