@@ -20,6 +20,7 @@ from pathlib import Path
 from esbench.cli.compare import compare_stored
 from esbench.measure.histogram import Counts, encode, percentiles_ns
 from esbench.record.model import RaceRecord, Session, TaskResult, Throughput, Window
+from esbench.record.series import SecondLine, encode_second
 from esbench.record.sessions import RaceSession, SessionRace, SessionStore, Side
 from esbench.record.store import RaceStore
 from esbench.report.comparison import comparison
@@ -69,19 +70,12 @@ def write(home: Path, rounds: int, length_s: int, tasks: int, drawn: random.Rand
         )
         folder = store.create(record.race_id)
         folder.save(record)
-        folder.append_seconds(
-            {
-                "task": f"task-{n}",
-                "second": at,
-                "phase": "measurement",
-                **dict.fromkeys(("due", "backlog"), 0),
-                **dict.fromkeys(("sent", "requests", "units"), 1000),
-                "errors": {},
-                "service_time": encoded,
-            }
+        lines = (
+            SecondLine(f"task-{n}", at, "measurement", 0, 1000, 1000, 1000, service_time=encoded)
             for n in range(tasks)
             for at in range(length_s // tasks)
         )
+        folder.append_seconds(b"".join(map(encode_second, lines)))
         plan.append(SessionRace(name, number // 2 + 1, place, record.race_id, "complete", 600.0))
     sides = tuple(Side(name) for name in SIDES)
     SessionStore(home).save(RaceSession("speed", "duel", "2026-11-21T10:00:00Z", 1, (), sides, tuple(plan)))

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from esbench.cli.command import EsbenchCommand, esbench_home
-from esbench.cli.output import FORMATS, check_file, check_report_file, print_document, print_text, write_text
+from esbench.cli.output import check_report_file, print_document, report_options, write_text
 from esbench.cli.pages import check_html_file, html_option
 from esbench.errors import FailOnError, UndecidedError, UsageError
+from esbench.report.render import COMPARISON_FORMATS, JUNIT, format_of_file
 
 if TYPE_CHECKING:
-    from esbench.comparison.conditions import Condition
     from esbench.comparison.model import Comparison
-
-JUNIT = "junit"
-_FORMATS = (*FORMATS, JUNIT)
 
 
 @click.command(cls=EsbenchCommand)
@@ -53,23 +51,7 @@ _FORMATS = (*FORMATS, JUNIT)
     help="Exit with 3 when it holds, 4 when that cannot be told: slower, or a change such as 'p99>+10%'.",
 )
 @click.option("--all/--primary", "every_figure", default=None, help="Every figure, or only those that are judged.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(_FORMATS, case_sensitive=False),
-    default="text",
-    help="Format of the printed table.",
-)
-@click.option(
-    "--report-file",
-    type=click.Path(path_type=Path),
-    help="Also write the table to this file; its suffix (.md, .csv, .json, .txt, .xml) says how.",
-)
-@click.option(
-    "--report-format",
-    type=click.Choice(_FORMATS, case_sensitive=False),
-    help="Format of the report file, whatever its suffix.",
-)
+@partial(report_options, formats=COMPARISON_FORMATS)
 @html_option
 def compare(
     given: tuple[str, ...],
@@ -112,16 +94,8 @@ def compare(
         from esbench.report.html.comparison_page import comparison_page
 
         write_text(html, comparison_page(compared), "--html")
-    if report_file is None:
-        form = report_format or form
-    elif _is_junit(report_file, report_format):
-        write_text(report_file, _junit(compared, conditions), "--report-file")
-        report_file = None
-    document = comparison(compared, every_figure=every_figure)
-    if form == JUNIT:
-        print_text(_junit(compared, conditions))
-    else:
-        print_document(document, form, report_file, report_format if report_file is not None else None)
+    document = comparison(compared, every_figure=every_figure, conditions=conditions)
+    print_document(document, form, report_file, report_format, formats=COMPARISON_FORMATS)
     outcomes = [outcome(condition, compared) for condition in conditions]
     for each in outcomes:
         if each.hits:
@@ -135,18 +109,11 @@ def compare(
 def check_comparison_files(form: str, report_file: Path | None, report_format: str | None, html: Path | None) -> None:
     """Say before anything is compared, or raced for it, whether its files could be written: UsageError when not."""
     check_html_file(html)
-    if report_file is None:
-        return
-    if _is_junit(report_file, report_format):
-        check_file(report_file, "--report-file")
-        return
-    if form == JUNIT:
-        raise UsageError("is junit where --report-file is not", where="--format", hint="name the file .xml")
-    check_report_file(report_file, report_format)
-
-
-def _is_junit(report_file: Path, report_format: str | None) -> bool:
-    return (report_format or report_file.suffix.lower()) in (JUNIT, ".xml")
+    if form == JUNIT.name and report_file is not None:
+        of_suffix = format_of_file(report_file.suffix, COMPARISON_FORMATS)
+        if report_format != JUNIT.name and (report_format is not None or of_suffix is not JUNIT):
+            raise UsageError("is junit where --report-file is not", where="--format", hint="name the file .xml")
+    check_report_file(report_file, report_format, COMPARISON_FORMATS)
 
 
 def compare_stored(
@@ -187,13 +154,6 @@ def compare_stored(
     first, *others = compared.pairs
     notices = (*sides.unfinished((ours, *theirs)), *sides.without_seconds((ours, *theirs)), *first.notices)
     return replace(compared, pairs=(replace(first, notices=notices), *others))
-
-
-def _junit(compared: Comparison, conditions: Sequence[Condition]) -> str:
-    from esbench.comparison.conditions import parse_condition
-    from esbench.report.junit import junit
-
-    return junit(compared, conditions or [parse_condition("slower")])
 
 
 def _named(rows: Sequence[str]) -> str:

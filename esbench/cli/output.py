@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,42 +13,48 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from esbench.errors import EsbenchError, UsageError
+from esbench.report.render import FORMATS, Format, format_of_file, names, render, usual_suffixes
 
 if TYPE_CHECKING:
     from esbench.report.table_model import Document, Section
 
-FORMATS = ("text", "json", "csv", "markdown")
 C = TypeVar("C", bound=Callable[..., Any])
 
-format_option = click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMATS, case_sensitive=False),
-    default="text",
-    help="Format of the printed table.",
-)
+
+def format_option(command: C, formats: Sequence[Format] = FORMATS) -> C:
+    """--format: argument `form`."""
+    option = click.option(
+        "--format",
+        "form",
+        type=click.Choice(names(formats), case_sensitive=False),
+        default="text",
+        help="Format of the printed table.",
+    )
+    return option(command)
 
 
-def report_options(command: C) -> C:
+def report_options(command: C, formats: Sequence[Format] = FORMATS) -> C:
     """--format, --report-file and --report-format: arguments `form`, `report_file`, `report_format`."""
     report_format = click.option(
         "--report-format",
-        type=click.Choice(FORMATS, case_sensitive=False),
+        type=click.Choice(names(formats), case_sensitive=False),
         help="Format of the report file, whatever its suffix.",
     )
     report_file = click.option(
         "--report-file",
         type=click.Path(path_type=Path),
-        help="Also write the table to this file; its suffix (.md, .csv, .json, .txt) says how.",
+        help=f"Also write the table to this file; its suffix ({', '.join(usual_suffixes(formats))}) says how.",
     )
-    return format_option(report_file(report_format(command)))
+    return format_option(report_file(report_format(command)), formats)
 
 
-def check_report_file(report_file: Path | None, report_format: str | None = None) -> None:
+def check_report_file(
+    report_file: Path | None, report_format: str | None = None, formats: Sequence[Format] = FORMATS
+) -> None:
     """Say before a race whether its report could be written after it: UsageError when not."""
     if report_file is None:
         return
-    _file_format(report_file, report_format)
+    _file_format(report_file, report_format, formats)
     check_file(report_file, "--report-file")
 
 
@@ -80,6 +86,7 @@ def print_document(
     report_file: Path | None = None,
     report_format: str | None = None,
     pictures: Callable[[int, bool], tuple[Section, ...]] | None = None,
+    formats: Sequence[Format] = FORMATS,
 ) -> None:
     """Print the document, and overwrite `report_file` with it.
 
@@ -87,14 +94,13 @@ def print_document(
     file, `report_format` is the format of the print, as with Rally. `pictures` makes further sections for text on a
     terminal, of so many columns, which may show nothing but ASCII.
     """
-    from esbench.report.render import render
     from esbench.report.text import notice_line
 
     if report_file is None:
         form = report_format or form
     else:
-        check_report_file(report_file, report_format)
-        write_text(report_file, render(document, _file_format(report_file, report_format)), "--report-file")
+        check_report_file(report_file, report_format, formats)
+        write_text(report_file, render(document, _file_format(report_file, report_format, formats)), "--report-file")
     if pictures is not None and form == "text" and sys.stdout.isatty():
         sections = pictures(shutil.get_terminal_size().columns, _only_ascii(sys.stdout.encoding))
         document = replace(document, sections=(*sections, *document.sections))
@@ -117,17 +123,17 @@ def _only_ascii(encoding: str) -> bool:
     return False
 
 
-def _file_format(report_file: Path, report_format: str | None) -> str:
-    from esbench.report.render import format_of_suffix
-
-    form = report_format or format_of_suffix(report_file.suffix)
-    if form is None:
-        raise UsageError(
-            f'no format is known for "{report_file.suffix}"',
-            where=f"--report-file={report_file}",
-            hint="end it in .md, .csv, .json or .txt, or add --report-format",
-        )
-    return form
+def _file_format(report_file: Path, report_format: str | None, formats: Sequence[Format]) -> str:
+    if report_format is not None:
+        return report_format
+    if (found := format_of_file(report_file.suffix, formats)) is not None:
+        return found.name
+    *others, last = usual_suffixes(FORMATS)
+    raise UsageError(
+        f'no format is known for "{report_file.suffix}"',
+        where=f"--report-file={report_file}",
+        hint=f"end it in {', '.join(others)} or {last}, or add --report-format",
+    )
 
 
 def print_text(text: str) -> None:

@@ -9,13 +9,14 @@ import click
 from click.core import ParameterSource
 
 from esbench.cli.command import CANCELLED, esbench_home
-from esbench.cli.compare import JUNIT, check_comparison_files, compare
+from esbench.cli.compare import check_comparison_files, compare
 from esbench.cli.metrics_options import others_who_follow
 from esbench.cli.output import check_report_file, print_document
 from esbench.cli.pages import check_html_file, write_report
 from esbench.cli.side_options import about, hidden, side_options, with_secrets
 from esbench.cli.store import check_store, keep_finished_race
 from esbench.errors import RaceError, UsageError
+from esbench.report.render import JUNIT
 
 if TYPE_CHECKING:
     from esbench.engine.embedded import EmbeddedEngine
@@ -117,8 +118,8 @@ class SessionCommand:
         for param in context.command.params:
             if param.name in _OF_COMPARISONS and context.get_parameter_source(param.name) is _GIVEN:
                 raise UsageError("there is nothing to compare: the session has one side", where=param.opts[0])
-        if JUNIT in (form, file_form):
-            raise UsageError("there is nothing to compare: the session has one side", where=f"--format={JUNIT}")
+        if JUNIT.name in (form, file_form):
+            raise UsageError("there is nothing to compare: the session has one side", where=f"--format={JUNIT.name}")
         check_report_file(file, file_form)
         check_html_file(self._flags["html"])
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from esbench import __version__
+from esbench.cluster.dialect import Dialect
 from esbench.cluster.failures import (
     explain_connection_failure,
     explain_http_error,
@@ -57,6 +58,11 @@ class ClusterInfo:
     def version_tuple(self) -> tuple[int, ...]:
         """`8.19.4-SNAPSHOT` as (8, 19, 4), to be compared."""
         return tuple(int(number) for number in re.findall(r"\d+", self.version.partition("-")[0]))
+
+    @cached_property
+    def dialect(self) -> Dialect:
+        major, minor = (*self.version_tuple, 0, 0)[:2]
+        return Dialect(self.distribution, (major, minor))
 
 
 class Cluster:

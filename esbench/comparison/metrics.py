@@ -9,6 +9,7 @@ from statistics import geometric_mean, median
 
 from esbench.comparison.stats import SECTIONS
 from esbench.measure.histogram import Counts, percentiles_ns
+from esbench.measure.measures import LATENCY, RESPONSE_TIMES, Measure
 from esbench.record.figures import Figure, figures, measured_phase, reported_tasks, task_label
 from esbench.record.model import RaceRecord, TaskResult
 from esbench.record.series import SecondLine
@@ -30,14 +31,13 @@ class Percentile:
     """What a figure such as "p99 latency" is a percentile of."""
 
     rank: float
-    measure: str  # latency, service_time
+    measure: Measure
 
     @staticmethod
     def of(metric: str) -> Percentile | None:
         name, _, measure = metric.partition(" ")
-        if not (name.startswith("p") and measure in ("latency", "service time")):
-            return None
-        return Percentile(float(name[1:]), measure.replace(" ", "_"))
+        found = next((each for each in RESPONSE_TIMES if each.title == measure), None)
+        return Percentile(float(name[1:]), found) if found is not None and name.startswith("p") else None
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def samples_beyond(task: TaskResult, percentile: Percentile) -> int:
     """How many measured requests rank beyond a percentile of a task."""
     timeouts = task.error_kinds.get("timeout")
     samples = task.requests - task.errors + (timeouts.count if timeouts else 0)
-    if percentile.measure == "latency":
+    if percentile.measure is LATENCY:
         samples += task.unsent or 0
     return _beyond(samples, percentile)
 
@@ -134,7 +134,7 @@ def seconds_beyond(race: Race, keys: Iterable[Key], lines: Iterable[SecondLine])
     for key in keys:
         percentile, figure = Percentile.of(key[0]), race.figures.get(key)
         if percentile is not None and figure is not None:
-            beyond = (percentile.measure, round(figure.value * _NS_PER_MS))
+            beyond = (percentile.measure.name, round(figure.value * _NS_PER_MS))
             waiting.setdefault(race.tasks[key[1]].name, {})[key] = beyond
     phases = {task.name: measured_phase(task) for task in race.tasks.values()}
     found: dict[Key, set[int] | None] = {key: None for percentiles in waiting.values() for key in percentiles}
@@ -172,7 +172,7 @@ def sections(task: TaskResult, metric: str, lines: Iterable[SecondLine]) -> tupl
         section = (line.second - first) * SECTIONS // length
         units[section] += line.units
         if percentile is not None and line.phase == phase:
-            counts[section].merge(line.at_least(percentile.measure))
+            counts[section].merge(line.at_least(percentile.measure.name))
     if percentile is None:
         lengths = [0] * SECTIONS
         for second in range(length):

@@ -8,6 +8,7 @@ from statistics import fmean
 from esbench.comparison.effects import Design
 from esbench.comparison.metrics import Percentile, Race, other_fault
 from esbench.comparison.model import ERRORS, FASTER, SLOWER, UNUSABLE, CompareOptions, Verdict
+from esbench.measure.measures import LATENCY
 from esbench.record.figures import missed_target
 from esbench.record.model import TaskResult
 
@@ -53,7 +54,7 @@ def unless_errors(
 def saturation(design: Design, metric: str, label: str) -> str:
     """A note where the clients of an open loop were nearly all busy on a side, which latency overstates; else ""."""
     percentile = Percentile.of(metric)
-    if percentile is None or percentile.measure != "latency":
+    if percentile is None or percentile.measure is not LATENCY:
         return ""
     sides = (tasks_of(races, label) for races in (design.baseline, design.contender))
     if all(fmean(map(_busy_ratio, tasks)) <= _SATURATED for tasks in sides):

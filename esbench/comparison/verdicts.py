@@ -13,6 +13,7 @@ from esbench.comparison.metrics import Percentile
 from esbench.comparison.model import DRIVER_LAG, FASTER, SAME, SLOWER, UNDECIDED, CompareOptions, Row, Verdict
 from esbench.comparison.preconditions import saturation, tasks_of, unless_errors
 from esbench.comparison.rows import Draft
+from esbench.measure.measures import LATENCY
 from esbench.record.figures import HIGHER
 
 SIGNIFICANT = 0.05
@@ -78,7 +79,7 @@ def _direction(row: Row, found: Found, design: Design, p: float, options: Compar
 def _lag_change_ms(row: Row, found: Found, design: Design) -> float | None:
     """The change of the driver's own lag, where it is above half of that of the latency; None where it is not."""
     percentile = Percentile.of(row.metric)
-    if percentile is None or percentile.measure != "latency":
+    if percentile is None or percentile.measure is not LATENCY:
         return None
     lags = [
         [(task.driver_lag_ms or {}).get(f"p{percentile.rank:g}") for task in tasks_of(races, row.task)]
@@ -98,7 +99,7 @@ def _waited_only(row: Row, found: Found, design: Design) -> bool:
     """Whether only the latency of an open loop moved: the interval of its service time has no change in it, and not
     as large a one."""
     percentile = Percentile.of(row.metric)
-    if percentile is None or percentile.measure != "latency":
+    if percentile is None or percentile.measure is not LATENCY:
         return False
     key = (f"p{percentile.rank:g} service time", row.task, "ms")
     service = find(design, lambda race: race.log(key))

@@ -8,8 +8,9 @@ from math import inf, isfinite
 
 from esbench.load.assignment import FEWEST_CLIENTS_PER_WORKER
 from esbench.load.health import BUSY_LIMIT, LOOP_LAG_LIMIT, RUN_DELAY_LIMIT, STEAL_LIMIT
+from esbench.measure.measures import HISTOGRAMS
 from esbench.measure.schedule import measured_period_s
-from esbench.measure.tally import MEASURES, Errors, Tally
+from esbench.measure.tally import Errors, Tally
 from esbench.measure.verdict import TIMEOUT
 from esbench.model import Task
 from esbench.record.model import Check, CheckKind, WorkerHealth
@@ -226,7 +227,7 @@ def _replies(figures: TaskFigures) -> Iterator[Check]:
             "the task ended inside its warmup: its figures are those of the warmup",
             "shorten the warmup or index more",
         )
-    clamped = sum(getattr(tally, measure).clamped for measure in MEASURES)
+    clamped = sum(getattr(tally, name).clamped for name in HISTOGRAMS)
     if clamped:
         yield CheckKind.CLAMPED.warning(
             f"{clamped} durations lay outside 0 to 24 h", "did the host's clock jump?", clamped

@@ -20,8 +20,9 @@ from esbench.load.failures import sentence
 from esbench.load.messages import TaskEnd, TaskSeconds
 from esbench.measure import drift
 from esbench.measure.histogram import Counts, at_least_ns, encode, percentiles_ns, supported
+from esbench.measure.measures import HISTOGRAMS
 from esbench.measure.schedule import due_times, measured_period_s, rate_segments
-from esbench.measure.tally import BEYOND, Errors, Second, Spread, Tally
+from esbench.measure.tally import Errors, Second, Spread, Tally
 from esbench.measure.verdict import Evidence
 from esbench.model import Task
 from esbench.record.model import (
@@ -217,7 +218,7 @@ class TaskMeasurements:
             schedule_lag_ms=_distribution(tally.schedule_lag, ranks) if is_open else None,
             driver_share_ratio=driver_share,
             within_ms=_within(task, tally, unsent),
-            histograms=_histograms(tally, is_open),
+            histograms=_histograms(tally),
             requests_by_name=tuple(_named(name, part) for name, part in sorted(tally.parts.items())),
             checks=task_checks(figures, workers) if self._begun else (NEVER_BEGUN,),
             begun_s=(self._start_ns() - self.epoch_ns) / NS if self._begun else None,
@@ -395,11 +396,8 @@ def _spread(numbers: Spread) -> dict[str, float]:
     return {"mean": numbers.total / numbers.count, "min": numbers.smallest, "max": numbers.largest}
 
 
-def _histograms(tally: Tally, is_open: bool) -> dict[str, str]:
-    names = ["service_time", "failed", "service_time_beyond"]
-    if is_open:
-        names += ["latency", "client_wait", "driver_lag", "schedule_lag", "latency_beyond"]
-    return {name: encode(counts) for name in names if (counts := getattr(tally, name)).buckets}
+def _histograms(tally: Tally) -> dict[str, str]:
+    return {name: encode(counts) for name in HISTOGRAMS if (counts := getattr(tally, name)).buckets}
 
 
 def _within(task: Task, tally: Tally, unsent: int) -> dict[str, float]:
@@ -431,24 +429,3 @@ def params_digest(task: Task) -> str:
     """sha256 of what the task asks: its operation's type and parameters."""
     asked: Mapping[str, Any] = {"type": task.operation.type, "params": task.operation.params}
     return hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()[:16]
-
-
-def seconds_line(task: str, second: Second) -> dict[str, Any]:
-    """One line of seconds.jsonl (docs/reference/record.md)."""
-    tally = second.tally
-    line: dict[str, Any] = {
-        "task": task,
-        "second": second.second,
-        "phase": "warmup" if second.warmup else "measurement",
-        "due": tally.due,
-        "sent": tally.sent,
-        "requests": tally.requests,
-        "units": tally.units,
-        "errors": tally.errors.counts,
-        "backlog": tally.backlog,
-    }
-    for name in ("latency", "service_time", "driver_lag", *BEYOND):
-        counts = getattr(tally, name)
-        if counts.buckets:
-            line[name] = encode(counts)
-    return line

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field, replace
 
 from esbench.measure.histogram import Counts
+from esbench.measure.measures import HISTOGRAMS
 from esbench.measure.verdict import Evidence, Verdict
 
 MOST_RETURNED = 100  # names, so that memory does not grow with what a runner makes up
@@ -138,8 +139,8 @@ class Tally:
         self.waited += other.waited
         self.backlog += other.backlog
         self.errors.merge(other.errors)
-        for measure in MEASURES:
-            getattr(self, measure).merge(getattr(other, measure))
+        for name in HISTOGRAMS:
+            getattr(self, name).merge(getattr(other, name))
         if other.within:
             mine = self.within or [0] * len(other.within)
             self.within = [a + b for a, b in zip(mine, other.within, strict=True)]
@@ -147,10 +148,6 @@ class Tally:
             self.part(name).merge(part)
         for name, numbers in other.returned.items():
             self.add_returned(name, numbers)
-
-
-BEYOND = ("latency_beyond", "service_time_beyond")
-MEASURES = ("latency", "service_time", "client_wait", "driver_lag", "schedule_lag", "failed", *BEYOND)
 
 
 @dataclass(frozen=True, slots=True)

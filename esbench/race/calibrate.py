@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 
-from esbench.cluster.dialect import Dialect
+from esbench.cluster.client import ClusterInfo
 from esbench.cluster.options import parse_hosts
 from esbench.events.progress import Progress
 from esbench.load.coordinator import Coordinator, StepFailed
@@ -103,7 +103,8 @@ class _Driver:
         )
         self._servers = [stack.enter_context(NullServer()) for _ in range(servers)]
         hosts, client_options = parse_hosts([server.url for server in self._servers])
-        self._target = Target(hosts, client_options, Dialect("elasticsearch", (7, 17)))
+        info = ClusterInfo("elasticsearch", self._servers[0].script.version)
+        self._target = Target(hosts, client_options, info.dialect)
         self._types = builtin_operations()
         self._steps = 0
 

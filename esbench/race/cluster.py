@@ -9,7 +9,6 @@ from pathlib import Path
 
 from esbench.cluster.addresses import addresses_by_name, resolve
 from esbench.cluster.client import Cluster, ClusterInfo
-from esbench.cluster.dialect import Dialect
 from esbench.cluster.options import ClientOptions, Host, parse_hosts
 from esbench.engine.base import Endpoint
 from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
@@ -22,11 +21,12 @@ from esbench.operations import OperationTypes
 from esbench.race.options import RaceOptions
 from esbench.race.recording import RecordKeeper
 from esbench.record.model import ClusterFacts, NodeFacts
+from esbench.record.series import TelemetryWriter
 from esbench.record.store import RaceFolder
 from esbench.telemetry import cluster_state
 from esbench.telemetry.device import Reading, Scene
 from esbench.telemetry.interference import disturbances, disturbed
-from esbench.telemetry.watch import SeriesFile, Telemetry
+from esbench.telemetry.watch import Telemetry
 from esbench.track.features import features_needed, nodes_needed
 
 TELEMETRY_TIMEOUT_S = 10.0  # of its requests
@@ -72,11 +72,6 @@ class RacedCluster:
         pids = self._endpoint.settings.get("pids", ()) if self._endpoint else ()
         return {f"node-{number}": pid for number, pid in enumerate(pids)}
 
-    @property
-    def dialect(self) -> Dialect:
-        major, minor = (*self.info.version_tuple, 0, 0)[:2]
-        return Dialect(self.info.distribution, (major, minor))
-
     def require(self, track: Track, challenge: Challenge, operations: OperationTypes) -> None:
         """An error when a node of ours would lack what the challenge needs, or be too few."""
         if not isinstance(self._engine, EmbeddedEngine):
@@ -119,10 +114,10 @@ class RacedCluster:
         """
         options = self._options.client_options
         limited = replace(options, timeout_s=min(options.timeout_s, TELEMETRY_TIMEOUT_S))
-        file = SeriesFile(self._folder.append_telemetry)
+        series = TelemetryWriter(self._folder.append_telemetry)
 
         def keep(device: str, reading: Reading, time_s: float) -> None:
-            file.add(device, reading, time_s)
+            series.add(reading.columns(device), time_s, reading.figures)
             audience.read(device, reading)
 
         with Cluster(self.client.urls, limited) as cluster:

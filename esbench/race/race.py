@@ -93,7 +93,7 @@ def run(
             documents = raced.prepare_documents()
             hosts, client_options = cluster.start(keeper)
             keeper.begin(cluster.facts(), [_corpus_facts(part) for part in documents])
-            target = Target(hosts, client_options, cluster.dialect)
+            target = Target(hosts, client_options, cluster.info.dialect)
             _refuse_missing_features(target.dialect, challenge, types)
             _count_what_is_there(cluster.client, track, challenge, types, coordinator)
             stock = Stock(

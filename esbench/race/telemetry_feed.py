@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from esbench.events.listeners import Listener
 from esbench.measure.histogram import Counts, percentiles_ns
+from esbench.measure.measures import response_time, with_beyond
 from esbench.measure.tally import Second
 from esbench.model import Task
 from esbench.record.model import TaskResult
@@ -22,8 +23,8 @@ class Pulses(Listener):
     def second(self, task: str, second: Second) -> None:
         tally = second.tally
         times = Counts()
-        for each in ("latency", "latency_beyond") if task in self._open else ("service_time", "service_time_beyond"):
-            times.merge(getattr(tally, each))
+        for name in with_beyond(response_time(is_open=task in self._open).name):
+            times.merge(getattr(tally, name))
         p99_ns = percentiles_ns(times, (99.0,)).get(99.0)
         p99_ms = None if p99_ns is None else p99_ns / 1e6
         self._tell(Pulse(task, second.second, tally.requests, tally.errors.total, p99_ms, second.warmup))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from math import isinf
 from typing import Any
 
+from esbench.measure.measures import LATENCY, SERVICE_TIME, Measure, response_time
 from esbench.record.model import PERCENTILES, Check, CheckKind, RaceRecord, Subject, TaskResult
 
 HIGHER, LOWER, NEITHER = "higher", "lower", ""
@@ -175,9 +176,9 @@ def _task_figures(task: TaskResult, label: str) -> Iterator[Figure]:
     ):
         if value is not None:
             yield Figure(f"{name} throughput", label, value, f"{throughput.unit}/s", better)
-    yield from _distribution("latency", label, task.latency_ms)
-    yield from _distribution("service time", label, task.service_time_ms)
-    measure = "latency" if task.loop == "open" else "service time"
+    yield from _distribution(LATENCY, label, task.latency_ms)
+    yield from _distribution(SERVICE_TIME, label, task.service_time_ms)
+    measure = response_time(is_open=task.loop == "open").title
     for threshold, percent in task.within_ms.items():
         yield Figure(f"{measure} within {threshold} ms", label, percent, "%", HIGHER)
     for name in ("p50", "p99"):
@@ -202,7 +203,7 @@ def _part_figures(task: TaskResult, label: str) -> Iterator[Figure]:
             yield Figure("results", name, part.requests, "")  # of documents in bulks
             continue
         yield Figure("requests", name, part.requests, "")
-        yield from _distribution("service time", name, part.service_time_ms)
+        yield from _distribution(SERVICE_TIME, name, part.service_time_ms)
         if part.requests:
             yield Figure("error rate", name, 100 * part.errors / part.requests, "%", LOWER)
 
@@ -213,12 +214,12 @@ def _returned(task: TaskResult, label: str) -> Iterator[Figure]:
         yield Figure(name, label, int(mean) if mean == int(mean) else mean, "")
 
 
-def _distribution(measure: str, label: str, values: Mapping[str, float] | None) -> Iterator[Figure]:
+def _distribution(measure: Measure, label: str, values: Mapping[str, float] | None) -> Iterator[Figure]:
     if not values:
         return
     for name in (*_SUMMARY_PERCENTILES, "max"):
         if name in values:
-            yield Figure(f"{name} {measure}", label, known(values, name), "ms", LOWER, isinf(values[name]))
+            yield Figure(f"{name} {measure.title}", label, known(values, name), "ms", LOWER, isinf(values[name]))
 
 
 def _task_notices(task: TaskResult, label: str) -> Iterator[Notice]:

@@ -1,23 +1,26 @@
-"""The series of a race, read back: seconds.jsonl and telemetry.jsonl (docs/reference/record.md, telemetry.md).
+"""The series of a race: the lines of seconds.jsonl and telemetry.jsonl (docs/reference/record.md, telemetry.md).
 
 A file that is not there has no lines, and a last line that a crash cut off is left out. Anything else that cannot be
-read is a RecordError that names the line. Writes nothing and knows no report.
+read is a RecordError that names the line. Knows no report.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import msgspec
 
 from esbench.errors import RecordError
 from esbench.measure.histogram import Counts, decode, encode, percentiles_ns, supported
+from esbench.measure.measures import HISTOGRAMS, MEASURES, with_beyond
 from esbench.record.model import PERCENTILES
 
-MEASURES = ("latency", "service_time", "driver_lag")
+BY_SECOND = tuple(each.name for each in MEASURES if each.by_second)
 _NS_PER_MS = 1e6
 
 
@@ -50,12 +53,12 @@ class SecondLine:
         return sum(self.errors.values())
 
     def encoded(self, measure: str) -> str | None:
-        """The histogram of one of `MEASURES` as it was written, None where there is none."""
+        """The histogram of one of `BY_SECOND` as it was written, None where there is none."""
         text: str | None = getattr(self, measure, None)
         return text
 
     def counts(self, measure: str) -> Counts:
-        """The histogram of one of `MEASURES`, decoded; empty where nothing was counted, RecordError when damaged."""
+        """The histogram of one of `BY_SECOND`, decoded; empty where nothing was counted, RecordError when damaged."""
         text = self.encoded(measure)
         try:
             return Counts() if text is None else decode(text)
@@ -63,16 +66,25 @@ class SecondLine:
             raise RecordError(f"{measure} {error}", where=f"second {self.second} of {self.task}") from error
 
     def at_least(self, measure: str) -> Counts:
-        """The histogram of one of `MEASURES` with what was given up, each at the least that it took."""
-        counts = self.counts(measure)
-        counts.merge(self.counts(f"{measure}_beyond"))
+        """The histogram of one of `BY_SECOND` with what was given up, each at the least that it took."""
+        counts = Counts()
+        for name in with_beyond(measure):
+            counts.merge(self.counts(name))
         return counts
 
     def encoded_at_least(self, measure: str) -> str | None:
         """`at_least` as text; None where nothing was counted."""
-        if self.encoded(f"{measure}_beyond") is None:
-            return self.encoded(measure)
+        name, beyond = with_beyond(measure)
+        if self.encoded(beyond) is None:
+            return self.encoded(name)
         return encode(self.at_least(measure))
+
+    def as_written(self) -> dict[str, Any]:
+        """The fields of its line: a histogram in which nothing was counted is left out."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+SECOND_HISTOGRAMS = tuple(each.name for each in fields(SecondLine) if each.name in HISTOGRAMS)
 
 
 def percentiles_ms(counts: Counts, ranks: tuple[float, ...] = PERCENTILES) -> dict[float, float]:
@@ -129,6 +141,11 @@ class Series:
     counters: Mapping[str, tuple[float | None, ...]]
 
 
+def encode_second(line: SecondLine) -> bytes:
+    """A line of seconds.jsonl, with its end."""
+    return json.dumps(line.as_written()).encode() + b"\n"
+
+
 def read_seconds(path: Path) -> Iterator[SecondLine]:
     """The lines of a seconds.jsonl, in their order."""
     decoder = msgspec.json.Decoder(SecondLine)
@@ -160,6 +177,38 @@ def read_telemetry(path: Path) -> tuple[Series, ...]:
     for line in read_telemetry_lines(path):
         readings.setdefault(line.series, []).append(line)
     return tuple(_series(lines) for lines in readings.values())
+
+
+@dataclass
+class TelemetryWriter:
+    """Lines of telemetry.jsonl: an object that names a series' columns, then an array for each of its readings.
+
+    `write` appends bytes. Safe to use from several threads.
+    """
+
+    write: Callable[[bytes], None]
+    _known: dict[tuple[str, str, str], tuple[int, Columns]] = field(default_factory=dict)
+    _series: int = 0
+    _lock: Lock = field(default_factory=Lock)
+
+    def add(self, columns: Columns, time_s: float, figures: Sequence[float | None]) -> None:
+        """Append a reading, gauges then counters: floats to six digits. Columns that change begin a new series."""
+        key = (columns.device, columns.of, columns.group)
+        lines: list[Any] = []
+        with self._lock:
+            series, named = self._known.get(key, (0, None))
+            if named != columns:
+                series, self._series = self._series, self._series + 1
+                self._known[key] = (series, columns)
+                lines.append({"series": series, **asdict(columns)})
+            lines.append([series, round(time_s, 3), *map(_short, figures)])
+            self.write(b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines))
+
+
+def _short(value: float | None) -> float | None:
+    if not isinstance(value, float):
+        return value
+    return int(value) if value.is_integer() and abs(value) < 1e15 else float(f"{value:.6g}")
 
 
 @dataclass(frozen=True)

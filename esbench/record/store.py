@@ -15,7 +15,7 @@ import os
 import re
 import secrets
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
@@ -130,13 +130,8 @@ class RaceFolder:
         """Append whole lines to telemetry.jsonl."""
         _append(self.telemetry_file, lines)
 
-    def append_seconds(self, lines: bytes | Iterable[Mapping[str, Any]]) -> None:
-        """Append to seconds.jsonl: mappings, one JSON line each, or lines that are encoded already.
-
-        A crash in the middle of it leaves one incomplete line at the end of the file.
-        """
-        if not isinstance(lines, bytes):
-            lines = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+    def append_seconds(self, lines: bytes) -> None:
+        """Append whole lines to seconds.jsonl."""
         _append(self.seconds_file, lines)
 
 

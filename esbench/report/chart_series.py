@@ -14,6 +14,7 @@ from functools import cache
 from itertools import groupby
 
 from esbench.measure.histogram import Counts, decode, lowest_equivalent_ns, percentiles_ns
+from esbench.measure.measures import Measure, response_time, with_beyond
 from esbench.record.figures import task_label
 from esbench.record.model import RaceRecord, TaskResult
 from esbench.record.series import SecondLine
@@ -41,11 +42,11 @@ class Grid:
 class TaskOverTime:
     """One value for each second of a task, at its middle on the race's clock; None where there was nothing.
 
-    `measure`: latency in an open loop, service_time in a closed one; of requests that timed out, the least that it was.
+    `measure` is the response time of its loop; of requests that timed out, the least that it was.
     `failures` name the kinds of a second's errors.
     """
 
-    measure: str
+    measure: Measure
     times_s: tuple[float, ...]
     units_per_s: tuple[float | None, ...]
     errors: tuple[int, ...]
@@ -67,12 +68,12 @@ def over_time(task: TaskResult, lines: Sequence[SecondLine]) -> TaskOverTime:
     The rest of a second in which the task ended has no rate and no percentiles when it is shorter than half of one:
     those would be of stragglers alone.
     """
-    measure = "latency" if task.loop == "open" else "service_time"
+    measure = response_time(is_open=task.loop == "open")
     by_second: dict[int, list[SecondLine]] = {}
     for line in lines:
         by_second.setdefault(line.second, []).append(line)
     seconds = range(min(by_second, default=0), max(by_second, default=-1) + 1)
-    counts = {second: _merged(by_second.get(second, ()), measure) for second in seconds}
+    counts = {second: _merged(by_second.get(second, ()), measure.name) for second in seconds}
     covered_s = {second: min(1.0, task.duration_s - second) for second in seconds}
     ranked = [
         percentiles_ns(counts[second], (50.0, 99.0, 100.0) if covered_s[second] >= _LEAST_OF_A_SECOND_S else (100.0,))
@@ -113,7 +114,7 @@ def percentile_curve(*histograms: str) -> tuple[tuple[float, float], ...]:
 
 def histograms_at_least(task: TaskResult, measure: str) -> tuple[str, ...]:
     """The encoded histograms of a measure, that of what was given up too: each at the least that it took."""
-    return tuple(task.histograms[name] for name in (measure, f"{measure}_beyond") if name in task.histograms)
+    return tuple(task.histograms[name] for name in with_beyond(measure) if name in task.histograms)
 
 
 def curve_of_races(records: Iterable[RaceRecord], label: str, measure: str) -> tuple[tuple[float, float], ...]:

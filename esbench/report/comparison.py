@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from esbench.comparison.conditions import Condition
 from esbench.comparison.model import (
     ERRORS,
     FASTER,
@@ -44,9 +46,19 @@ _COLUMNS = (
 _WITH_P = (FASTER, SLOWER, ERRORS)
 
 
-def comparison(compared: Comparison, *, every_figure: bool | None = None) -> Document:
+@dataclass(frozen=True, kw_only=True)
+class ComparisonDocument(Document):
+    """What is compared, and what makes it fail, for formats that are no tables."""
+
+    compared: Comparison
+    conditions: tuple[Condition, ...]
+
+
+def comparison(
+    compared: Comparison, *, every_figure: bool | None = None, conditions: Sequence[Condition] = ()
+) -> ComparisonDocument:
     """Sides side by side. `every_figure`: Rally's long list, not only the figures that are judged; None: where each
-    side is one race."""
+    side is one race. `conditions` make it fail."""
     several = len(compared.pairs) > 1
     if every_figure is None:
         every_figure = all(pair.single for pair in compared.pairs)
@@ -57,12 +69,14 @@ def comparison(compared: Comparison, *, every_figure: bool | None = None) -> Doc
         if every_figure or row.is_primary or row.estimate is not None
     ]
     rows = tuple(((pair.contender.name, *_cells(row)) if several else _cells(row)) for pair, row in shown)
-    return Document(
-        Table((_SIDE, *_COLUMNS) if several else _COLUMNS, rows, tuple(_tone(row) for _, row in shown)),
-        _differences(compared),
-        tuple(_notices(compared)),
+    return ComparisonDocument(
+        table=Table((_SIDE, *_COLUMNS) if several else _COLUMNS, rows, tuple(_tone(row) for _, row in shown)),
+        header=_differences(compared),
+        notices=tuple(_notices(compared)),
         line=_line(compared),
         overview=_overview(compared),
+        compared=compared,
+        conditions=tuple(conditions),
     )
 
 

@@ -1,90 +1,90 @@
-"""A document in one of the four formats; CSV and JSON are written here, text and Markdown in report.text."""
+"""The formats of documents: what each is called, which files are written in it, what renders it.
+
+A renderer is loaded when it is needed: the command line knows the formats without any of them.
+"""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-import msgspec
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from esbench.errors import UsageError, did_you_mean
-from esbench.report.table_model import Above, Cell, Document, Interval, Table
-from esbench.report.text import pairs_text, render_markdown, render_text
 
-FORMATS = ("text", "json", "csv", "markdown")
-_SUFFIXES = {".md": "markdown", ".markdown": "markdown", ".csv": "csv", ".json": "json", ".txt": "text"}
+if TYPE_CHECKING:
+    from esbench.report.table_model import Document
+
+
+@dataclass(frozen=True)
+class Format:
+    """`suffixes` of the files that are written in it ("": none), the usual one first. `render` takes whether colours
+    are wanted; they are for text alone."""
+
+    name: str
+    suffixes: tuple[str, ...]
+    render: Callable[[Document, bool], str]
+
+
+def _text(document: Document, colour: bool) -> str:
+    from esbench.report.text import render_text
+
+    return render_text(document, colour=colour)
+
+
+def _json(document: Document, _: bool) -> str:
+    from esbench.report.data_formats import render_json
+
+    return render_json(document)
+
+
+def _csv(document: Document, _: bool) -> str:
+    from esbench.report.data_formats import render_csv
+
+    return render_csv(document.table)
+
+
+def _markdown(document: Document, _: bool) -> str:
+    from esbench.report.text import render_markdown
+
+    return render_markdown(document)
+
+
+def _junit(document: Document, _: bool) -> str:
+    from esbench.report.comparison import ComparisonDocument
+    from esbench.report.junit import junit
+
+    assert isinstance(document, ComparisonDocument)
+    return junit(document.compared, document.conditions)
+
+
+JUNIT = Format("junit", (".xml",), _junit)
+FORMATS = (
+    Format("text", (".txt",), _text),
+    Format("json", (".json",), _json),
+    Format("csv", (".csv",), _csv),
+    Format("markdown", (".md", ".markdown", ""), _markdown),
+)
+COMPARISON_FORMATS = (*FORMATS, JUNIT)  # of a `ComparisonDocument`
+
+
+def names(formats: Sequence[Format]) -> tuple[str, ...]:
+    return tuple(each.name for each in formats)
+
+
+def usual_suffixes(formats: Sequence[Format]) -> tuple[str, ...]:
+    """The suffix of each format; those of tables with Markdown first."""
+    tables = [each for each in reversed(FORMATS) if each in formats]
+    return tuple(each.suffixes[0] for each in (*tables, *(each for each in formats if each not in tables)))
+
+
+def format_of_file(suffix: str, formats: Sequence[Format]) -> Format | None:
+    """The format that a file's suffix stands for; no suffix is Markdown, an unknown one None."""
+    return next((each for each in formats if suffix.lower() in each.suffixes), None)
 
 
 def render(document: Document, form: str, *, colour: bool = False) -> str:
-    """The document as text, json, csv or markdown; it ends with a line break. Colours are for text alone."""
-    match form:
-        case "text":
-            return render_text(document, colour=colour)
-        case "markdown":
-            return render_markdown(document)
-        case "csv":
-            return render_csv(document.table)
-        case "json":
-            return render_json(document)
-    raise UsageError(f'unknown format "{form}"', hint=did_you_mean(form, FORMATS))
-
-
-def format_of_suffix(suffix: str) -> str | None:
-    """The format that a file's suffix stands for; no suffix is Markdown, an unknown one None."""
-    return _SUFFIXES.get(suffix.lower() or ".md")
-
-
-def render_csv(table: Table) -> str:
-    """The table alone: a line of keys, then numbers with all their digits; what was not measured is empty."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(column.key for column in table.columns)
-    for row in table.rows:
-        writer.writerow(_flat(cell) for cell in row)
-    return out.getvalue()
-
-
-def render_json(document: Document) -> str:
-    """An array of rows for a bare table, else an object of `facts`, `overview`, `rows`, `sections` and `warnings`."""
-    rows = _rows(document.table)
-    payload: Any = rows
-    if document.header is not None:
-        warnings = [{"text": notice.text, "unusable": notice.unusable} for notice in document.notices]
-        overview = {} if document.overview is None else {"overview": document.overview}
-        payload = {"facts": _facts(document.header), **overview, "rows": rows, "warnings": warnings}
-        if document.sections:
-            payload["sections"] = [
-                {"title": section.title, "rows": _rows(section.table)} for section in document.sections
-            ]
-    return msgspec.json.format(msgspec.json.encode(payload), indent=2).decode() + "\n"
-
-
-def _rows(table: Table) -> list[dict[str, Any]]:
-    return [{column.key: _plain(cell) for column, cell in zip(table.columns, row, strict=True)} for row in table.rows]
-
-
-def _facts(header: Table) -> dict[str, Any]:
-    keys = [column.key for column in header.columns[1:]]
-    facts: dict[str, Any] = {}
-    for name, *values in header.rows:
-        plain = [_plain(value) for value in values]
-        facts[str(name)] = plain[0] if len(plain) == 1 else dict(zip(keys, plain, strict=True))
-    return facts
-
-
-def _plain(cell: Cell) -> Any:
-    if isinstance(cell, Interval):
-        return [cell.low, cell.high]
-    return str(cell) if isinstance(cell, Above) else cell
-
-
-def _flat(cell: Cell) -> Any:
-    if isinstance(cell, Interval):
-        cell = [cell.low, cell.high]
-    if isinstance(cell, Mapping):
-        return pairs_text(cell)
-    if isinstance(cell, Sequence) and not isinstance(cell, str):
-        return ", ".join(map(str, cell))
-    return _plain(cell)
+    """The document in the format of this name; it ends with a line break."""
+    for each in COMPARISON_FORMATS:
+        if each.name == form:
+            return each.render(document, colour)
+    raise UsageError(f'unknown format "{form}"', hint=did_you_mean(form, names(FORMATS)))

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from esbench.measure.measures import response_time
 from esbench.record.figures import reported_tasks, task_label
 from esbench.record.model import RaceRecord, TaskResult
 from esbench.record.series import SecondLine, merged_p99_ms
@@ -94,7 +95,7 @@ def bars_of(task: TaskResult, lines: Sequence[SecondLine], most: int) -> Bars:
         covered_s = min(begins_s + width, end_s) - max(begins_s, start_s)
         units = sum(line.units for line in bar if line.second <= last)
         rates.append(units / covered_s if covered_s >= _LEAST_OF_A_BAR_S else None)
-    measure = "latency" if task.loop == "open" else "service_time"
+    measure = response_time(is_open=task.loop == "open").name
     return Bars(tuple(rates), tuple(merged_p99_ms(bar, measure) for bar in bars))
 
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from esbench.cluster.client import Cluster, ClusterInfo
 from esbench.errors import EsbenchError
 from esbench.record.secrets import Redactor
+from esbench.record.series import Columns
 from esbench.telemetry.series import SeriesOf
 
 _LONGEST_NOTE = 500  # characters: servers may answer with pages
@@ -77,6 +78,15 @@ class Reading:
     gauges: Mapping[str, float | None] = field(default_factory=dict)
     counters: Mapping[str, float | None] = field(default_factory=dict)
     age_s: float = 0.0
+
+    def columns(self, device: str) -> Columns:
+        """The names of its figures in telemetry.jsonl."""
+        return Columns(device, self.of, self.group, tuple(self.gauges), tuple(self.counters))
+
+    @property
+    def figures(self) -> tuple[float | None, ...]:
+        """The values of its columns."""
+        return (*self.gauges.values(), *self.counters.values())
 
 
 @dataclass(frozen=True)

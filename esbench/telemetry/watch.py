@@ -6,11 +6,8 @@ Nothing here ends a race: what cannot be seen is told in `notes`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
-from threading import Lock
 from typing import Any
 
 from esbench.cluster.client import Cluster
@@ -22,41 +19,6 @@ _BEGIN_S = 1.0  # what does not begin in time begins beside the race
 _END_S = 1.0
 
 Said = dict[tuple[int, str], dict[str, Any]]  # (step, task) -> device -> what it says of the task
-
-
-@dataclass
-class SeriesFile:
-    """Lines of telemetry.jsonl: an object that names a series' columns, then an array for each of its readings.
-
-    `write` appends bytes. Safe to use from several threads.
-    """
-
-    write: Callable[[bytes], None]
-    _columns: dict[tuple[str, str, str], tuple[int, tuple[str, ...], tuple[str, ...]]] = field(default_factory=dict)
-    _series: int = 0
-    _lock: Lock = field(default_factory=Lock)
-
-    def add(self, device: str, reading: Reading, time_s: float) -> None:
-        """Append a reading; counters as they are, gauges to six digits."""
-        key = (device, reading.of, reading.group)
-        gauges, counters = tuple(reading.gauges), tuple(reading.counters)
-        lines: list[Any] = []
-        with self._lock:
-            known = self._columns.get(key)
-            if known is None or known[1:] != (gauges, counters):
-                known = self._columns[key] = (self._series, gauges, counters)
-                self._series += 1
-                names = {"series": known[0], "device": device, "of": reading.of, "group": reading.group}
-                lines.append({**names, "gauges": gauges, "counters": counters})
-            values = [_short(value) for value in (*reading.gauges.values(), *reading.counters.values())]
-            lines.append([known[0], round(time_s, 3), *values])
-            self.write(b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines))
-
-
-def _short(value: float | None) -> float | None:
-    if not isinstance(value, float):
-        return value
-    return int(value) if value.is_integer() and abs(value) < 1e15 else float(f"{value:.6g}")
 
 
 class Telemetry:

@@ -17,6 +17,7 @@ import trustme
 from tiny_server import GREEN, TinyServer, serve
 
 from esbench.cluster.client import Cluster, ClusterInfo, index_path
+from esbench.cluster.dialect import Dialect
 from esbench.cluster.options import ClientOptions
 from esbench.errors import ClusterError, UsageError
 
@@ -293,6 +294,11 @@ def test_what_might_have_arrived_is_not_repeated_elsewhere() -> None:
 def test_versions_compare_as_numbers() -> None:
     assert ClusterInfo("elasticsearch", "7.10.2").version_tuple == (7, 10, 2)
     assert ClusterInfo("elasticsearch", "9.0.0-beta1-SNAPSHOT").version_tuple == (9, 0, 0)
+
+
+def test_a_dialect_is_of_the_first_two_numbers() -> None:
+    assert ClusterInfo("opensearch", "2.19.6-SNAPSHOT").dialect == Dialect("opensearch", (2, 19))
+    assert ClusterInfo("elasticsearch", "8").dialect == Dialect("elasticsearch", (8, 0))
 
 
 def test_info_where_the_root_is_not_served() -> None:

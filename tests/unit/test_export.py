@@ -182,6 +182,15 @@ def test_measurements_are_those_of_the_record(seconds: list[SecondLine]) -> None
     assert found["esbench_latency_seconds_sum", OPEN, "measurement"][""] == pytest.approx(mean_s * counted)
 
 
+def test_requests_that_timed_out_are_exported_with_the_least_that_they_took() -> None:
+    task = task_of(golden_race(), OPEN)
+    gave_up = Counts()
+    gave_up.add(2_000_000_000)
+    record = with_task(golden_race(), OPEN, histograms={**task.histograms, "latency_beyond": encode(gave_up)})
+    buckets = exposed(record, [])["esbench_latency_seconds_bucket", OPEN, "measurement"]
+    assert buckets["+Inf"] - buckets["1.0"] == 1
+
+
 def test_warmups_and_unfinished_tasks_are_put_together_from_their_seconds(seconds: list[SecondLine]) -> None:
     found = exposed(golden_race(tasks=()), seconds)
     assert found["esbench_requests_total", OPEN, "warmup"][""] == 600

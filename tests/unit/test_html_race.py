@@ -12,7 +12,7 @@ from races import golden_race, keep, task_of, with_task
 
 from esbench.cli.main import run
 from esbench.record.model import Check, ErrorKind, RaceRecord, TaskResult, Throughput, Window
-from esbench.record.series import SecondLine, Series
+from esbench.record.series import SecondLine, Series, encode_second
 from esbench.record.store import RaceStore
 from esbench.report.chart_series import histograms_at_least, over_time, percentile_curve
 from esbench.report.html.race import race_page
@@ -172,8 +172,9 @@ def test_ten_tasks_of_ten_minutes_make_less_than_three_megabytes() -> None:
 def raced(esbench_home: Path) -> Path:
     keep(esbench_home, golden_race(race_id="raced"))
     folder = RaceStore(esbench_home).folder("raced")
-    line = {"task": READS, "phase": "measurement", "due": 1, "sent": 1, "requests": 1, "units": 1, "backlog": 0}
-    folder.append_seconds([{**line, "second": number, "latency": histogram(2)} for number in range(4)])
+    for number in range(4):
+        line = SecondLine(READS, number, "measurement", 1, 1, 1, 1, latency=histogram(2))
+        folder.append_seconds(encode_second(line))
     return esbench_home
 
 

@@ -82,7 +82,7 @@ DOORS = {
     "jgo": {"engine.download"},
     "jinja2": {"track.rendering"},
     "jsonschema": {"track.schema"},
-    "msgspec": {"create_track.pages", "null_server", "operations.pages", "record", "report.render"},
+    "msgspec": {"create_track.pages", "null_server", "operations.pages", "record", "report.data_formats"},
     "numpy": {"comparison.stats", "corpus.generate"},
     "prometheus_client": {"publish.prometheus"},
     "psutil": {"engine", "record.host", "telemetry"},

@@ -20,6 +20,7 @@ from esbench.publish.elasticsearch.documents import RaceDocuments
 from esbench.publish.elasticsearch.store import MetricsStore, Stored
 from esbench.publish.elasticsearch.templates import VERSION
 from esbench.record.model import RaceRecord
+from esbench.record.series import SecondLine, encode_second
 from esbench.record.store import RaceFolder, RaceStore
 
 TASKS = 8  # of the golden record, parts of a sequence included
@@ -115,8 +116,8 @@ class Keeping(AnsweringCluster):
 @pytest.fixture
 def folder(esbench_home: Path) -> RaceFolder:
     folder = RaceStore(esbench_home).create(golden_race().race_id)
-    seconds = {"task": "bulk", "phase": "measurement", "due": 0, "sent": 1, "requests": 1, "units": 1.0, "errors": {}}
-    folder.append_seconds([{**seconds, "second": number} for number in range(3)])
+    for number in range(3):
+        folder.append_seconds(encode_second(SecondLine("bulk", number, "measurement", 0, 1, 1, 1.0)))
     return folder
 
 

@@ -16,6 +16,7 @@ from esbench.measure.histogram import Counts, encode
 from esbench.publish.elasticsearch.documents import Document, RaceDocuments
 from esbench.publish.elasticsearch.templates import mappings
 from esbench.record.model import RaceRecord
+from esbench.record.series import SecondLine, encode_second
 from esbench.record.store import RaceFolder, RaceStore
 
 RACE = "20261121t101530-4f2a"
@@ -35,12 +36,12 @@ def documents(folder: RaceFolder, record: RaceRecord | None = None) -> RaceDocum
     return RaceDocuments(record or golden_race(), folder)
 
 
-def second_of(task: str, second: int, service_times_ms: Iterable[float]) -> dict[str, Any]:
+def second_of(task: str, second: int, service_times_ms: Iterable[float]) -> bytes:
     counts = Counts()
     for ms in service_times_ms:
         counts.add(int(ms * 1e6))
-    line = {"task": task, "second": second, "phase": "measurement", "due": 0, "sent": 1, "requests": 1, "units": 1.0}
-    return {**line, "errors": {"timeout": 2, "not found": 1}, "backlog": 0, "service_time": encode(counts)}
+    errors = {"timeout": 2, "not found": 1}
+    return encode_second(SecondLine(task, second, "measurement", 0, 1, 1, 1.0, errors, service_time=encode(counts)))
 
 
 def keep_telemetry(folder: RaceFolder) -> None:
@@ -107,7 +108,7 @@ def test_numbers_of_devices_and_runners_are_flat_and_those_of_single_nodes_left_
 
 
 def test_a_second_happened_so_long_after_its_task_began(folder: RaceFolder) -> None:
-    folder.append_seconds([second_of("bulk", 3, [1.0] * 300 + [8.0] * 100)])
+    folder.append_seconds(second_of("bulk", 3, [1.0] * 300 + [8.0] * 100))
     second = fields(documents(folder).seconds(), task="bulk")
     assert (second["@timestamp"], second["second"]) == ("2026-11-21T10:15:43.440+00:00", 3)
     assert (second["errors"], second["error_kinds"]) == (3, ["timeout", "not found"])
@@ -117,7 +118,7 @@ def test_a_second_happened_so_long_after_its_task_began(folder: RaceFolder) -> N
 
 
 def test_tasks_of_a_record_without_their_times_begin_with_the_race(folder: RaceFolder) -> None:
-    folder.append_seconds([second_of("bulk", 3, [1.0])])
+    folder.append_seconds(second_of("bulk", 3, [1.0]))
     record = with_task(golden_race(), "bulk", begun_s=None)
     assert fields(documents(folder, record).seconds())["@timestamp"] == "2026-11-21T10:15:33.120+00:00"
 
@@ -132,7 +133,7 @@ def test_readings_have_the_names_of_their_series(folder: RaceFolder) -> None:
 
 
 def test_a_document_has_the_same_id_each_time(folder: RaceFolder) -> None:
-    folder.append_seconds([second_of("bulk", n, [1.0]) for n in range(3)])
+    folder.append_seconds(b"".join(second_of("bulk", n, [1.0]) for n in range(3)))
     keep_telemetry(folder)
     race = documents(folder)
     for kind in (race.tasks, race.seconds, race.telemetry):
@@ -143,7 +144,7 @@ def test_a_document_has_the_same_id_each_time(folder: RaceFolder) -> None:
 
 def test_the_digest_changes_with_anything_of_the_race(folder: RaceFolder) -> None:
     digests = [documents(folder).digest(), documents(folder, golden_race(status="cancelled")).digest()]
-    folder.append_seconds([second_of("bulk", 0, [1.0])])
+    folder.append_seconds(second_of("bulk", 0, [1.0]))
     digests.append(documents(folder).digest())
     keep_telemetry(folder)
     digests.append(documents(folder).digest())
@@ -152,13 +153,13 @@ def test_the_digest_changes_with_anything_of_the_race(folder: RaceFolder) -> Non
 
 
 def test_a_line_that_a_crash_cut_off_is_left_out(folder: RaceFolder) -> None:
-    folder.append_seconds([second_of("bulk", 0, [1.0])])
+    folder.append_seconds(second_of("bulk", 0, [1.0]))
     folder.append_seconds(b'{"task": "bulk", "sec')
     assert len(list(documents(folder).seconds())) == 1
 
 
 def test_a_damaged_line_is_named(folder: RaceFolder) -> None:
-    folder.append_seconds([second_of("bulk", 0, [1.0])])
+    folder.append_seconds(second_of("bulk", 0, [1.0]))
     folder.append_seconds(b"{}}\n")
     with pytest.raises(RecordError, match=r"seconds.jsonl:2: cannot be read: "):
         list(documents(folder).seconds())
@@ -173,7 +174,7 @@ def test_a_record_that_is_all_defaults_has_documents(folder: RaceFolder) -> None
 
 def test_every_field_has_a_mapping_of_its_kind(folder: RaceFolder) -> None:
     """What is not mapped by name is an object, whose values are numbers or histograms."""
-    folder.append_seconds([second_of("bulk", 0, [1.0])])
+    folder.append_seconds(second_of("bulk", 0, [1.0]))
     keep_telemetry(folder)
     race = documents(folder)
     kinds = {"races": [race.race()], "tasks": race.tasks(), "seconds": race.seconds(), "telemetry": race.telemetry()}

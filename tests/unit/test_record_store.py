@@ -141,7 +141,7 @@ def test_a_home_that_cannot_be_made_is_one_clear_line(tmp_path: Path) -> None:
 
 def test_seconds_are_appended_line_by_line(store: RaceStore) -> None:
     folder = store.create("a")
-    folder.append_seconds([{"task": "get", "second": 0}, {"task": "put", "second": 0}])
+    folder.append_seconds(b'{"task":"get","second":0}\n{"task":"put","second":0}\n')
     folder.append_seconds(b'{"task":"get","second":1}\n')
     lines = [json.loads(line) for line in folder.seconds_file.read_text().splitlines()]
     assert [(line["task"], line["second"]) for line in lines] == [("get", 0), ("put", 0), ("get", 1)]

@@ -20,7 +20,7 @@ from esbench.record.model import Check, CorpusFacts, ErrorKind, NamedRequest, Ra
 from esbench.record.store import DamagedRace, RaceEntry
 from esbench.report.comparison import comparison
 from esbench.report.race_summary import race_list, summary
-from esbench.report.render import FORMATS, render
+from esbench.report.render import COMPARISON_FORMATS, FORMATS, names, render
 from esbench.report.table_model import Above, Column, Document, Interval, Table
 from esbench.report.text import cell_text
 
@@ -253,7 +253,13 @@ def test_an_unknown_format_is_refused() -> None:
         render(summary(golden_race()), "jsn")
 
 
-@pytest.mark.parametrize("form", FORMATS)
+def test_a_name_and_a_suffix_mean_one_format() -> None:
+    suffixes = [suffix for each in COMPARISON_FORMATS for suffix in each.suffixes]
+    assert len(set(suffixes)) == len(suffixes)
+    assert len(set(names(COMPARISON_FORMATS))) == len(COMPARISON_FORMATS)
+
+
+@pytest.mark.parametrize("form", names(FORMATS))
 def test_an_empty_list_is_valid_in_every_format(form: str) -> None:
     text = render(race_list([], []), form)
     if form == "json":

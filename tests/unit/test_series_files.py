@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 
 from esbench.errors import RecordError
-from esbench.load.measurements import seconds_line
-from esbench.measure.histogram import Counts, encode
+from esbench.measure.histogram import Counts
+from esbench.measure.measures import HISTOGRAMS, MEASURES, Measure, with_beyond
 from esbench.measure.tally import Second, Tally
-from esbench.record.series import SecondLine, Series, percentiles_ms, read_seconds, read_telemetry
+from esbench.race.recording import second_line
+from esbench.record.model import TaskResult
+from esbench.record.series import (
+    BY_SECOND,
+    Columns,
+    SecondLine,
+    Series,
+    TelemetryWriter,
+    encode_second,
+    percentiles_ms,
+    read_seconds,
+    read_telemetry,
+)
 from esbench.record.store import RaceFolder
 
 HEADER = '{"series":0,"device":"nodes","of":"node-0","group":"os","gauges":["load"],"counters":["cpu_ms"]}\n'
@@ -21,18 +34,66 @@ def written(path: Path, text: str) -> Path:
     return path
 
 
+def counted(*durations_ms: float) -> Counts:
+    counts = Counts()
+    for ms in durations_ms:
+        counts.add(int(ms * 1_000_000))
+    return counts
+
+
 def test_a_second_is_read_as_it_was_written(tmp_path: Path) -> None:
     tally = Tally(due=3, sent=3, requests=2, units=200.0, backlog=1)
     tally.errors.counts["timeout"] = 1
-    for ms in (1, 2):
-        tally.latency.add(ms * 1_000_000)
+    for number, name in enumerate(HISTOGRAMS):
+        setattr(tally, name, counted(1, 2 + number))
+    tally.service_time_beyond = Counts()
     folder = RaceFolder(tmp_path)
-    folder.append_seconds([seconds_line("bulk", Second(4, True, tally))])
+    written_line = second_line("bulk", Second(4, True, tally))
+    folder.append_seconds(encode_second(written_line))
     (line,) = read_seconds(folder.seconds_file)
-    assert line == SecondLine("bulk", 4, "warmup", 3, 3, 2, 200.0, {"timeout": 1}, 1, encode(tally.latency))
-    assert line.failed == 1
-    assert line.counts("latency").buckets == tally.latency.buckets
-    assert line.counts("service_time").count == 0
+    assert line == written_line
+    assert (line.phase, line.failed, line.service_time_beyond) == ("warmup", 1, None)
+    for name in (*BY_SECOND, "latency_beyond"):
+        assert line.counts(name).buckets == getattr(tally, name).buckets != {}
+
+
+def test_the_bytes_of_a_second(tmp_path: Path) -> None:
+    """Files of before are read, and those who read the files need not look twice."""
+    line = SecondLine("bulk", 4, "measurement", 0, 1, 1, 5, {"not found": 1}, driver_lag="H")
+    assert encode_second(line) == (
+        b'{"task": "bulk", "second": 4, "phase": "measurement", "due": 0, "sent": 1, "requests": 1, "units": 5, '
+        b'"errors": {"not found": 1}, "backlog": 0, "driver_lag": "H"}\n'
+    )
+
+
+@pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)
+def test_a_measure_is_counted_and_kept(measure: Measure) -> None:
+    """Its name is that of a counter, of a distribution of the result and, if it is kept by second, of a line's."""
+    assert hasattr(Tally(), measure.name)
+    assert measure.figures in {each.name for each in fields(TaskResult)}
+    in_lines = {each.name for each in fields(SecondLine)} & {*with_beyond(measure.name)}
+    assert in_lines == (set() if not measure.by_second else {*with_beyond(measure.name)[: 1 if measure.is_lag else 2]})
+
+
+def test_every_histogram_of_a_task_is_listed() -> None:
+    """One that is not would not be merged over workers. `punctual` is counted under others before that."""
+    counted_in = {each.name for each in fields(Tally) if isinstance(getattr(Tally(), each.name), Counts)}
+    assert counted_in == {*HISTOGRAMS, "punctual"}
+
+
+def test_readings_are_read_as_they_were_written(tmp_path: Path) -> None:
+    folder = RaceFolder(tmp_path)
+    writer = TelemetryWriter(folder.append_telemetry)
+    node = Columns("nodes", "node-0", "os", ("load",), ("cpu_ms",))
+    writer.add(node, 1.5, (0.25, 0))
+    writer.add(replace(node, of="node-1"), 1.5, (1.0, None))
+    writer.add(node, 2.5, (None, 340))
+    writer.add(replace(node, gauges=("load", "threads")), 3.5, (0.5, 7, 350))
+    assert read_telemetry(folder.telemetry_file) == (
+        Series("nodes", "node-0", "os", (1.5, 2.5), {"load": (0.25, None)}, {"cpu_ms": (0.0, 340.0)}),
+        Series("nodes", "node-1", "os", (1.5,), {"load": (1.0,)}, {"cpu_ms": (None,)}),
+        Series("nodes", "node-0", "os", (3.5,), {"load": (0.5,), "threads": (7.0,)}, {"cpu_ms": (350.0,)}),
+    )
 
 
 def test_percentiles_are_those_that_the_samples_carry() -> None:

@@ -13,11 +13,12 @@ import pytest
 
 from esbench.cluster.client import Cluster, ClusterInfo
 from esbench.errors import ClusterError, UsageError
+from esbench.record.series import Columns, TelemetryWriter
 from esbench.registry import Registry
 from esbench.telemetry import Chosen, choose
 from esbench.telemetry.device import Device, Param, Pulse, Reading, Scene, TaskSpan, Unseen
 from esbench.telemetry.series import SeriesOf
-from esbench.telemetry.watch import SeriesFile, Telemetry
+from esbench.telemetry.watch import Telemetry
 
 SPAN = TaskSpan("get", 0.0, 1000.0, 0.0, 1000.0)
 
@@ -73,9 +74,13 @@ def scene(tmp_path: Path) -> Scene:
 
 
 def watch(*devices: Device, lines: list[bytes] | None = None) -> Telemetry:
-    file = SeriesFile((lines if lines is not None else []).append)
+    writer = TelemetryWriter((lines if lines is not None else []).append)
     begun_s = time.monotonic()
-    return Telemetry(Empty(), (), devices, lambda: time.monotonic() - begun_s, file.add)
+
+    def keep(device: str, reading: Reading, time_s: float) -> None:
+        writer.add(reading.columns(device), time_s, reading.figures)
+
+    return Telemetry(Empty(), (), devices, lambda: time.monotonic() - begun_s, keep)
 
 
 def until(condition: Callable[[], object]) -> None:
@@ -122,9 +127,9 @@ def test_series_are_named_once_and_kept_as_arrays(tmp_path: Path) -> None:
 
 def test_columns_that_change_begin_a_series_of_their_own() -> None:
     lines: list[bytes] = []
-    file = SeriesFile(lines.append)
-    file.add("nodes", Reading("a", "os", {"x": 1.0}), 0.5)
-    file.add("nodes", Reading("a", "os", {"x": 1.0, "y": None}), 1.5)
+    writer = TelemetryWriter(lines.append)
+    writer.add(Columns("nodes", "a", "os", ("x",), ()), 0.5, (1.0,))
+    writer.add(Columns("nodes", "a", "os", ("x", "y"), ()), 1.5, (1.0, None))
     series = [json.loads(line) for line in b"".join(lines).splitlines()]
     assert series[1] == [0, 0.5, 1]
     assert series[2]["series"] == 1

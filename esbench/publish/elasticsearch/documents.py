@@ -17,13 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from esbench.errors import RecordError
+from esbench.measure.measures import MEASURES, RESPONSE_TIMES
 from esbench.record.model import ClusterFacts, RaceRecord, TaskResult
-from esbench.record.series import MEASURES, percentiles_ms, read_seconds, read_telemetry_lines
+from esbench.record.series import BY_SECOND, percentiles_ms, read_seconds, read_telemetry_lines
 from esbench.record.store import RaceFolder, encode_record
 
 FORMAT = 1  # of the documents; a race that was stored in an older one is stored anew
-_DISTRIBUTIONS = ("latency_ms", "service_time_ms", "client_wait_ms", "driver_lag_ms", "schedule_lag_ms")
-_TIMED_BY_SECOND = ("latency", "service_time")
 _COPIED_OF_A_TASK = (
     *("step", "operation", "operation_type", "tags", "loop", "clients", "workers", "path"),
     *("target_rate_per_s", "target_unit", "start_s", "duration_s", "requests", "units", "unit", "errors"),
@@ -129,11 +128,11 @@ class RaceDocuments:
                 "@timestamp": _text(began + timedelta(seconds=line.second)),
                 "errors": line.failed,
                 "error_kinds": list(line.errors),
-                "histograms": _known({name: line.encoded(name) for name in MEASURES}),
+                "histograms": _known({name: line.encoded(name) for name in BY_SECOND}),
             }
-            for name in _TIMED_BY_SECOND:
-                percentiles = percentiles_ms(line.at_least(name))
-                fields[f"{name}_ms"] = {_spelt(f"p{rank:g}"): ms for rank, ms in percentiles.items()}
+            for measure in RESPONSE_TIMES:
+                percentiles = percentiles_ms(line.at_least(measure.name))
+                fields[measure.figures] = {_spelt(f"p{rank:g}"): ms for rank, ms in percentiles.items()}
             yield Document(f"{self.record.race_id}:{number}", _known(fields))
 
     def telemetry(self) -> Iterator[Document]:
@@ -170,7 +169,7 @@ class RaceDocuments:
         return next(iter(self.record.clusters.values()), None)
 
     def _of_task(self, task: TaskResult) -> Fields:
-        distributions = {name: getattr(task, name) or {} for name in _DISTRIBUTIONS}
+        distributions = {each.figures: getattr(task, each.figures) or {} for each in MEASURES}
         rates = {name: getattr(task.throughput, name) for name in ("mean", "median", "min", "max")}
         return _known(
             {

@@ -50,9 +50,7 @@ class MetricsStore:
 
     def prepare(self) -> None:
         """See that the cluster is there and has the templates."""
-        info = self._cluster.info()
-        major, minor = (*info.version_tuple, 0, 0)[:2]
-        self._dialect = Dialect(info.distribution, (major, minor))
+        self._dialect = self._cluster.info().dialect
         streams = has_data_streams(self._cluster, self._prefix)
         put_templates(self._cluster, self._dialect, self._prefix, streams=streams)
 

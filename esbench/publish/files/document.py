@@ -19,15 +19,10 @@ def document(record: RaceRecord, seconds: Iterable[SecondLine], telemetry: Itera
     lines = [
         f'"export": {VERSION}',
         f'"race": {encode_record(record).decode().strip()}',
-        f'"seconds": {_list(map(_second, seconds))}',
+        f'"seconds": {_list(map(SecondLine.as_written, seconds))}',
         f'"telemetry": {_list(map(asdict, telemetry))}',
     ]
     return "{" + ",\n".join(lines) + "}\n"
-
-
-def _second(line: SecondLine) -> dict[str, Any]:
-    """As in seconds.jsonl: a histogram in which nothing was counted is left out."""
-    return {name: value for name, value in asdict(line).items() if value is not None}
 
 
 def _list(items: Iterable[dict[str, Any]]) -> str:

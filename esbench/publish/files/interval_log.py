@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 from esbench.record.model import RaceRecord
-from esbench.record.series import MEASURES, SecondLine
+from esbench.record.series import BY_SECOND, SecondLine
 
 _NS_PER_MS = 1e6
 _DELIMITERS = re.compile(r"[,\s]+")  # which a tag must not hold
@@ -39,7 +39,7 @@ def interval_log(record: RaceRecord, seconds: Iterable[SecondLine]) -> str:
 
 
 def _intervals(at_s: float, second: SecondLine) -> Iterator[str]:
-    for measure in MEASURES:
+    for measure in BY_SECOND:
         encoded = second.encoded_at_least(measure)
         if encoded is None:
             continue

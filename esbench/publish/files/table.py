@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
 from esbench.record.model import RaceRecord
-from esbench.record.series import MEASURES, SecondLine, percentiles_ms
+from esbench.record.series import BY_SECOND, SecondLine, percentiles_ms
 
 _RANKS = (50.0, 90.0, 99.0)
 _NS_PER_MS = 1e6
 _COUNTS = ("due", "sent", "requests", "errors", "throughput_per_s", "unit", "backlog")
 COLUMNS = (
     *("task", "phase", "second", "at", *_COUNTS),
-    *(f"{measure}_{figure}_ms" for measure in MEASURES for figure in ("p50", "p90", "p99", "max")),
+    *(f"{measure}_{figure}_ms" for measure in BY_SECOND for figure in ("p50", "p90", "p99", "max")),
 )
 
 
@@ -40,7 +40,7 @@ def _times_ms(line: SecondLine) -> Iterator[str]:
 
     Of requests that timed out, or were never sent, it is the least that they took.
     """
-    for measure in MEASURES:
+    for measure in BY_SECOND:
         counts = line.at_least(measure)
         found = percentiles_ms(counts, _RANKS)
         yield from (f"{found[rank]:.4f}" if rank in found else "" for rank in _RANKS)

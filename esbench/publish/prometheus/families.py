@@ -6,13 +6,13 @@ Pure. docs/metrics.md has a row for each of them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, InfoMetricFamily
 from prometheus_client.samples import BucketSpan, NativeHistogram
 
 from esbench.measure.histogram import Counts
+from esbench.measure.measures import MEASURES, SCHEDULE_LAG, Measure, with_beyond
 from esbench.publish.prometheus.folding import LAG_BOUNDS, NATIVE_SCHEMA, Bounds, native, parse_bounds
 from esbench.publish.prometheus.following import NS, Seen
 from esbench.publish.prometheus.naming import metric_name
@@ -26,22 +26,8 @@ _ZERO_THRESHOLD = 2.0**-128
 _LAGS = parse_bounds(LAG_BOUNDS, "")
 
 
-@dataclass(frozen=True)
-class _Timed:
-    """A measure of `Tally` as a histogram."""
-
-    measure: str
-    help: str
-    is_lag: bool = False
-
-
-_TIMED = (
-    _Timed("latency", "From the due time of a good reply to its last byte; open loops only."),
-    _Timed("service_time", "From the first byte sent to the last byte received, of good replies."),
-    _Timed("schedule_lag", "From the due time of a request to its first byte; open loops only.", is_lag=True),
-    _Timed("client_wait", "From the due time of a request until a client was free; open loops only.", is_lag=True),
-    _Timed("driver_lag", "From when a request was due and a client free to its first byte.", is_lag=True),
-)
+# schedule lag stands before client wait and driver lag, which it is the sum of
+_MEASURES = sorted(MEASURES, key=lambda each: (each.is_lag, each is not SCHEDULE_LAG))
 
 
 def families_of(seen: Seen, bounds: Bounds, *, with_native: bool) -> list[Metric]:
@@ -55,7 +41,7 @@ def families_of(seen: Seen, bounds: Bounds, *, with_native: bool) -> list[Metric
     families = [
         _info(seen),
         *_counters(seen),
-        *(_histogram(timed, seen, _LAGS if timed.is_lag else bounds, with_native) for timed in _TIMED),
+        *(_histogram(each, seen, _LAGS if each.is_lag else bounds, with_native) for each in _MEASURES),
         *_running(seen),
         *_workers(seen),
         *_telemetry(seen),
@@ -91,12 +77,12 @@ def _counters(seen: Seen) -> Iterator[Metric]:
     yield from (requests, sent, due, waited, units, errors)
 
 
-def _histogram(timed: _Timed, seen: Seen, bounds: Bounds, with_native: bool) -> Metric:
-    family = HistogramMetricFamily(f"esbench_{timed.measure}", timed.help, labels=_PHASE, unit="seconds")
+def _histogram(measure: Measure, seen: Seen, bounds: Bounds, with_native: bool) -> Metric:
+    family = HistogramMetricFamily(f"esbench_{measure.name}", measure.meaning, labels=_PHASE, unit="seconds")
     for (task, phase), tally in seen.tallies.items():
         counts = Counts()
-        for measure in (timed.measure, f"{timed.measure}_beyond"):
-            counts.merge(getattr(tally, measure, _NOTHING))
+        for name in with_beyond(measure.name):
+            counts.merge(getattr(tally, name, _NOTHING))
         if counts.buckets:
             labels = (*seen.race, task, phase)
             cumulative = bounds.cumulative(counts.buckets)

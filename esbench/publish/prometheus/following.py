@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from esbench.events.listeners import Listener
 from esbench.measure.histogram import Counts
+from esbench.measure.measures import HISTOGRAMS
 from esbench.measure.schedule import nominal_rate
-from esbench.measure.tally import BEYOND, Second, Tally
+from esbench.measure.tally import Second, Tally
 from esbench.model import Schedule, Step, Task
 from esbench.record.model import RaceRecord, TaskResult
 from esbench.telemetry.device import Reading
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from esbench.measure.cpu_time import Usage
 
 NS = 1_000_000_000
-MEASURES = ("latency", "service_time", "schedule_lag", "client_wait", "driver_lag")
 # What a device did not read together with its other figures is not there any more: say, a node that has left.
 _GONE_AFTER_S = 10.0
 
@@ -159,8 +159,8 @@ def _copy(tally: Tally) -> Tally:
     """Its numbers, failures by kind and histograms. To copy a dictionary is far quicker than to merge it."""
     copied = Tally(due=tally.due, sent=tally.sent, requests=tally.requests, units=tally.units, waited=tally.waited)
     copied.errors.counts.update(tally.errors.counts)
-    for measure in (*MEASURES, *BEYOND):
-        counts: Counts = getattr(tally, measure)
-        twin: Counts = getattr(copied, measure)
+    for name in HISTOGRAMS:
+        counts: Counts = getattr(tally, name)
+        twin: Counts = getattr(copied, name)
         twin.buckets, twin.total_ns = dict(counts.buckets), counts.total_ns
     return copied

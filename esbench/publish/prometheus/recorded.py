@@ -8,14 +8,14 @@ from prometheus_client import CollectorRegistry, Metric, generate_latest
 
 from esbench.errors import RecordError
 from esbench.measure.histogram import Counts, decode
-from esbench.measure.tally import BEYOND, Tally
+from esbench.measure.measures import HISTOGRAMS
+from esbench.measure.tally import Tally
 from esbench.publish.prometheus.families import families_of
 from esbench.publish.prometheus.folding import Bounds
-from esbench.publish.prometheus.following import MEASURES, Seen, race_facts
+from esbench.publish.prometheus.following import Seen, race_facts
 from esbench.record.figures import measured_phase
 from esbench.record.model import RaceRecord, TaskResult
-from esbench.record.series import MEASURES as BY_SECOND
-from esbench.record.series import SecondLine
+from esbench.record.series import SECOND_HISTOGRAMS, SecondLine
 
 _NS_PER_MS = 1e6
 
@@ -59,27 +59,27 @@ def _measured(task: TaskResult) -> Tally:
     tally.waited = round((task.waited_ratio or 0.0) * tally.due)
     for kind, errors in task.error_kinds.items():
         tally.errors.add(kind, errors.example, errors.count)
-    for measure in (*MEASURES, *BEYOND):
-        if measure in task.histograms:
-            counts = _decoded(task, measure)
-            mean_ms = (getattr(task, f"{measure}_ms") or {}).get("mean")
+    for name in HISTOGRAMS:
+        if name in task.histograms:
+            counts = _decoded(task, name)
+            mean_ms = (getattr(task, f"{name}_ms", None) or {}).get("mean")
             if mean_ms is not None:
                 counts.total_ns = round(mean_ms * _NS_PER_MS * counts.count)  # exact: buckets are 512 ns or 0.1 % wide
-            setattr(tally, measure, counts)
+            setattr(tally, name, counts)
     return tally
 
 
-def _decoded(task: TaskResult, measure: str) -> Counts:
+def _decoded(task: TaskResult, name: str) -> Counts:
     try:
-        return decode(task.histograms[measure])
+        return decode(task.histograms[name])
     except ValueError as error:
-        raise RecordError(f"{measure} of the task {task.name} {error}", where="race.json") from error
+        raise RecordError(f"{name} of the task {task.name} {error}", where="race.json") from error
 
 
 def _tally(line: SecondLine) -> Tally:
     tally = Tally(due=line.due, sent=line.sent, requests=line.requests, units=line.units)
     for kind, count in line.errors.items():
         tally.errors.add(kind, "", count)
-    for measure in (*BY_SECOND, *BEYOND):
-        setattr(tally, measure, line.counts(measure))
+    for name in SECOND_HISTOGRAMS:
+        setattr(tally, name, line.counts(name))
     return tally

@@ -7,6 +7,7 @@ from html import escape
 
 from esbench.comparison.model import Comparison
 from esbench.comparison.verdicts import min_effect
+from esbench.measure.measures import RESPONSE_TIMES
 from esbench.report.comparison import comparison, interval_cell
 from esbench.report.html.comparison_charts import intervals, percentiles, rounds
 from esbench.report.html.comparison_sides import Judged, Sides
@@ -138,9 +139,9 @@ def _rounds(sides: Sides, metrics: Mapping[str, Judged], charts: Charts) -> Iter
 
 def _curves(sides: Sides, task: str, charts: Charts) -> Iterator[str]:
     """The percentile curves of all sides over one another."""
-    for measure in ("latency", "service_time"):  # a closed loop has no latency
-        if curves := sides.curves(task, measure):
+    for measure in RESPONSE_TIMES:  # a closed loop has no latency
+        if curves := sides.curves(task, measure.name):
             together = "" if sides.are_single else " All races of a side together."
             caption = f"Less is better.{together} Both axes are logarithmic."
-            yield charts.place(percentiles(curves), f"Percentiles of {measure.replace('_', ' ')}", caption)
+            yield charts.place(percentiles(curves), f"Percentiles of {measure.title}", caption)
             break

@@ -8,6 +8,7 @@ from typing import Any
 
 from bokeh.models.annotations import Span
 
+from esbench.measure.measures import CLIENT_WAIT, DRIVER_LAG, LATENCY, SERVICE_TIME, response_time
 from esbench.record.figures import reported_tasks, task_label
 from esbench.record.model import RaceRecord, TaskResult
 from esbench.record.series import SecondLine, Series
@@ -33,7 +34,7 @@ from esbench.units import format_number
 
 _FEWEST_SECONDS = 3  # of a task whose seconds are worth a chart
 _GREY_IS_WARMUP = "Each second's good replies; grey is outside the measurement window."
-_MEASURES = (("latency", BLUE), ("service_time", GREEN), ("client_wait", PURPLE), ("driver_lag", GREY))
+_CURVES = ((LATENCY, BLUE), (SERVICE_TIME, GREEN), (CLIENT_WAIT, PURPLE), (DRIVER_LAG, GREY))
 _TASK_COLUMNS = (
     Column("Task", "task"),
     Column("Loop", "loop"),
@@ -172,7 +173,7 @@ def _charts_over_time(task: TaskResult, seconds: TaskOverTime | None, charts: Ch
     throughput = charts.place(throughput_chart(task, seconds, shown), "Throughput over time")
     if not seconds.has_times:
         return [throughput]
-    measure = seconds.measure.replace("_", " ").capitalize()
+    measure = seconds.measure.title.capitalize()
     return [
         charts.place(latency_chart(task, seconds, shown), f"{measure} over time", _GREY_IS_WARMUP),
         throughput,
@@ -182,8 +183,8 @@ def _charts_over_time(task: TaskResult, seconds: TaskOverTime | None, charts: Ch
 
 def _percentiles(task: TaskResult, charts: Charts) -> list[str]:
     curves = [
-        (name.replace("_", " "), colour, percentile_curve(*histograms_at_least(task, name)))
-        for name, colour in _MEASURES
+        (measure.title, colour, percentile_curve(*histograms_at_least(task, measure.name)))
+        for measure, colour in _CURVES
     ]
     curves = [(name, colour, curve) for name, colour, curve in curves if len(curve) > 1]
     if not curves:
@@ -200,7 +201,7 @@ def _service_levels(task: TaskResult) -> str:
         f"<td><div class='bar'><i style='width:{min(percent, 100.0):.2f}%'></i></div></td></tr>"
         for threshold, percent in task.within_ms.items()
     )
-    measure = "Latency" if task.loop == "open" else "Service time"
+    measure = response_time(is_open=task.loop == "open").title.capitalize()
     return (
         f'<figure><h3>{measure} within</h3><div class="table"><table>{rows}</table></div>'
         "<figcaption>Share of the requests of the measurement window.</figcaption></figure>"

@@ -11,6 +11,7 @@ from html import escape
 from typing import Any
 
 from esbench.comparison.model import Side
+from esbench.measure.measures import RESPONSE_TIMES
 from esbench.record.figures import Notice, reported_tasks, task_label
 from esbench.record.model import RaceRecord
 from esbench.record.series import SecondLine, Series
@@ -231,14 +232,14 @@ def _curves(columns: Sequence[_Column], charts: Charts) -> str:
     coloured = list(zip(columns, COLOURS, strict=False))
     first = f"Of the first {len(coloured)}. " if len(columns) > len(coloured) else ""
     for task in _tasks(columns):
-        for measure in ("latency", "service_time"):  # a closed loop has no latency
+        for measure in RESPONSE_TIMES:  # a closed loop has no latency
             curves = [
                 (column.name, colour, curve)
                 for column, colour in coloured
-                if len(curve := curve_of_races(column.records, task, measure)) > 1
+                if len(curve := curve_of_races(column.records, task, measure.name)) > 1
             ]
             if curves:
-                title = f"{task}: percentiles of {measure.replace('_', ' ')}"
+                title = f"{task}: percentiles of {measure.title}"
                 places.append(charts.place(curves_chart(curves), title, f"{first}Both axes are logarithmic."))
                 break
     return f'<div class="charts">{"".join(places)}</div>' if places else ""

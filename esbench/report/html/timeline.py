@@ -81,7 +81,7 @@ def tasks_chart(tasks: Sequence[tuple[TaskResult, TaskOverTime]], shown: Clock) 
         colour = COLOURS[number % len(COLOURS)]
         line = drawn.line("x", "y", source=data, color=colour, line_width=1.5, name=task.name)
         drawn.scatter("x", "y", source=data, color=colour, size=3)
-        measure = seconds.measure.replace("_", " ")
+        measure = seconds.measure.title
         hover(drawn, line, [("task", "$name"), ("at", f"@x{{{_MARK}}}"), (f"p99 {measure}", "@y{0,0.00} ms")])
     plain_numbers(drawn)
     return drawn
@@ -96,7 +96,7 @@ def stripe(tasks: Sequence[TaskResult], drawn: figure) -> None:
 
 def latency_chart(task: TaskResult, seconds: TaskOverTime, shown: Clock) -> figure:
     """The band from p50 to p99 of each second and its longest request, in milliseconds on a logarithmic axis."""
-    drawn = time_chart(f"{seconds.measure.replace('_', ' ')}, ms", shown, y_axis_type="log")
+    drawn = time_chart(f"{seconds.measure.title}, ms", shown, y_axis_type="log")
     shade_warmup(drawn, task)
     data = source(x=seconds.times_s, p50=seconds.p50_ms, p99=seconds.p99_ms, max=seconds.max_ms)
     band = "p50 to p99"
@@ -144,7 +144,7 @@ def throughput_chart(task: TaskResult, seconds: TaskOverTime, shown: Clock) -> f
 
 def heat_map(task: TaskResult, seconds: TaskOverTime, shown: Clock) -> figure:
     """How many requests took how long, second by second: brighter cells hold more of them."""
-    drawn = time_chart(f"{seconds.measure.replace('_', ' ')}, ms", shown)
+    drawn = time_chart(f"{seconds.measure.title}, ms", shown)
     grid = seconds.grid
     drawn.rect(
         "x",

@@ -1,0 +1,67 @@
+"""A document for programs: CSV and JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from esbench.report.table_model import Above, Cell, Document, Interval, Table
+from esbench.report.text import pairs_text
+
+
+def render_csv(table: Table) -> str:
+    """The table alone: a line of keys, then numbers with all their digits; what was not measured is empty."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(column.key for column in table.columns)
+    for row in table.rows:
+        writer.writerow(_flat(cell) for cell in row)
+    return out.getvalue()
+
+
+def render_json(document: Document) -> str:
+    """An array of rows for a bare table, else an object of `facts`, `overview`, `rows`, `sections` and `warnings`."""
+    rows = _rows(document.table)
+    payload: Any = rows
+    if document.header is not None:
+        warnings = [{"text": notice.text, "unusable": notice.unusable} for notice in document.notices]
+        overview = {} if document.overview is None else {"overview": document.overview}
+        payload = {"facts": _facts(document.header), **overview, "rows": rows, "warnings": warnings}
+        if document.sections:
+            payload["sections"] = [
+                {"title": section.title, "rows": _rows(section.table)} for section in document.sections
+            ]
+    return msgspec.json.format(msgspec.json.encode(payload), indent=2).decode() + "\n"
+
+
+def _rows(table: Table) -> list[dict[str, Any]]:
+    return [{column.key: _plain(cell) for column, cell in zip(table.columns, row, strict=True)} for row in table.rows]
+
+
+def _facts(header: Table) -> dict[str, Any]:
+    keys = [column.key for column in header.columns[1:]]
+    facts: dict[str, Any] = {}
+    for name, *values in header.rows:
+        plain = [_plain(value) for value in values]
+        facts[str(name)] = plain[0] if len(plain) == 1 else dict(zip(keys, plain, strict=True))
+    return facts
+
+
+def _plain(cell: Cell) -> Any:
+    if isinstance(cell, Interval):
+        return [cell.low, cell.high]
+    return str(cell) if isinstance(cell, Above) else cell
+
+
+def _flat(cell: Cell) -> Any:
+    if isinstance(cell, Interval):
+        cell = [cell.low, cell.high]
+    if isinstance(cell, Mapping):
+        return pairs_text(cell)
+    if isinstance(cell, Sequence) and not isinstance(cell, str):
+        return ", ".join(map(str, cell))
+    return _plain(cell)
