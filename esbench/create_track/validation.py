@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from esbench.corpus.locate import Origin, Supply
 from esbench.corpus.preparation import corpus_folder
-from esbench.errors import CorpusError, EsbenchError, TrackError
+from esbench.errors import CorpusError, DependencyError, EsbenchError, TrackError
 from esbench.model import Corpus, Documents, Track
 from esbench.race.loading import LoadedTrack, load_with_python
-from esbench.rally_python.dependencies import DependencyError
 from esbench.track.document import Node, parse
 from esbench.track.faults import Faults
 from esbench.track.rendering import RenderContext, TrackRenderer
