@@ -69,7 +69,7 @@ def check_track(
 
 def _check_challenge(loaded: LoadedTrack, name: str) -> None:
     """What is wrong with a challenge as the track's own code leaves it, if it has such."""
-    track, own_code = loaded.processed_anew(name)
+    track, own_code = loaded.processed_alone(name)
     if own_code is not None:
         own_code.validate()
     check_indices(track, choose_challenge(track, name), loaded.types)
