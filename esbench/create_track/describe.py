@@ -88,7 +88,7 @@ def describe(
     """
     loaded = load_with_python(track, context, types, home)
     named = loaded.track.challenges if challenge is None else (choose_challenge(loaded.track, challenge),)
-    raced = [loaded.processed_anew(each.name)[0] for each in named]  # each as if it were the one that is raced
+    raced = [loaded.processed_alone(each.name)[0] for each in named]  # each as if it were the one that is raced
     chosen = tuple(choose_challenge(own, each.name) for own, each in zip(raced, named, strict=True))
     described = next((own for own, each in zip(raced, chosen, strict=True) if each.default), raced[0])
     return Description(described, chosen, parameters(track, context))

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from esbench.corpus.locate import Origin, Supply
 from esbench.corpus.preparation import corpus_folder
-from esbench.errors import CorpusError, EsbenchError, TrackError
+from esbench.errors import CorpusError, DependencyError, EsbenchError, TrackError
 from esbench.model import Corpus, Documents, Track
 from esbench.race.loading import LoadedTrack, load_with_python
-from esbench.rally_python.dependencies import DependencyError
 from esbench.track.document import Node, parse
 from esbench.track.faults import Faults
 from esbench.track.rendering import RenderContext, TrackRenderer
@@ -70,7 +69,7 @@ def check_track(
 
 def _check_challenge(loaded: LoadedTrack, name: str) -> None:
     """What is wrong with a challenge as the track's own code leaves it, if it has such."""
-    track, own_code = loaded.processed_anew(name)
+    track, own_code = loaded.processed_alone(name)
     if own_code is not None:
         own_code.validate()
     check_indices(track, choose_challenge(track, name), loaded.types)

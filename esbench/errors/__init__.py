@@ -63,6 +63,10 @@ def _rebuild_code_error(what: str, where: str, hint: str, frames: str) -> TrackC
     return TrackCodeError(what, where=where, hint=hint, frames=frames)
 
 
+class DependencyError(TrackError):
+    """Python packages that a track needs are not installed, and are not to be."""
+
+
 class CorpusError(EsbenchError):
     """A document file is missing, damaged or cannot be made."""
 

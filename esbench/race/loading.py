@@ -35,7 +35,7 @@ class LoadedTrack:
 
         return own_code_of(self.track, self.plugins, challenge, self.types)
 
-    def processed_anew(self, challenge: str) -> tuple[Track, OwnCode | None]:
+    def processed_alone(self, challenge: str) -> tuple[Track, OwnCode | None]:
         """The same by processors that have seen no other challenge: the Python part is imported once more."""
         if self.plugins is None:
             return self.track, None

@@ -15,16 +15,12 @@ from importlib import invalidate_caches, metadata
 from importlib.util import find_spec
 from pathlib import Path
 
-from esbench.errors import TrackError
+from esbench.errors import DependencyError
 from esbench.track.document import Node
 
 _NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:$|[\[<>=!~;@ ])")
 _URL = re.compile(r"(?:(?P<vcs>[a-z]+)\+)?(?P<url>[a-z]+://[^#\s]+)(?:#\S*)?")
 _TIME_LIMIT_S = 1800
-
-
-class DependencyError(TrackError):
-    """Packages of a track are not installed, and nobody asked for it."""
 
 
 @dataclass(frozen=True)

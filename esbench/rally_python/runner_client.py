@@ -30,7 +30,6 @@ from elastic_transport import (
 )
 from elastic_transport import ConnectionError as NoConnectionError
 from elasticsearch import ApiError, AsyncElasticsearch, UnsupportedProductError
-from elasticsearch._async.client.ilm import IlmClient
 
 from esbench import __version__
 from esbench.cluster.options import ClientOptions, Host
@@ -172,11 +171,17 @@ class _HomeFirst(NodeSelector):
         return nodes[0]
 
 
-class _Ilm(IlmClient):
-    """Takes the name of a policy without its keyword, too: runners of Rally's tracks give it so."""
+class _Ilm:
+    """The client's part for ILM. Takes the name of a policy without its keyword, too: Rally's tracks give it so."""
+
+    def __init__(self, ilm: Any) -> None:
+        self._ilm = ilm
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ilm, name)
 
     async def put_lifecycle(self, name: str, **kwargs: Any) -> Any:
-        return await super().put_lifecycle(name=name, **kwargs)
+        return await self._ilm.put_lifecycle(name=name, **kwargs)
 
 
 class RunnerClient(AsyncElasticsearch):
@@ -188,7 +193,7 @@ class RunnerClient(AsyncElasticsearch):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.ilm = _Ilm(self)
+        self.ilm = _Ilm(self.ilm)  # type: ignore[assignment] # its class is private
 
     @classmethod
     def connect(cls, hosts: Iterable[Host], options: ClientOptions, timeout_s: float, version: str) -> Self:

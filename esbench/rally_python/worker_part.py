@@ -1,4 +1,4 @@
-"""The Python part of a track in a load worker: what its operations are, and the clients and loops that it needs."""
+"""The Python part of a track in a load worker: the types of its operations, its own clients and loops."""
 
 from __future__ import annotations
 

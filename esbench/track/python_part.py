@@ -1,4 +1,4 @@
-"""What the files of a track tell of its Python part, and what must be known of it to load the track."""
+"""The Python part of a track: the facts about its files, and what loading the track must know of it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def python_entry(folder: Path) -> Path | None:
 
 
 def has_plugins(folder: Path) -> bool:
-    """Whether a track's folder has a Python part."""
+    """Return True for a track's folder that has a Python part."""
     return python_entry(folder) is not None
 
 

@@ -55,12 +55,12 @@ _RETRY_S = 0.1  # while a step that begins has no host
 class Worker:
     """Prepares and runs steps as the coordinator says, one at a time."""
 
-    def __init__(self, number: int, pipe: Pipe, outbox: Outbox, operations: OperationTypes) -> None:
+    def __init__(self, number: int, pipe: Pipe, outbox: Outbox, types: OperationTypes) -> None:
         """It reads from `pipe`, and sends through `outbox`."""
         self._number = number
         self._pipe = pipe
         self._outbox = outbox
-        self._preparation = Preparation(operations)
+        self._preparation = Preparation(types)
         self._prepared: Prepare
         self._shares: Sequence[TaskShare] = ()
         self._hosts: Hosts | None = None

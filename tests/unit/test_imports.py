@@ -182,6 +182,15 @@ def test_only_the_race_knows_track_load_engine_and_telemetry_together() -> None:
     assert {room(module) for module in all_of_them} <= {"race"}
 
 
+def test_what_exists_for_python_in_tracks_is_imported_where_a_track_is_loaded_and_prepared() -> None:
+    doors = {
+        found.module
+        for found, target in INTERNAL
+        if room(target) == "rally_python" and room(found.module) != "rally_python" and not found.typing_only
+    }
+    assert doors == {"race.loading", "worker.preparation"}
+
+
 @pytest.mark.parametrize("library", DOORS)
 def test_a_third_party_library_has_its_doors(library: str) -> None:
     wrong = [
