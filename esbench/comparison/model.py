@@ -41,8 +41,8 @@ class CompareOptions:
     """`min_effect_ratio`: below it sides count as the same (None: 0.05, and 0.1 from p99 up). `max_error_rise_ratio`:
     by how much the error rate may rise before a gain is not called one. `allow`: differing keys that do not matter.
     `looks`: how often rounds were added after somebody had looked, and this look. `seconds` gives a race's seconds;
-    `history` holds earlier races of what the baseline is, in their order; of a
-    session only the last one counts."""
+    `history` holds earlier races of what the baseline is, in their order; of a session only the last one counts.
+    `notices` are those of the sides as they are stored: of their sessions and files."""
 
     min_effect_ratio: float | None = None
     max_error_rise_ratio: float = 0.001
@@ -50,6 +50,7 @@ class CompareOptions:
     looks: int = 1
     seconds: SecondsOf = _no_seconds
     history: tuple[RaceRecord, ...] = ()
+    notices: tuple[Notice, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -197,10 +198,16 @@ class Pair:
 class Comparison:
     """One pair for each contender. `tested` rows of all of them are one family, whose p values were adjusted together
     and multiplied by `looks`; `history` earlier races were there for those that it takes. `min_effect_ratio` is the
-    option's."""
+    option's, and so are the notices `of_sides`."""
 
     pairs: tuple[Pair, ...]
     looks: int = 1
     min_effect_ratio: float | None = None
     tested: int = 0
     history: int = 0
+    of_sides: tuple[Notice, ...] = ()
+
+    @property
+    def notices(self) -> tuple[Notice, ...]:
+        """All that a reader must know, each once: of the sides as they are stored, then of each pair."""
+        return tuple(dict.fromkeys((*self.of_sides, *(notice for pair in self.pairs for notice in pair.notices))))

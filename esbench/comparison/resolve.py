@@ -50,6 +50,10 @@ class Sides:
         named = {record.session.id for side in sides for record in side.records if record.session is not None}
         return max((self._sessions.load(session).looks for session in named & set(self._sessions.ids())), default=1)
 
+    def notices(self, sides: Sequence[Side]) -> tuple[Notice, ...]:
+        """What is to be known of the sides as they are stored."""
+        return (*self.unfinished(sides), *self._without_seconds(sides))
+
     def unfinished(self, sides: Sequence[Side], they_are: str = "not compared") -> Iterator[Notice]:
         """Which of the sides' sessions have races that are still to come."""
         for name in dict.fromkeys(side.session for side in sides if side.session):
@@ -58,7 +62,7 @@ class Sides:
                 text = f"{len(session.left)} of the {len(session.races)} races of session {name} are not complete"
                 yield Notice(f"{text}, and {they_are}")
 
-    def without_seconds(self, sides: Sequence[Side]) -> Iterator[Notice]:
+    def _without_seconds(self, sides: Sequence[Side]) -> Iterator[Notice]:
         """Which of the sides' races have lost their seconds, without which percentiles are not judged."""
         for name in dict.fromkeys(record.race_id for side in sides for record in side.records if record.tasks):
             file = self._races.folder(name).seconds_file

@@ -12,6 +12,7 @@ from races import compared, golden_race, task_of, with_task
 from esbench.comparison.compare import compare
 from esbench.comparison.metrics import Race, typical
 from esbench.comparison.model import CompareOptions, Pair, Row, Side
+from esbench.record.figures import Notice
 from esbench.record.model import Check, CorpusFacts, DiskFacts, RaceRecord, RateStage, Session, Throughput, TrackFacts
 
 
@@ -257,6 +258,14 @@ def test_what_speaks_against_a_side_is_said_once_for_both() -> None:
         "both: get-by-id-open: 4 requests that were due were never sent (more clients, or a lower rate)"
     ]
     assert any(text.startswith("contender: the race is not complete (cancelled)") for text in texts)
+
+
+def test_notices_are_those_of_the_sides_as_stored_and_of_all_pairs_each_once() -> None:
+    stored = Notice("1 of the 4 races of session s are not complete, and not compared")
+    one, two = (Side(name, (replace(contender(), race_id=name),)) for name in ("one", "two"))
+    found = compare(Side("baseline", (golden_race(),)), [one, two], CompareOptions(notices=(stored,)))
+    assert found.notices[0] == stored
+    assert found.notices[1:] == found.pairs[0].notices == found.pairs[1].notices != ()
 
 
 def test_a_race_compared_with_itself_is_pointed_out() -> None:
