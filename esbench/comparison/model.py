@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from esbench.record.figures import HIGHER, NEITHER, Figure, Notice
+from esbench.record.figures import NEITHER, Figure, Notice
 from esbench.record.model import RaceRecord
 from esbench.record.series import SecondLine
 
@@ -150,21 +150,6 @@ class Row:
     def usable(self) -> bool:
         """Whether the figures of both sides may be used, and set beside one another."""
         return self.comparable and all(figure.usable for figure in self.figures)
-
-    @property
-    def gain(self) -> bool | None:
-        """True for a change to the better, False to the worse, None for no change or none that may be judged.
-
-        It is a direction, not a verdict. A figure that is only known to exceed its value is longer than one that is
-        known.
-        """
-        if self.baseline is None or self.contender is None or self.better == NEITHER or not self.usable:
-            return None
-        ours = (self.baseline.exceeded, 0 if self.baseline.exceeded else self.baseline.value)
-        theirs = (self.contender.exceeded, 0 if self.contender.exceeded else self.contender.value)
-        if ours == theirs:
-            return None
-        return (theirs > ours) == (self.better == HIGHER)
 
 
 @dataclass(frozen=True)
