@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -149,11 +148,9 @@ def compare_stored(
         looks=sides.looks((ours, *theirs)),
         seconds=lambda record: read_seconds(RaceFolder(store.races_folder / record.race_id).seconds_file),
         history=() if in_turn else sides.history(ours, (ours, *theirs), allowed),
+        notices=sides.notices((ours, *theirs)),
     )
-    compared = compare_sides(ours, theirs, options)
-    first, *others = compared.pairs
-    notices = (*sides.unfinished((ours, *theirs)), *sides.without_seconds((ours, *theirs)), *first.notices)
-    return replace(compared, pairs=(replace(first, notices=notices), *others))
+    return compare_sides(ours, theirs, options)
 
 
 def _named(rows: Sequence[str]) -> str:

@@ -29,7 +29,7 @@ def write_report(file: Path, home: Path, texts: Sequence[str]) -> None:
     """Write the page of a race, or of all that is named, that is kept under `home`; races as a user types them."""
     from dataclasses import replace
 
-    from esbench.comparison.reported import ReportedSides
+    from esbench.comparison.resolve import ReportedSides
     from esbench.record.locks import status_now
     from esbench.record.series import read_seconds, read_telemetry
     from esbench.record.sessions import SessionStore

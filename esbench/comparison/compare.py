@@ -47,7 +47,7 @@ def compare(baseline: Side, contenders: Sequence[Side], options: CompareOptions 
         for contender, design, differences, of_a_pair in drafted
     ]
     tested = sum(draft.waits for draft in family)
-    return Comparison(tuple(pairs), options.looks, options.min_effect_ratio, tested, len(history))
+    return Comparison(tuple(pairs), options.looks, options.min_effect_ratio, tested, len(history), options.notices)
 
 
 def _notices(baseline: Side, contender: Side, differences: Sequence[Difference]) -> Iterator[Notice]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from esbench.record.figures import HIGHER, NEITHER, Figure, Notice
+from esbench.record.figures import NEITHER, Figure, Notice
 from esbench.record.model import RaceRecord
 from esbench.record.series import SecondLine
 
@@ -41,8 +41,8 @@ class CompareOptions:
     """`min_effect_ratio`: below it sides count as the same (None: 0.05, and 0.1 from p99 up). `max_error_rise_ratio`:
     by how much the error rate may rise before a gain is not called one. `allow`: differing keys that do not matter.
     `looks`: how often rounds were added after somebody had looked, and this look. `seconds` gives a race's seconds;
-    `history` holds earlier races of what the baseline is, in their order; of a
-    session only the last one counts."""
+    `history` holds earlier races of what the baseline is, in their order; of a session only the last one counts.
+    `notices` are those of the sides as they are stored: of their sessions and files."""
 
     min_effect_ratio: float | None = None
     max_error_rise_ratio: float = 0.001
@@ -50,6 +50,7 @@ class CompareOptions:
     looks: int = 1
     seconds: SecondsOf = _no_seconds
     history: tuple[RaceRecord, ...] = ()
+    notices: tuple[Notice, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -150,21 +151,6 @@ class Row:
         """Whether the figures of both sides may be used, and set beside one another."""
         return self.comparable and all(figure.usable for figure in self.figures)
 
-    @property
-    def gain(self) -> bool | None:
-        """True for a change to the better, False to the worse, None for no change or none that may be judged.
-
-        It is a direction, not a verdict. A figure that is only known to exceed its value is longer than one that is
-        known.
-        """
-        if self.baseline is None or self.contender is None or self.better == NEITHER or not self.usable:
-            return None
-        ours = (self.baseline.exceeded, 0 if self.baseline.exceeded else self.baseline.value)
-        theirs = (self.contender.exceeded, 0 if self.contender.exceeded else self.contender.value)
-        if ours == theirs:
-            return None
-        return (theirs > ours) == (self.better == HIGHER)
-
 
 @dataclass(frozen=True)
 class Pair:
@@ -197,10 +183,16 @@ class Pair:
 class Comparison:
     """One pair for each contender. `tested` rows of all of them are one family, whose p values were adjusted together
     and multiplied by `looks`; `history` earlier races were there for those that it takes. `min_effect_ratio` is the
-    option's."""
+    option's, and so are the notices `of_sides`."""
 
     pairs: tuple[Pair, ...]
     looks: int = 1
     min_effect_ratio: float | None = None
     tested: int = 0
     history: int = 0
+    of_sides: tuple[Notice, ...] = ()
+
+    @property
+    def notices(self) -> tuple[Notice, ...]:
+        """All that a reader must know, each once: of the sides as they are stored, then of each pair."""
+        return tuple(dict.fromkeys((*self.of_sides, *(notice for pair in self.pairs for notice in pair.notices))))

@@ -129,15 +129,13 @@ def arrivals(
     clients: int,
     slots: tuple[int, ...],
     per_request: Mapping[str, float] = OF_A_REQUEST,
-    processes: Registry[ArrivalProcess] | None = None,
 ) -> Iterator[int]:
     """Due times (ns since the start) of the arrivals that belong to a worker's client slots.
 
     Arrival n belongs to the worker that holds slot n mod `clients`; every worker walks the whole sequence, so
     that the union over workers is the same for any number of them.
     """
-    registry = builtin_schedules() if processes is None else processes
-    process = registry.get(schedule.kind)
+    process = builtin_schedules().get(schedule.kind)
     due = due_times(rate_segments(schedule, per_request), process(seed))
     if len(slots) == clients:
         return due

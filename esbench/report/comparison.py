@@ -197,11 +197,7 @@ def _notices(compared: Comparison) -> list[Notice]:
             ratio = pair.speed_ratio
             text = f"speed ratio {ratio.ratio:.3f} [{ratio.low:.3f}, {ratio.high:.3f}] over all tasks"
             found.append(Notice(f"{name}{text}, above 1: the contender is better (no verdict)", note=True))
-    for pair in compared.pairs:
-        for notice in pair.notices:
-            if notice not in found:
-                found.append(notice)
-    return found
+    return [*found, *compared.notices]
 
 
 def _kind(pair: Pair) -> str:

@@ -12,6 +12,7 @@ from races import compared, golden_race, task_of, with_task
 from esbench.comparison.compare import compare
 from esbench.comparison.metrics import Race, typical
 from esbench.comparison.model import CompareOptions, Pair, Row, Side
+from esbench.record.figures import HIGHER, LOWER, NEITHER, Notice
 from esbench.record.model import Check, CorpusFacts, DiskFacts, RaceRecord, RateStage, Session, Throughput, TrackFacts
 
 
@@ -36,7 +37,7 @@ def test_identical_races_are_a_a() -> None:
     comparison = compared(golden_race(), contender())
     assert comparison.is_same
     assert comparison.differences == ()
-    assert all(row.gain is None for row in comparison.rows)
+    assert all(row.diff in (0, None) for row in comparison.rows)
     assert all(row.diff in (0, None) for row in comparison.rows)
 
 
@@ -193,46 +194,42 @@ def test_tasks_in_another_order_are_all_named() -> None:
     assert told == (", ".join(names), ", ".join(reversed(names)))
 
 
-def test_more_throughput_is_a_gain_and_less_a_loss() -> None:
+def test_more_throughput_is_better() -> None:
     faster = with_task(contender(), "bulk", throughput=Throughput("docs", 22000.0))
     found = row(compared(golden_race(), faster), "Mean throughput", "bulk")
-    assert (found.diff, found.diff_percent, found.gain) == (2000.0, 10.0, True)
-    assert row(compared(faster, golden_race()), "Mean throughput", "bulk").gain is False
+    assert (found.diff, found.diff_percent, found.better) == (2000.0, 10.0, HIGHER)
 
 
-def test_more_service_time_is_a_loss_and_less_a_gain() -> None:
+def test_less_service_time_is_better() -> None:
     slower = with_task(contender(), "bulk", service_time_ms={"p50": 382.0})
     found = row(compared(golden_race(), slower), "p50 service time", "bulk")
-    assert (found.diff, found.diff_percent, found.gain) == (191.0, 100.0, False)
-    assert row(compared(slower, golden_race()), "p50 service time", "bulk").gain is True
+    assert (found.diff, found.diff_percent, found.better) == (191.0, 100.0, LOWER)
 
 
-def test_the_throughput_of_an_open_loop_is_set_by_its_schedule_and_never_a_gain() -> None:
+def test_the_throughput_of_an_open_loop_is_set_by_its_schedule() -> None:
     base, other = with_latency(p50=1.0), with_latency(p50=1.0)
     other = with_task(other, "get-by-id-open", throughput=Throughput("ops", 500.0))
     found = row(compared(base, other), "Mean throughput", "get-by-id-open")
-    assert (found.diff, found.gain) == (-499.0, None)
+    assert (found.diff, found.better) == (-499.0, NEITHER)
 
 
 def test_a_figure_that_must_not_be_used_is_shown_and_not_judged() -> None:
     slower = with_task(contender(), "get-by-id-open", latency_ms={"p50": 170.0, "max": 900.0})
     found = row(compared(golden_race(), slower), "p50 latency", "get-by-id-open")
     assert found.diff_percent == pytest.approx(9900)
-    assert found.gain is None
+    assert not found.usable
 
 
 def test_a_zero_baseline_has_a_difference_and_no_percentage() -> None:
     failing = with_task(contender(), "bulk", error_rate_ratio=0.05)
     found = row(compared(golden_race(), failing), "error rate", "bulk")
-    assert (found.diff, found.diff_percent, found.gain) == (5.0, None, False)
+    assert (found.diff, found.diff_percent, found.better) == (5.0, None, LOWER)
 
 
-def test_a_percentile_among_unsent_requests_is_worse_than_any_that_was_measured() -> None:
+def test_a_percentile_among_unsent_requests_has_no_difference() -> None:
     measured, beyond = with_latency(p99=700.0, max=812.5), with_latency(p99=inf, max=500.0)
     worse = row(compared(measured, beyond), "p99 latency", "get-by-id-open")
-    assert (worse.diff, worse.diff_percent, worse.gain) == (None, None, False)
-    assert row(compared(beyond, measured), "p99 latency", "get-by-id-open").gain is True
-    assert row(compared(beyond, beyond), "p99 latency", "get-by-id-open").gain is None
+    assert (worse.diff, worse.diff_percent, worse.better) == (None, None, LOWER)
 
 
 def test_a_side_is_above_the_mean_of_what_is_known_of_its_races() -> None:
@@ -242,21 +239,20 @@ def test_a_side_is_above_the_mean_of_what_is_known_of_its_races() -> None:
     assert (figure.value, figure.exceeded) == (pytest.approx(100), True)
 
 
-def test_swapping_the_sides_mirrors_every_judgement() -> None:
-    other = with_latency(p50=3.0, p99=inf, max=900.0)
-    other = with_task(other, "bulk", throughput=Throughput("docs", 1.0), error_rate_ratio=0.5)
-    forth, back = compared(golden_race(), other).rows, compared(other, golden_race()).rows
-    judged = {(row.metric, row.task): row.gain for row in forth}
-    assert any(gain is not None for gain in judged.values())
-    assert {(row.metric, row.task): None if row.gain is None else not row.gain for row in back} == judged
-
-
 def test_what_speaks_against_a_side_is_said_once_for_both() -> None:
     texts = [notice.text for notice in compared(golden_race(), contender(status="cancelled")).notices]
     assert [text for text in texts if "never sent" in text] == [
         "both: get-by-id-open: 4 requests that were due were never sent (more clients, or a lower rate)"
     ]
     assert any(text.startswith("contender: the race is not complete (cancelled)") for text in texts)
+
+
+def test_notices_are_those_of_the_sides_as_stored_and_of_all_pairs_each_once() -> None:
+    stored = Notice("1 of the 4 races of session s are not complete, and not compared")
+    one, two = (Side(name, (replace(contender(), race_id=name),)) for name in ("one", "two"))
+    found = compare(Side("baseline", (golden_race(),)), [one, two], CompareOptions(notices=(stored,)))
+    assert found.notices[0] == stored
+    assert found.notices[1:] == found.pairs[0].notices == found.pairs[1].notices != ()
 
 
 def test_a_race_compared_with_itself_is_pointed_out() -> None:
@@ -269,7 +265,7 @@ def test_figures_of_another_unit_are_not_compared() -> None:
         row for row in compared(golden_race(), other).rows if (row.task, row.metric[-10:]) == ("bulk", "throughput")
     ]
     (only,) = found  # what should be judged is there, and says that it cannot be
-    assert (only.unit, only.contender, only.diff, only.gain) == ("docs/s", None, None, None)
+    assert (only.unit, only.contender, only.diff) == ("docs/s", None, None)
     assert only.verdict is not None and only.verdict.kind == "!"
     assert task_of(other, "bulk").throughput.unit == "MB"
 

@@ -16,7 +16,7 @@ from races import golden_race, keep, task_of, with_task
 
 from esbench.cli.main import run
 from esbench.comparison.model import Side
-from esbench.comparison.reported import ReportedSides
+from esbench.comparison.resolve import ReportedSides
 from esbench.errors import UsageError
 from esbench.record.model import Check, ErrorKind, RaceRecord, Session
 from esbench.record.series import SecondLine, Series

@@ -84,8 +84,7 @@ def _changes(compared: Comparison, charts: Charts) -> str:
 
 def _to_know(compared: Comparison) -> str:
     """What forbids the use of figures, then the rest: of a session of many races most of it is folded away."""
-    notices = dict.fromkeys(notice for pair in compared.pairs for notice in pair.notices)
-    found = sorted(notices, key=lambda notice: (not notice.unusable, notice.note))
+    found = sorted(compared.notices, key=lambda notice: (not notice.unusable, notice.note))
     shown = max(_MOST_NOTICES, sum(notice.unusable for notice in found))
     left = found[shown:] if len(found) > shown + 1 else []
     more = folded(f"{len(left)} more", render_notices(left))
