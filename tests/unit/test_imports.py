@@ -7,43 +7,11 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from architecture import ARROWS, IMPORTS, PICTURE, ROOMS, ROOT, module_name, picture, room
 
-ROOT = Path(__file__).parents[2] / "esbench"
-
-# From the ground up: a package, or a module of the top level, imports only from those that stand before it.
-FLOORS = (
-    "errors",
-    "registry",
-    "units",
-    "model",
-    "measure",
-    "record",
-    "comparison",
-    "cluster",
-    "telemetry",
-    "events",
-    "corpus",
-    "requests",
-    "operations",
-    "load",
-    "track",
-    "rally_python",
-    "engine",
-    "null_server",
-    "worker",
-    "progress",
-    "publish",
-    "race",
-    "create_track",
-    "report",
-    "cli",
-    "__main__",
-)
 # Packages that do not know one another, whichever stands above.
 APART = [
     ("telemetry", {"comparison", "measure"}),
@@ -96,81 +64,26 @@ DOORS = {
     "zstandard": {"corpus.archives", "create_track.packing"},
 }
 
-# Private modules of libraries, which their next release may move: to be done without. None may be added.
-PRIVATE = {"elasticsearch._async.client.ilm"}
 
-
-@dataclass(frozen=True)
-class Import:
-    module: str  # who imports, without "esbench."
-    name: str  # what is imported, in full
-    line: int
-    typing_only: bool
-
-    def __str__(self) -> str:
-        return f"{self.module.replace('.', '/')}.py:{self.line} imports {self.name}"
-
-
-def module_name(path: Path) -> str:
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts) or "esbench"
-
-
-def imports_of(path: Path) -> Iterator[Import]:
-    tree = ast.parse(path.read_text())
-    only_for_types = {
-        id(inner)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
-        for inner in ast.walk(node)
-    }
-    for node in ast.walk(tree):
-        names: list[str] = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module]
-            if node.module.partition(".")[0] == "esbench":  # from esbench.operations import documents
-                names = [
-                    full if _exists(full := f"{node.module}.{alias.name}") else node.module for alias in node.names
-                ]
-        assert not (isinstance(node, ast.ImportFrom) and node.level), f"{path}: imports are absolute"
-        for name in names:
-            yield Import(module_name(path), name, node.lineno, id(node) in only_for_types)
-
-
-def _exists(module: str) -> bool:
-    path = ROOT.parent.joinpath(*module.split("."))
-    return path.is_dir() or path.with_suffix(".py").is_file()
-
-
-IMPORTS = [found for path in sorted(ROOT.rglob("*.py")) for found in imports_of(path)]
-INTERNAL = [
-    (found, found.name.removeprefix("esbench.")) for found in IMPORTS if found.name.partition(".")[0] == "esbench"
-]
+INTERNAL = [(found, found.target) for found in IMPORTS if found.target is not None]
 
 
 def within(module: str, prefix: str) -> bool:
     return module == prefix or module.startswith(f"{prefix}.")
 
 
-def room(module: str) -> str:
-    """The package, or the module of the top level, that a module stands in."""
-    return module.partition(".")[0]
-
-
-ARROWS = {(room(found.module), room(target)) for found, target in INTERNAL if target != "esbench"}
-
-
 def test_every_room_has_its_floor() -> None:
     """A module of the top level is a word that all packages share; another one belongs into a package."""
     rooms = {room(module_name(path)) for path in ROOT.rglob("*.py")}
-    assert rooms - {"esbench"} == set(FLOORS)
+    assert rooms - {"esbench"} == set(ROOMS)
 
 
 def test_imports_go_down() -> None:
-    floor = {name: number for number, name in enumerate(FLOORS)}
-    assert {(above, below) for above, below in ARROWS if floor[below] > floor[above]} == set()
+    assert {(above, below) for above, below in ARROWS if ROOMS.index(below) < ROOMS.index(above)} == set()
+
+
+def test_the_picture_shows_the_imports() -> None:
+    assert PICTURE.read_text() == picture(), "python tests/architecture.py draws it anew"
 
 
 @pytest.mark.parametrize(("package", "others"), APART)
@@ -219,13 +132,8 @@ def test_private_modules_of_libraries_are_left_alone() -> None:
         if isinstance(node, ast.ImportFrom) and node.module
         for alias in node.names
     }
-    private = {
-        name
-        for name in imported
-        if not within(name, "esbench") and any(re.match("_[^_]", part) for part in name.split("."))
-    }
-    assert {name for name in private if not any(within(name, known) for known in PRIVATE)} == set()
-    assert {known for known in PRIVATE if known not in private} == set(), "no longer needed"
+    foreign = {name for name in imported if not within(name, "esbench")}
+    assert {name for name in foreign if any(re.match("_[^_]", part) for part in name.split("."))} == set()
 
 
 def test_pure_modules_do_no_input_or_output() -> None:
