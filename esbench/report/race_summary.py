@@ -8,9 +8,7 @@ from datetime import UTC, datetime
 from esbench.record.figures import Figure, Notice, figures, notices
 from esbench.record.model import RaceRecord, Session
 from esbench.record.store import DamagedRace, RaceEntry
-from esbench.report.disk_usage import disk_usage
-from esbench.report.hot_threads import hot_threads
-from esbench.report.ingest_pipelines import ingest_pipelines
+from esbench.report.device_tables import disk_usage, hot_threads, ingest_pipelines
 from esbench.report.servers import load_notice, servers
 from esbench.report.sweeps import sweeps
 from esbench.report.table_model import UNUSABLE, Above, Cell, Column, Document, Table

@@ -8,7 +8,7 @@ from typing import Any
 from races import golden_race, task_of
 
 from esbench.record.model import RaceRecord
-from esbench.report.hot_threads import hot_threads
+from esbench.report.device_tables import hot_threads
 from esbench.report.race_summary import summary
 from esbench.report.text import render_text
 

@@ -8,8 +8,7 @@ from races import golden_race
 from recorded_cluster import recorded
 
 from esbench.record.model import RaceRecord
-from esbench.report.disk_usage import disk_usage
-from esbench.report.ingest_pipelines import ingest_pipelines
+from esbench.report.device_tables import disk_usage, ingest_pipelines
 from esbench.report.race_summary import summary
 from esbench.telemetry.disk_usage import usage
 

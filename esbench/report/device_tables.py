@@ -1,14 +1,27 @@
-"""What the fields of the track's indices take on disk, as a table: the whole of each index, then the largest fields."""
+"""What telemetry devices saw of a race as a whole, as tables: hot threads, ingest pipelines, fields on disk."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from esbench.record.figures import reported_tasks, task_label
 from esbench.record.model import RaceRecord
 from esbench.report.table_model import Cell, Column, Section, Table
 
-DEVICE = "disk-usage"
+_HOT_THREADS = "hot-threads"
+_POOLS_AT_MOST = 2
+_FRAMES_AT_MOST = 3
+_INGEST_PIPELINES = "ingest-pipeline-stats"
+_PIPELINES_AT_MOST = 5
+_PIPELINE_COLUMNS = (
+    Column("Pipeline", "pipeline"),
+    Column("Processor", "processor"),
+    Column("Documents", "count", numeric=True),
+    Column("Time ms", "time_ms", numeric=True),
+    Column("Failed", "failed", numeric=True),
+)
+_DISK_USAGE = "disk-usage"
 _INDICES_AT_MOST = 10
 _FIELDS_AT_MOST = 20
 _MB = 1 << 20
@@ -23,9 +36,44 @@ _PARTS = (
 )
 
 
+def hot_threads(record: RaceRecord) -> tuple[Section, ...]:
+    """A section, or none where no hot threads were seen."""
+    kind = record.telemetry.get(_HOT_THREADS, {}).get("type", "cpu")
+    columns = (
+        Column("Task", "task"),
+        Column("Thread pool", "pool"),
+        Column("CPU %" if kind == "cpu" else f"{kind.capitalize()} %", "threads_percent", numeric=True),
+        Column("Snapshots", "snapshots", numeric=True),
+        Column("Seen in", "frames"),
+    )
+    rows = tuple(_pool_rows(record))
+    return (Section("Hot threads: what the busiest thread pools were in", Table(columns, rows)),) if rows else ()
+
+
+def _pool_rows(record: RaceRecord) -> Iterator[tuple[Cell, ...]]:
+    for task in reported_tasks(record):
+        pools = [pool for pool in task.telemetry.get(_HOT_THREADS, {}).get("pools", ()) if pool["frames"]]
+        for pool in pools[:_POOLS_AT_MOST]:
+            frames = [f"{frame['share_percent']:.0f}% {frame['frame']}" for frame in pool["frames"][:_FRAMES_AT_MOST]]
+            label = task_label(record, task)
+            yield label, pool["pool"], pool["threads_percent"], pool["snapshots"], ", ".join(frames)
+
+
+def ingest_pipelines(record: RaceRecord) -> tuple[Section, ...]:
+    """A section of the pipelines that took most time, or none where nothing was seen of any."""
+    pipelines = record.telemetry.get(_INGEST_PIPELINES, {}).get("pipelines", [])[:_PIPELINES_AT_MOST]
+    rows = tuple(row for pipeline in pipelines for row in _pipeline_rows(pipeline))
+    return (Section("Ingest pipelines, over all nodes", Table(_PIPELINE_COLUMNS, rows)),) if rows else ()
+
+
+def _pipeline_rows(pipeline: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
+    for line in ({**pipeline, "processor": "(all)"}, *pipeline.get("processors", ())):
+        yield pipeline["pipeline"], line["processor"], line["count"], line["time_ms"], line["failed"]
+
+
 def disk_usage(record: RaceRecord) -> tuple[Section, ...]:
     """A section without the parts that no index has; none where nothing was asked for or seen."""
-    usage = record.telemetry.get(DEVICE, {})
+    usage = record.telemetry.get(_DISK_USAGE, {})
     indices: list[Mapping[str, Any]] = usage.get("indices", [])
     if not indices:
         return ()
