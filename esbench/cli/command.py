@@ -75,6 +75,10 @@ class Choice(click.Choice[str]):
         return super().convert(value, param, ctx)
 
 
+class MappingText(click.types.StringParamType):
+    """Text that `parse_mapping` reads. It may hold secrets, which are hidden where it is kept."""
+
+
 class EsbenchCommand(click.Command):
     """A command whose unknown options get a hint: what replaces Rally's, else the nearest name.
 

@@ -7,7 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
+
+
+@dataclass(frozen=True)
+class NodeOptions:
+    """What defines an embedded node: races that differ in one of these do not share a node."""
+
+    distribution: str = ""  # a name of the catalog, a bare version, or a path; "" is the catalog's default
+    nodes: int = 1
+    heap_bytes: int = 512 << 20
+    java_home: Path | None = None
+    node_user: int | None = None  # as root only; None is 64000
 
 
 @dataclass(frozen=True)

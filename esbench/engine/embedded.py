@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from esbench.engine.assemble import assemble
-from esbench.engine.base import Endpoint
+from esbench.engine.base import Endpoint, NodeOptions
 from esbench.engine.catalog import Catalog, Distribution, Wheel, load_catalog
 from esbench.engine.download import Downloader
 from esbench.engine.folders import SHARED, Folders
@@ -25,7 +25,6 @@ from esbench.engine.server import NodePlan, Server, inspect_server, node_setting
 from esbench.errors import EngineError, UsageError
 from esbench.events.progress import Progress
 
-DEFAULT_HEAP_BYTES = 512 << 20
 DEFAULT_NODE_USER = 64000
 START_TIMEOUT_S = 180.0
 
@@ -37,12 +36,8 @@ class EmbeddedOptions:
     home: Path  # ESBENCH_HOME
     race_id: str
     logs: Path
-    distribution: str = ""  # a name of the catalog, a bare version, or a path; "" is the catalog's default
-    nodes: int = 1
-    heap_bytes: int = DEFAULT_HEAP_BYTES
-    java_home: Path | None = None
+    node: NodeOptions = field(default_factory=NodeOptions)
     keep_node: bool = False
-    node_user: int | None = None  # as root only; None is 64000
     offline: bool = False
     java_options: tuple[str, ...] = ()  # of telemetry; `{logs}` is a node's folder of logs
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
@@ -64,13 +59,13 @@ class EmbeddedEngine:
         self._user = _node_user(options)
         self._folders = Folders.of(options.home, shared=options.shared if os.geteuid() == 0 else None)
         self._distribution: Distribution | None = None
-        name = options.distribution or self._catalog.default
+        name = options.node.distribution or self._catalog.default
         if not is_path(name, self._catalog):
             self._distribution = self._catalog.resolve(name)
-        if options.nodes < 1:
-            raise UsageError(f"--nodes must be at least 1, not {options.nodes}")
-        if options.heap_bytes < 64 << 20:
-            raise UsageError("--heap must be at least 64m", hint="512m is the default")
+        if options.node.nodes < 1:
+            raise UsageError(f"--nodes must be at least 1, not {options.node.nodes}")
+        if options.node.heap_bytes < 64 << 20:
+            raise UsageError("--heap must be at least 64m", hint=f"{NodeOptions.heap_bytes >> 20}m is the default")
         self._nodes: list[Node] = []
         self._endpoint: Endpoint | None = None
         self._kept = False
@@ -122,13 +117,13 @@ class EmbeddedEngine:
             settings={
                 "distribution": f"{server.product}-{server.version}",
                 "version": processes[0].version,
-                "heap_bytes": self._options.heap_bytes,
+                "heap_bytes": self._options.node.heap_bytes,
                 "java": processes[0].java,
                 "java_source": java.source,
                 "nodes": len(self._nodes),
                 "pids": [process.pid for process in processes],
                 "modules": sorted(server.modules),
-                **({"path": self._options.distribution} if self._distribution is None else {}),
+                **({"path": self._options.node.distribution} if self._distribution is None else {}),
             },
         )
         return self._endpoint
@@ -162,7 +157,7 @@ class EmbeddedEngine:
                 self._progress.insist(problem)
 
     def _name(self) -> str:
-        return self._distribution.name if self._distribution else self._options.distribution
+        return self._distribution.name if self._distribution else self._options.node.distribution
 
     def _refuse_early(self) -> None:
         self._folders.check_names(self._options.race_id)
@@ -196,7 +191,7 @@ class EmbeddedEngine:
         return choose_java(
             wanted,
             server,
-            java_home=self._options.java_home,
+            java_home=self._options.node.java_home,
             bundled=bundled,
             environment=self._options.environment,
             wheels=self._catalog.wheels,
@@ -207,7 +202,7 @@ class EmbeddedEngine:
     @cached_property
     def _local_server(self) -> Server:
         home = open_local(
-            self._options.distribution,
+            self._options.node.distribution,
             self._folders.servers,
             self._progress,
             for_all_users=self._user is not None,
@@ -247,15 +242,15 @@ class EmbeddedEngine:
 
     def _launch(self, server: Server, java: Java) -> list[NodeProcess]:
         options = self._options
-        ports = free_ports(2 * options.nodes)
+        ports = free_ports(2 * options.node.nodes)
         race = self._folders.nodes / options.race_id
         plans = tuple(
-            NodePlan(f"node-{i}", ports[2 * i], ports[2 * i + 1], race / f"node-{i}") for i in range(options.nodes)
+            NodePlan(f"node-{i}", ports[2 * i], ports[2 * i + 1], race / f"node-{i}") for i in range(options.node.nodes)
         )
         for plan in plans:
             node = Node(plan, options.logs / plan.name)
             settings = node_settings(server, plan, plans, f"esbench-{options.race_id}")
-            node.prepare(server, settings, java, options.heap_bytes, self._user, options.java_options)
+            node.prepare(server, settings, java, options.node.heap_bytes, self._user, options.java_options)
             self._nodes.append(node)
         path = options.environment.get("PATH", os.defpath)
         for node in self._nodes:
@@ -282,12 +277,12 @@ class EmbeddedEngine:
 def _node_user(options: EmbeddedOptions) -> int | None:
     """The uid of nodes: as root an unprivileged one, else None (our own)."""
     if os.geteuid() != 0:
-        if options.node_user is not None:
+        if options.node.node_user is not None:
             raise UsageError("--node-user needs root: a node runs as the user who starts esbench")
         return None
-    if options.node_user == 0:
+    if options.node.node_user == 0:
         raise UsageError("--node-user cannot be 0: Elasticsearch refuses to run as root")
-    return DEFAULT_NODE_USER if options.node_user is None else options.node_user
+    return DEFAULT_NODE_USER if options.node.node_user is None else options.node.node_user
 
 
 def local_features(server: Server, feature_modules: Mapping[str, str]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from esbench.engine.base import NodeOptions
 from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
 from esbench.errors import EngineError, UsageError
 
@@ -27,8 +28,7 @@ def engine(tmp_path: Path, distribution: str, *, thai: bool = True) -> EmbeddedE
         home=tmp_path / "home",
         race_id="r",
         logs=tmp_path / "logs",
-        distribution=distribution,
-        java_home=java,
+        node=NodeOptions(distribution=distribution, java_home=java),
         shared=tmp_path / "shared",
     )
     return EmbeddedEngine(options)
@@ -85,7 +85,7 @@ def test_a_java_that_does_not_start_with_its_further_options_is_refused_before_a
         home=tmp_path / "home",
         race_id="r",
         logs=tmp_path / "logs",
-        java_home=make_java(tmp_path / "java", thai=True),
+        node=NodeOptions(java_home=make_java(tmp_path / "java", thai=True)),
         java_options=("-XX:StartFlightRecording=filename={logs}/a.jfr",),
         shared=tmp_path / "shared",
     )

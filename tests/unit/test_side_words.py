@@ -50,7 +50,7 @@ def test_what_is_wrong_with_a_side_is_said_in_one_line(text: str, message: str) 
 def test_a_side_replaces_common_options_and_track_parameters_one_by_one() -> None:
     options = side_options(COMMON, ("track-params=number_of_replicas:1", "heap=2g"), "--baseline")
     assert options.track_params == {"number_of_replicas": 1, "bulk_size": 100}
-    assert (options.heap_bytes, options.test_mode) == (2 << 30, True)
+    assert (options.node.heap_bytes, options.test_mode) == (2 << 30, True)
     assert side_options(COMMON, (), "").track_params == {"number_of_replicas": 0, "bulk_size": 100}
 
 
