@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from esbench.cli.command import Choice, EsbenchCommand, MappingText, esbench_home
+from esbench.cli.command import Choice, EsbenchCommand, MappingText, PathsText, esbench_home
 from esbench.engine.base import NodeOptions
 
 if TYPE_CHECKING:
@@ -61,6 +61,9 @@ RACE_OPTIONS = (
     ),
     click.option("--java-home", type=click.Path(path_type=Path), help="The Java for the embedded node."),
     click.option("--node-user", type=int, help="As root: the uid that runs the embedded node (64000)."),
+    _mapping("--node-settings", metavar="SETTINGS", help="Of its yml: k:v,k2:v2, inline JSON, a .json or .yml file."),
+    click.option("--jvm-options", default="", metavar="OPTIONS", help="The last ones of its Java: '-Xint -Dx=y'."),
+    click.option("--node-plugins", type=PathsText(), default="", metavar="FILES", help="Zip archives of its plugins."),
     click.option("--user-tags", "--user-tag", default="", metavar="TAGS", help="k:v,k2:v2 kept in the record."),
     click.option("--test-mode", is_flag=True, help="Everything small and quick; the figures mean nothing."),
     click.option("--install-dependencies", is_flag=True, help="Install the Python packages that the track asks for."),
@@ -113,7 +116,16 @@ def race_options(flags: Mapping[str, Any], common_track_params: str = "") -> Rac
     `race_id` and `keep_node` are options of `esbench race` alone. `common_track_params` hold where the flags do not
     give another value.
     """
-    from esbench.cli.values import parse_client_options, parse_list, parse_mapping, parse_tags, parse_target_hosts
+    from esbench.cli.values import (
+        parse_client_options,
+        parse_list,
+        parse_mapping,
+        parse_paths,
+        parse_settings,
+        parse_tags,
+        parse_target_hosts,
+        parse_words,
+    )
     from esbench.cluster.options import ClientOptions, Host, parse_hosts
     from esbench.corpus.locate import Origin, check_mirror
     from esbench.errors import UsageError
@@ -155,6 +167,9 @@ def race_options(flags: Mapping[str, Any], common_track_params: str = "") -> Rac
         "workers": flags["workers"] or default_workers(),
         "hosts": hosts,
         "client_options": client_options,
+        "node_settings": parse_settings(flags["node_settings"], "--node-settings", [path.parent]),
+        "jvm_options": parse_words(flags["jvm_options"], "--jvm-options"),
+        "node_plugins": parse_paths(flags["node_plugins"], "--node-plugins"),
         "heap_bytes": parse_size(flags["heap_bytes"], "--heap"),
         "origin": Origin(check_mirror(os.environ.get(_MIRROR, ""), _MIRROR), flags["offline"]),
         "synthetic_documents": _synthetic_documents(flags),

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from esbench.cli.command import MappingText
+from esbench.cli.command import MappingText, PathsText
 from esbench.cli.race_flags import parser, race_options
-from esbench.cli.values import parse_mapping
+from esbench.cli.values import FILES, parse_mapping, parse_paths, parse_words
 from esbench.errors import EsbenchError, UsageError, nearest
 from esbench.record.model import HIDDEN, redact
 from esbench.record.secrets import Redactor
@@ -42,11 +42,7 @@ def _name(param: click.Parameter) -> str:
 
 def split_side(text: str, where: str) -> tuple[str, ...]:
     """The words of a side as a user writes it; a UsageError for one that is no option of a race."""
-    try:
-        words = shlex.split(text)
-    except ValueError:
-        raise UsageError(f"a quote is not closed: {text}", where=where, hint="quotes come in pairs") from None
-    given = [_canonical(word.removeprefix("--"), where) for word in words]
+    given = [_canonical(word.removeprefix("--"), where) for word in parse_words(text, where)]
     names = [word.partition("=")[0] for word in given]
     for name in names:
         if names.count(name) > 1:
@@ -115,6 +111,9 @@ def _word(param: click.Parameter, value: str) -> str:
     """The session may go on from another folder."""
     if isinstance(param.type, click.Path):
         value = str(Path(value).expanduser().absolute())
+    elif isinstance(param.type, PathsText):
+        paths = map(str, parse_paths(value, f"--{_name(param)}"))
+        value = ",".join(f"'{path}'" if "," in path else path for path in paths)
     return f"{_name(param)}={value}"
 
 
@@ -158,7 +157,7 @@ def hidden(words: Sequence[str]) -> tuple[str, ...]:
 
 def _hidden(word: str) -> str:
     name, equals, value = word.partition("=")
-    if not isinstance(_PARAMS[name].type, MappingText) or (value.endswith(".json") and not value.startswith("{")):
+    if not isinstance(_PARAMS[name].type, MappingText) or (value.endswith(FILES) and not value.startswith("{")):
         return f"{name}{equals}{Redactor()(value)}" if equals else word
     given: Mapping[str, Any] = parse_mapping(value, f"--{name}")
     redacted = redact(given)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from plugins import plugin_archive, plugin_jar
 
 from esbench.engine.base import Endpoint, NodeOptions
 from esbench.engine.catalog import load_catalog
@@ -21,6 +22,7 @@ from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
 from esbench.engine.ready import ask
 from esbench.errors import EngineError, UsageError
 from esbench.events.progress import Progress
+from esbench.record.model import HIDDEN
 
 pytestmark = pytest.mark.node
 
@@ -299,6 +301,39 @@ def test_a_start_that_fails_shows_the_end_of_the_log_and_leaves_nothing(make: Ma
         engine.start()
     assert "heap" in str(caught.value)
     assert not (nodes_folder(home) / "test-no-heap").exists()
+
+
+def test_a_node_has_the_settings_java_options_and_plugins_of_its_user(make: Make, tmp_path: Path) -> None:
+    jar = plugin_jar(tmp_path / "nothing.jar")
+    archive = plugin_archive(tmp_path / "a.zip", files={"nothing.jar": jar, "config/nothing.yml": "a: 1"})
+    given = NodeOptions(
+        node_settings={"indices.query.bool": {"max_clause_count": 77}, "node.attr.my_password": "hush"},
+        jvm_options=("-XX:TieredStopAtLevel=1", "-Desbench.test=a", "-XX:+UseSerialGC"),
+        node_plugins=(archive,),
+    )
+    engine, _ = make(node=given)
+    engine.require(())
+    endpoint = engine.start()
+    index_and_get(endpoint)
+    port = port_of(endpoint.urls[0])
+    (node,) = ask(port, "GET", "/_nodes/settings,jvm,plugins?flat_settings")[1]["nodes"].values()
+    assert node["settings"]["indices.query.bool.max_clause_count"] == "77"
+    arguments = node["jvm"]["input_arguments"]
+    ours = arguments[arguments.index("-Xmx512m") :]  # the server's launcher adds some of its own at the end
+    assert [option for option in ours if option in given.jvm_options] == list(given.jvm_options)
+    assert "-XX:+UseG1GC" not in arguments
+    assert [plugin["name"] for plugin in node["plugins"]] == ["nothing"]
+    options = endpoint.settings["node_options"]
+    assert options["settings"] == {"indices.query.bool.max_clause_count": 77, "node.attr.my_password": HIDDEN}
+    assert options["jvm_options"] == list(given.jvm_options)
+    assert [name.split()[:2] for name in options["plugins"]] == [["nothing", "1.0"]]
+
+
+def test_a_start_that_fails_for_a_users_setting_says_so(make: Make) -> None:
+    engine, _ = make(node=NodeOptions(node_settings={"no.such.setting": 1}))
+    with pytest.raises(EngineError, match=r"unknown setting \[no\.such\.setting\]") as caught:
+        engine.start()
+    assert caught.value.hint == "it was started with --node-settings"
 
 
 def test_a_kept_node_lives_on_and_is_announced(make: Make, home: Path) -> None:

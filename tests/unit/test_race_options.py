@@ -95,6 +95,9 @@ GIVEN: Mapping[str, str] = {
     "--heap": "1g",
     "--java-home": "jdk",
     "--node-user": "7",
+    "--node-settings": "a.b:1",
+    "--jvm-options": "-Xint",
+    "--node-plugins": "a.zip",
     "--user-tags": "a:b",
     "--corpus-cache": "stream",
     "--on-error": "continue",
@@ -126,7 +129,10 @@ def asked(arguments: list[str]) -> RaceOptions:
     return replace(race_options(parser.make_context("race", arguments).params), race_id="race")
 
 
-NODE_FLAGS = ("--distribution", "--nodes", "--heap", "--java-home", "--node-user")
+NODE_FLAGS = (
+    *("--distribution", "--nodes", "--heap", "--java-home", "--node-user"),
+    *("--node-settings", "--jvm-options", "--node-plugins"),
+)
 
 
 @pytest.mark.parametrize("param", parser.params, ids=lambda param: param.opts[0])

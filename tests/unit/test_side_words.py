@@ -86,6 +86,27 @@ def test_secrets_are_hidden_in_what_is_kept() -> None:
     )
 
 
+def test_secrets_of_nodes_are_hidden_too() -> None:
+    words = ("node-settings=a.b_password:'x',c:1", "jvm-options=-Dmy.password=x -Xint", "node-settings=mine.yml")
+    assert hidden(words) == (
+        f'node-settings={{"a.b_password": "{HIDDEN}", "c": 1}}',
+        f"jvm-options=-Dmy.password={HIDDEN} -Xint",
+        "node-settings=mine.yml",
+    )
+
+
+def test_options_of_a_node_are_those_of_a_side(tmp_path: Path) -> None:
+    (tmp_path / "mine.yml").write_text("thread_pool.write.size: 2\n")
+    words = split_side(
+        f"node-settings={tmp_path}/mine.yml jvm-options='-Xint -Da=b' node-plugins=a.zip,{tmp_path}/b.zip", ""
+    )
+    assert words[1:] == ("jvm-options=-Xint -Da=b", f"node-plugins={Path.cwd()}/a.zip,{tmp_path}/b.zip")
+    node = side_options(COMMON, words, "").node
+    assert node.node_settings == {"thread_pool.write.size": 2}
+    assert node.jvm_options == ("-Xint", "-Da=b")
+    assert node.node_plugins == (Path.cwd() / "a.zip", tmp_path / "b.zip")
+
+
 def test_what_has_no_secrets_is_kept_as_it_was_written() -> None:
     assert hidden(COMMON) == COMMON
     assert hidden(("client-options=options.json",)) == ("client-options=options.json",)
