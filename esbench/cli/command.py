@@ -20,17 +20,17 @@ _LEAVE_OUT = "leave it out: "
 RALLY_OPTIONS: Mapping[str, str] = {
     "--benchmark-name": "use --track and --challenge",
     "--car": "the node is described by --distribution, --heap and --nodes, say --heap=4g",
-    "--car-params": "the node is described by --distribution, --heap and --nodes, say --heap=4g",
+    "--car-params": "use --heap, --node-settings and --jvm-options, say --jvm-options=-XX:+UseParallelGC",
     "--configuration-name": _LEAVE_OUT + "every setting is an option, and there is no configuration file",
     "--cluster-name": _LEAVE_OUT + "every node of a race has a cluster of its own",
     "--distribution-repository": "use --distribution=FOLDER or --distribution=ARCHIVE",
-    "--elasticsearch-plugins": "use --distribution=FOLDER of a node that has the plugins, or --target-hosts",
+    "--elasticsearch-plugins": "use --node-plugins=FILE.zip, or --target-hosts",
     "--enable-driver-profiling": _LEAVE_OUT + "the driver's lag, share and CPU are in every record",
     "--from-date": "use --limit=N: the newest races come first",
     "--ignore-unused-track-params": "remove the parameters that the track does not know",
     "--load-driver-hosts": "use --workers=N for more worker processes on this host",
     "--multi-cluster": "race one cluster at a time",
-    "--plugin-params": "use --distribution=FOLDER of a node that has the plugins, or --target-hosts",
+    "--plugin-params": "use --node-settings",
     "--preserve-install": "use --keep-node",
     "--report-numbers-align": _LEAVE_OUT + "numbers are aligned to the right",
     "--revision": "use --distribution=ARCHIVE of a build",
@@ -73,6 +73,14 @@ class Choice(click.Choice[str]):
         if value in self._gone:
             raise UsageError(f'there is no "{value}"', where=param.opts[0] if param else "", hint=self._gone[value])
         return super().convert(value, param, ctx)
+
+
+class MappingText(click.types.StringParamType):
+    """Text that `parse_mapping` reads. It may hold secrets, which are hidden where it is kept."""
+
+
+class PathsText(click.types.StringParamType):
+    """Text that `parse_paths` reads: files of this folder, if they are not absolute."""
 
 
 class EsbenchCommand(click.Command):

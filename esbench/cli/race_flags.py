@@ -1,24 +1,27 @@
 """The options of `esbench race` that say what is raced, on what and how; and the RaceOptions that they mean.
 
-`esbench race` and `esbench duel` share them. What is printed, and where, is not among them.
+`esbench race` and `esbench duel` share them. What is printed, and where, is not among them. An option is a field of
+RaceOptions, or of NodeOptions where it defines the embedded node, and a flag here whose argument has the field's name.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from esbench.cli.command import Choice, esbench_home
+from esbench.cli.command import Choice, EsbenchCommand, MappingText, PathsText, esbench_home
+from esbench.engine.base import NodeOptions
 
 if TYPE_CHECKING:
     from esbench.race.options import RaceOptions
 
 C = TypeVar("C", bound=Callable[..., Any])
-DEFAULT_HEAP = "512m"
 SYNTHETIC_DOCUMENTS = 100_000
 _MIRROR = "ESBENCH_CORPUS_MIRROR"
 _ARCHIVE = "use --distribution=ARCHIVE of a build"
@@ -31,28 +34,36 @@ _ON_ERROR = Choice(
     ["abort", "continue"],
     gone={"continue-on-network": "use --on-error=continue, which goes on while a host answers"},
 )
+_mapping = partial(click.option, type=MappingText(), default="")
 RACE_OPTIONS = (
     click.option("--track", help="A track that esbench ships (esbench list tracks)."),
     click.option("--track-path", type=click.Path(path_type=Path), help="A folder or file of a track."),
     click.option(
         "--track-repository", type=click.Path(path_type=Path), help="The folder that --track is looked for in."
     ),
-    click.option("--track-params", default="", metavar="PARAMS", help="k:v,k2:v2, inline JSON or a .json file."),
+    _mapping("--track-params", metavar="PARAMS", help="k:v,k2:v2, inline JSON or a .json file."),
     click.option("--challenge", help="The challenge to race; the track's default one otherwise."),
     click.option("--include-tasks", default="", metavar="LIST", help="Only these: names, type:TYPE, tag:TAG."),
     click.option("--exclude-tasks", default="", metavar="LIST", help="All but these: names, type:TYPE, tag:TAG."),
     click.option("--target-hosts", default="", metavar="HOSTS", help="host:port,... of a cluster that runs already."),
-    click.option(
-        "--client-options", default="", metavar="OPTIONS", help="timeout:60,use_ssl:true, basic_auth_user:'x' ..."
-    ),
+    _mapping("--client-options", metavar="OPTIONS", help="timeout:60,use_ssl:true, basic_auth_user:'x' ..."),
     click.option("--pipeline", type=_PIPELINES, help="embedded or benchmark-only; follows from --target-hosts."),
     click.option(
         "--distribution", "--distribution-version", default="", help="The embedded node: a name, version or path."
     ),
     click.option("--nodes", type=click.IntRange(min=1), default=1, show_default=True, help="Embedded nodes."),
-    click.option("--heap", default=DEFAULT_HEAP, show_default=True, help="Heap of each embedded node."),
+    click.option(
+        "--heap",
+        "heap_bytes",
+        default=f"{NodeOptions.heap_bytes >> 20}m",
+        show_default=True,
+        help="Heap of each embedded node.",
+    ),
     click.option("--java-home", type=click.Path(path_type=Path), help="The Java for the embedded node."),
     click.option("--node-user", type=int, help="As root: the uid that runs the embedded node (64000)."),
+    _mapping("--node-settings", metavar="SETTINGS", help="Of its yml: k:v,k2:v2, inline JSON, a .json or .yml file."),
+    click.option("--jvm-options", default="", metavar="OPTIONS", help="The last ones of its Java: '-Xint -Dx=y'."),
+    click.option("--node-plugins", type=PathsText(), default="", metavar="FILES", help="Zip archives of its plugins."),
     click.option("--user-tags", "--user-tag", default="", metavar="TAGS", help="k:v,k2:v2 kept in the record."),
     click.option("--test-mode", is_flag=True, help="Everything small and quick; the figures mean nothing."),
     click.option("--install-dependencies", is_flag=True, help="Install the Python packages that the track asks for."),
@@ -82,7 +93,7 @@ RACE_OPTIONS = (
     click.option(
         "--telemetry", default="", metavar="LIST", help="More to watch: names of esbench list telemetry, all, none."
     ),
-    click.option("--telemetry-params", default="", metavar="PARAMS", help="k:v,k2:v2, inline JSON or a .json file."),
+    _mapping("--telemetry-params", metavar="PARAMS", help="k:v,k2:v2, inline JSON or a .json file."),
 )
 
 
@@ -93,13 +104,28 @@ def race_flags(command: C) -> C:
     return command
 
 
+@click.command(cls=EsbenchCommand, name="race")
+@race_flags
+def parser(**flags: Any) -> None:
+    """The flags alone."""
+
+
 def race_options(flags: Mapping[str, Any], common_track_params: str = "") -> RaceOptions:
     """RaceOptions from flags; every problem of a value is a UsageError before anything starts.
 
     `race_id` and `keep_node` are options of `esbench race` alone. `common_track_params` hold where the flags do not
     give another value.
     """
-    from esbench.cli.values import parse_client_options, parse_list, parse_mapping, parse_tags, parse_target_hosts
+    from esbench.cli.values import (
+        parse_client_options,
+        parse_list,
+        parse_mapping,
+        parse_paths,
+        parse_settings,
+        parse_tags,
+        parse_target_hosts,
+        parse_words,
+    )
     from esbench.cluster.options import ClientOptions, Host, parse_hosts
     from esbench.corpus.locate import Origin, check_mirror
     from esbench.errors import UsageError
@@ -125,44 +151,39 @@ def race_options(flags: Mapping[str, Any], common_track_params: str = "") -> Rac
     hosts: tuple[Host, ...] = ()
     if flags["target_hosts"]:
         hosts, client_options = parse_hosts(parse_target_hosts(flags["target_hosts"]), client_options)
-    return RaceOptions(
-        home=esbench_home(),
-        race_id=new_race_id() if flags.get("race_id") is None else check_race_id(flags["race_id"]),
-        track_path=path,
-        track_params={
+    read: dict[str, Any] = {
+        "home": esbench_home(),
+        "race_id": new_race_id() if flags.get("race_id") is None else check_race_id(flags["race_id"]),
+        "track_path": path,
+        "track_params": {
             **parse_mapping(common_track_params, "--track-params", [path.parent]),
             **parse_mapping(flags["track_params"], "--track-params", [path.parent]),
         },
-        challenge=flags["challenge"],
-        include_tasks=parse_list(flags["include_tasks"], "--include-tasks", [path.parent]),
-        exclude_tasks=parse_list(flags["exclude_tasks"], "--exclude-tasks", [path.parent]),
-        user_tags=parse_tags(flags["user_tags"]),
-        test_mode=flags["test_mode"],
-        install_dependencies=flags["install_dependencies"],
-        abort_on_error=max_error_ratio is None and flags["on_error"] != "continue",
-        max_error_ratio=max_error_ratio,
-        enable_assertions=flags["enable_assertions"],
-        workers=flags["workers"] or default_workers(),
-        seed=flags["seed"],
-        hosts=hosts,
-        client_options=client_options,
-        distribution=flags["distribution"],
-        nodes=flags["nodes"],
-        heap_bytes=parse_size(flags["heap"], "--heap"),
-        java_home=flags["java_home"],
-        keep_node=flags.get("keep_node", False),
-        node_user=flags["node_user"],
-        kill_running_processes=flags["kill_running_processes"],
-        origin=Origin(check_mirror(os.environ.get(_MIRROR, ""), _MIRROR), flags["offline"]),
-        synthetic_documents=_synthetic_documents(flags),
-        corpus_cache=flags["corpus_cache"],
-        telemetry=choose(
+        "include_tasks": parse_list(flags["include_tasks"], "--include-tasks", [path.parent]),
+        "exclude_tasks": parse_list(flags["exclude_tasks"], "--exclude-tasks", [path.parent]),
+        "user_tags": parse_tags(flags["user_tags"]),
+        "abort_on_error": max_error_ratio is None and flags["on_error"] != "continue",
+        "max_error_ratio": max_error_ratio,
+        "workers": flags["workers"] or default_workers(),
+        "hosts": hosts,
+        "client_options": client_options,
+        "node_settings": parse_settings(flags["node_settings"], "--node-settings", [path.parent]),
+        "jvm_options": parse_words(flags["jvm_options"], "--jvm-options"),
+        "node_plugins": parse_paths(flags["node_plugins"], "--node-plugins"),
+        "heap_bytes": parse_size(flags["heap_bytes"], "--heap"),
+        "origin": Origin(check_mirror(os.environ.get(_MIRROR, ""), _MIRROR), flags["offline"]),
+        "synthetic_documents": _synthetic_documents(flags),
+        "telemetry": choose(
             parse_list(flags["telemetry"], "--telemetry"),
             parse_mapping(flags["telemetry_params"], "--telemetry-params", [path.parent]),
             builtin_devices(),
             embedded=not flags["target_hosts"],
         ),
-    )
+    }
+    given = {**flags, **read}
+    node = NodeOptions(**{option.name: given[option.name] for option in fields(NodeOptions)})
+    others = {option.name: given[option.name] for option in fields(RaceOptions) if option.name in given}
+    return RaceOptions(node=node, **others)
 
 
 def _synthetic_documents(flags: Mapping[str, Any]) -> int | None:
@@ -182,10 +203,12 @@ def _check_pipeline(flags: Mapping[str, Any]) -> None:
     if flags["pipeline"] == "embedded" and flags["target_hosts"]:
         raise UsageError("--pipeline=embedded starts its own node: leave out --target-hosts")
     if flags["target_hosts"]:
-        node_flags = ("distribution", "java_home", "keep_node", "node_user")
-        given = [name for name in node_flags if flags.get(name)]
-        given += ["nodes"] if flags["nodes"] != 1 else []
-        given += ["heap"] if flags["heap"] != DEFAULT_HEAP else []
+        of_a_node = {option.name for option in fields(NodeOptions)}
+        given = [
+            param.opts[0]
+            for param in parser.params
+            if param.name in of_a_node and flags[param.name] and flags[param.name] != param.default
+        ]
+        given += ["--keep-node"] if flags.get("keep_node") else []
         if given:
-            names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-            raise UsageError(f"{names} describe an embedded node: leave them out with --target-hosts")
+            raise UsageError(f"{', '.join(given)} describe an embedded node: leave them out with --target-hosts")

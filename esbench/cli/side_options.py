@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from esbench.cli.command import EsbenchCommand
-from esbench.cli.race_flags import race_flags, race_options
-from esbench.cli.values import parse_mapping
+from esbench.cli.command import MappingText, PathsText
+from esbench.cli.race_flags import parser, race_options
+from esbench.cli.values import FILES, parse_mapping, parse_paths, parse_words
 from esbench.errors import EsbenchError, UsageError, nearest
 from esbench.record.model import HIDDEN, redact
 from esbench.record.secrets import Redactor
@@ -25,7 +25,6 @@ from esbench.record.secrets import Redactor
 if TYPE_CHECKING:
     from esbench.race.options import RaceOptions
 
-_MAPPINGS = ("track-params", "client-options", "telemetry-params")
 NOT_OF_A_SIDE = {
     "seed": "--seed is one for all sides, or they would not be sent the same",
     "race-id": "the races of a session are named as they begin",
@@ -34,13 +33,7 @@ NOT_OF_A_SIDE = {
 _JSON_HINT = "JSON stands in quotes of its own: track-params='{...}'"
 
 
-@click.command(cls=EsbenchCommand, name="race")
-@race_flags
-def _parser(**flags: Any) -> None:
-    """The options that a side may have."""
-
-
-_PARAMS = {spelt.removeprefix("--"): param for param in _parser.params for spelt in param.opts}
+_PARAMS = {spelt.removeprefix("--"): param for param in parser.params for spelt in param.opts}
 
 
 def _name(param: click.Parameter) -> str:
@@ -49,11 +42,7 @@ def _name(param: click.Parameter) -> str:
 
 def split_side(text: str, where: str) -> tuple[str, ...]:
     """The words of a side as a user writes it; a UsageError for one that is no option of a race."""
-    try:
-        words = shlex.split(text)
-    except ValueError:
-        raise UsageError(f"a quote is not closed: {text}", where=where, hint="quotes come in pairs") from None
-    given = [_canonical(word.removeprefix("--"), where) for word in words]
+    given = [_canonical(word.removeprefix("--"), where) for word in parse_words(text, where)]
     names = [word.partition("=")[0] for word in given]
     for name in names:
         if names.count(name) > 1:
@@ -122,6 +111,9 @@ def _word(param: click.Parameter, value: str) -> str:
     """The session may go on from another folder."""
     if isinstance(param.type, click.Path):
         value = str(Path(value).expanduser().absolute())
+    elif isinstance(param.type, PathsText):
+        paths = map(str, parse_paths(value, f"--{_name(param)}"))
+        value = ",".join(f"'{path}'" if "," in path else path for path in paths)
     return f"{_name(param)}={value}"
 
 
@@ -138,7 +130,7 @@ def side_options(common: Sequence[str], side: Sequence[str], where: str) -> Race
         else:
             arguments.append(f"--{name}={value}")
     with about(where):
-        flags = _parser.make_context("race", arguments).params
+        flags = parser.make_context("race", arguments).params
         return race_options(flags, _values(common).get("track-params", ""))
 
 
@@ -165,7 +157,7 @@ def hidden(words: Sequence[str]) -> tuple[str, ...]:
 
 def _hidden(word: str) -> str:
     name, equals, value = word.partition("=")
-    if name not in _MAPPINGS or (value.endswith(".json") and not value.startswith("{")):
+    if not isinstance(_PARAMS[name].type, MappingText) or (value.endswith(FILES) and not value.startswith("{")):
         return f"{name}{equals}{Redactor()(value)}" if equals else word
     given: Mapping[str, Any] = parse_mapping(value, f"--{name}")
     redacted = redact(given)

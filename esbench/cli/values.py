@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ _FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _IPV6 = re.compile(r"\[[0-9a-fA-F]*:")  # [::1]:9200 is no JSON array
 _WORDS = {"true": True, "True": True, "false": False, "False": False, "None": None}
 _QUOTES = "'\""
+_YAML = (".yml", ".yaml")
+FILES = (".json", *_YAML)
 _OBJECT = 'say name:value,name2:value2 or {"name": "value"}'
 
 
@@ -32,6 +35,29 @@ def parse_mapping(value: str, where: str, folders: Sequence[Path] = ()) -> dict[
     if not isinstance(document, dict):
         raise UsageError(f"expected a JSON object, not {_kind(document)}", where=where, hint=_OBJECT)
     return document
+
+
+def parse_settings(value: str, where: str, folders: Sequence[Path] = ()) -> dict[str, Any]:
+    """Settings of a node: as `parse_mapping`, or the path of a file in YAML."""
+    text = value.strip()
+    if not text.endswith(_YAML) or text.startswith("{") or (read := _read(text, where, folders)) is None:
+        return parse_mapping(value, where, folders)
+    from esbench.engine.server import parse_yml
+
+    return parse_yml(read, f"{where}={text}")
+
+
+def parse_paths(value: str, where: str) -> tuple[Path, ...]:
+    """Files, as `parse_list` has names."""
+    return tuple(Path(name).expanduser().absolute() for name in parse_list(value, where))
+
+
+def parse_words(value: str, where: str) -> tuple[str, ...]:
+    """Words as a shell splits them."""
+    try:
+        return tuple(shlex.split(value))
+    except ValueError:
+        raise UsageError(f"a quote is not closed: {value}", where=where, hint="quotes come in pairs") from None
 
 
 def parse_tags(value: str, where: str = "--user-tags") -> dict[str, str]:
@@ -100,28 +126,36 @@ def _json(text: str, where: str, folders: Sequence[Path], *, opening: str) -> An
     """The JSON document that `text` is or names; None when it is neither."""
     source, file = where, None
     if text.endswith(".json") and not text.startswith(tuple("[{")):
-        file = _find(text, folders)
+        file = _read(text, where, folders)
         if file is None:
-            if ":" in text:  # a pair whose value happens to end so
-                return None
-            looked = ", ".join(str(folder) for folder in (Path.cwd(), *folders))
-            raise UsageError(f"there is no file {text}", where=where, hint=f"looked in {looked}")
-        source = f"{where}={text}"
-        try:
-            text = file.read_text(encoding="utf-8")
-        except OSError as error:
-            raise UsageError(f"cannot be read: {error.strerror}", where=source) from error
-        except UnicodeDecodeError as error:
-            raise UsageError(f"is not UTF-8 text (byte {error.start})", where=source, hint="save it as UTF-8") from None
+            return None
+        source, text = f"{where}={text}", file
     elif not text.startswith(tuple(opening)) or _IPV6.match(text):
         return None
     try:
         return json.loads(text)
     except ValueError:
         fault = json_fault(text)
-        where = f"{source}:{fault.line}" if file else source
+        where = source if file is None else f"{source}:{fault.line}"
         what = f"not valid JSON at column {fault.column + 1}: {fault.what}"
         raise UsageError(what, where=where, hint=fault.hint) from None
+
+
+def _read(name: str, where: str, folders: Sequence[Path]) -> str | None:
+    """The text of a file; None where the name is a pair whose value happens to end as those of files do."""
+    file = _find(name, folders)
+    if file is None:
+        if ":" in name:
+            return None
+        looked = ", ".join(str(folder) for folder in (Path.cwd(), *folders))
+        raise UsageError(f"there is no file {name}", where=where, hint=f"looked in {looked}")
+    source = f"{where}={name}"
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot be read: {error.strerror}", where=source) from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"is not UTF-8 text (byte {error.start})", where=source, hint="save it as UTF-8") from None
 
 
 def _find(name: str, folders: Sequence[Path]) -> Path | None:

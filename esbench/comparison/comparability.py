@@ -13,7 +13,7 @@ from esbench.record.figures import task_label
 from esbench.record.model import ClusterFacts, CorpusFacts, NodeFacts, RaceRecord, TaskResult
 
 # Settings of a node of our own that its cluster reports too, or that say which processes it was.
-_TOLD_ELSEWHERE = ("distribution", "version", "nodes", "heap_bytes", "java", "pids")
+_TOLD_ELSEWHERE = ("distribution", "version", "nodes", "heap_bytes", "java", "pids", "node_options")
 TASKS = "tasks"
 _RACE_KEYS = ("track", "track digest", "challenge", "seed", "test mode", "host", "esbench", TASKS)
 _RATE_KEYS = ("schedule", "target rate", "target unit", "stages", "ramp up", "think time")
@@ -145,6 +145,7 @@ def _cluster_facts(cluster: ClusterFacts, prefix: str) -> dict[str, _Fact]:
     found = _named(prefix, facts, (NODE_HOST,)) | _named(f"{prefix}cluster setting ", cluster.cluster_settings)
     settings = {name: value for name, value in cluster.settings.items() if name not in _TOLD_ELSEWHERE}
     found |= _named(f"{prefix}node ", settings)
+    found |= _named(f"{prefix}node option ", cluster.settings.get("node_options", {}))
     for name, index in cluster.indices.items():
         settings = {key.removeprefix("index."): value for key, value in index.get("settings", {}).items()}
         found |= _named(f"{prefix}index {name}: ", settings | {"mappings": index.get("mappings_digest")})

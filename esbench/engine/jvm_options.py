@@ -11,6 +11,7 @@ from esbench.engine.java import Java
 from esbench.engine.java_options import with_logs
 
 _CMS = re.compile(r"-XX:[+-]?(UseConcMarkSweepGC|CMSInitiatingOccupancyFraction|UseCMSInitiatingOccupancyOnly)")
+_COLLECTOR = re.compile(r"-XX:\+Use\w+GC")
 _REPLACED = re.compile(r"-Xm[sx]\d|-XX:(HeapDumpPath|ErrorFile)=|-Djava\.io\.tmpdir=")
 _GC_LOG = re.compile(r"(file=|-Xloggc:)(?:logs/)?gc\.log")
 
@@ -29,8 +30,9 @@ def rewrite_jvm_options(
     """The lines of jvm.options that a node starts with; all paths are absolute, since its home is shared.
 
     Lines may carry a range of Javas (`8-13:-XX:...`), which the server's own launcher reads. `further` options come
-    last; `{logs}` in them is the node's folder of logs.
+    last; `{logs}` in them is the node's folder of logs, and a garbage collector among them replaces the server's.
     """
+    chosen = any(_COLLECTOR.fullmatch(option) for option in further)
     lines = []
     dropped_cms = False
     for line in without_replaced(text).splitlines():
@@ -40,11 +42,13 @@ def rewrite_jvm_options(
         if java.feature >= 14 and _CMS.match(line.strip()):  # Java 14 removed it; launchers skip ranged lines
             dropped_cms = True
             continue
+        if chosen and _COLLECTOR.fullmatch(option):  # Java refuses two
+            continue
         module = re.fullmatch(r"--add-modules=([\w.]+)", option)
         if module and java.lacks((module[1],)):
             continue
         lines.append(_GC_LOG.sub(lambda match: f"{match[1]}{logs}/gc.log", line.strip()))
-    if dropped_cms:
+    if dropped_cms and not chosen:
         lines.append("-XX:+UseG1GC")  # as later versions choose from Java 14 on, not by the size of the machine
     if 18 <= java.feature < 24 and product == "elasticsearch" and version_number(version) < (7, 17):
         lines.append("-Djava.security.manager=allow")

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from esbench.engine.catalog import version_number
 from esbench.engine.java import Java
-from esbench.errors import EngineError
+from esbench.errors import EngineError, UsageError
+
+_OURS = re.compile(r"cluster\.name|cluster\.initial_.+|node\.name|(?:path|network|http|transport|discovery)(?:\..+)?")
 
 
 @dataclass(frozen=True)
@@ -119,6 +125,36 @@ def node_settings(server: Server, node: NodePlan, nodes: tuple[NodePlan, ...], c
     if "opensearch-security" in server.plugins:
         settings["plugins.security.disabled"] = True
     return settings
+
+
+def parse_yml(text: str, where: str) -> dict[str, Any]:
+    """The settings that are the text of an elasticsearch.yml; a UsageError where it is none."""
+    try:
+        settings = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f":{mark.line + 1}" if mark else ""
+        raise UsageError(f"not valid YAML: {getattr(error, 'problem', error)}", where=f"{where}{line}") from None
+    if not isinstance(settings, dict | None):
+        raise UsageError("no settings by name", where=where, hint="say indices.query.bool.max_clause_count: 2048")
+    known: dict[str, Any] = json.loads(json.dumps(settings or {}, default=str))  # a date is text, as JSON has it
+    return known
+
+
+def checked_settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """A user's settings of nodes, nested names joined by dots; one that esbench has to set itself is a UsageError."""
+    settings = dict(_flat(given))
+    if ours := [name for name in settings if _OURS.fullmatch(name)]:
+        raise UsageError(f"esbench sets {', '.join(ours)} itself", where="--node-settings", hint="leave it out")
+    return settings
+
+
+def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
 
 
 def node_command(server: Server, node: NodePlan) -> list[str]:

@@ -77,7 +77,7 @@ class RacedCluster:
         if not isinstance(self._engine, EmbeddedEngine):
             return
         self._engine.require(features_needed(track, challenge, operations))
-        if (needed := nodes_needed(track, challenge, operations)) > self._options.nodes:
+        if (needed := nodes_needed(track, challenge, operations)) > self._options.node.nodes:
             raise UsageError(
                 f"the challenge waits for a green cluster, and {needed - 1} replicas need {needed} nodes",
                 hint=f"--nodes={needed}, or fewer replicas",
@@ -187,10 +187,10 @@ def embedded_engine(options: RaceOptions, logs: Path, progress: Progress) -> Emb
             home=options.home,
             race_id=options.race_id,
             logs=logs,
+            node=options.node,
             keep_node=options.keep_node,
             offline=options.origin.offline,
             java_options=java_options(options),
-            **options.node_options,
         ),
         progress,
     )

@@ -60,7 +60,7 @@ def run(
     A started `node` is raced in place of one of the race's own, and runs on after it.
     Raises an EsbenchError when it could not begin. What was measured before a failure or Ctrl-C is in the record.
     """
-    secrets = tuple(secret_values(options.track_params))
+    secrets = (*secret_values(options.track_params), *secret_values(options.node.node_settings))
     options = replace(options, client_options=replace(options.client_options, other_secrets=secrets))
     started_at, epoch_ns = now(), clock_ns()
     with ExitStack() as stack:

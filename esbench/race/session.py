@@ -77,7 +77,7 @@ def shares_a_node(sides: Collection[RaceOptions], *, restart_node: bool) -> bool
     """Whether one node of esbench's own can be raced by all sides, one after the other."""
     if restart_node or any(options.hosts or java_options(options) for options in sides):
         return False
-    first, *others = (options.node_options for options in sides)
+    first, *others = (options.node for options in sides)
     return all(other == first for other in others)
 
 

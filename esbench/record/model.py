@@ -19,7 +19,7 @@ PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99)
 HIDDEN = "<hidden>"
 # Of a check. "driver": its part in one task; "workers": the load workers; "host": their CPUs; tasks share these two.
 Subject = Literal["rate", "driver", "workers", "host", "replies", "warmup", "race"]
-_SECRET = re.compile(r"^secret_|password|api_?key")
+_SECRET = re.compile(r"(?:^|\.)secret_|password|api_?key")
 
 
 def time_text(moment: datetime) -> str:

@@ -14,13 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from plugins import plugin_archive, plugin_jar
 
-from esbench.engine.base import Endpoint
+from esbench.engine.base import Endpoint, NodeOptions
 from esbench.engine.catalog import load_catalog
 from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
 from esbench.engine.ready import ask
 from esbench.errors import EngineError, UsageError
 from esbench.events.progress import Progress
+from esbench.record.model import HIDDEN
 
 pytestmark = pytest.mark.node
 
@@ -93,7 +95,7 @@ def index_and_get(endpoint: Endpoint) -> None:
 
 def test_the_default_node_starts_serves_and_leaves_only_its_logs(make: Make, home: Path, tmp_path: Path) -> None:
     logs = tmp_path / "race" / "logs"
-    engine, _ = make(race_id="test-serves", logs=logs, heap_bytes=300 << 20)
+    engine, _ = make(race_id="test-serves", logs=logs, node=NodeOptions(heap_bytes=300 << 20))
     engine.require(("percolator", "painless"))
     endpoint = engine.start()
     index_and_get(endpoint)
@@ -206,7 +208,7 @@ def test_a_distribution_can_do_what_the_catalog_says(request: pytest.FixtureRequ
         request.getfixturevalue("url")
         engine = request.getfixturevalue("node")
     else:
-        engine, _ = make(distribution=name)
+        engine, _ = make(node=NodeOptions(distribution=name))
         engine.start()
     every = tuple(load_catalog().feature_modules)
     missing = engine.missing_features(every)
@@ -218,7 +220,7 @@ def test_a_distribution_can_do_what_the_catalog_says(request: pytest.FixtureRequ
 
 
 def test_two_nodes_form_one_cluster_with_replicas(make: Make) -> None:
-    engine, _ = make(nodes=2)
+    engine, _ = make(node=NodeOptions(nodes=2))
     endpoint = engine.start()
     port = port_of(endpoint.urls[0])
     ask(port, "PUT", "/books", {"settings": {"number_of_shards": 2, "number_of_replicas": 1}})
@@ -294,11 +296,44 @@ def test_a_second_start_works_without_a_network(home: Path) -> None:
 
 
 def test_a_start_that_fails_shows_the_end_of_the_log_and_leaves_nothing(make: Make, home: Path) -> None:
-    engine, _ = make(race_id="test-no-heap", heap_bytes=1 << 50)
+    engine, _ = make(race_id="test-no-heap", node=NodeOptions(heap_bytes=1 << 50))
     with pytest.raises(EngineError, match=r"elasticsearch-7\.10\.2 did not start: .*ended by itself") as caught:
         engine.start()
     assert "heap" in str(caught.value)
     assert not (nodes_folder(home) / "test-no-heap").exists()
+
+
+def test_a_node_has_the_settings_java_options_and_plugins_of_its_user(make: Make, tmp_path: Path) -> None:
+    jar = plugin_jar(tmp_path / "nothing.jar")
+    archive = plugin_archive(tmp_path / "a.zip", files={"nothing.jar": jar, "config/nothing.yml": "a: 1"})
+    given = NodeOptions(
+        node_settings={"indices.query.bool": {"max_clause_count": 77}, "node.attr.my_password": "hush"},
+        jvm_options=("-XX:TieredStopAtLevel=1", "-Desbench.test=a", "-XX:+UseSerialGC"),
+        node_plugins=(archive,),
+    )
+    engine, _ = make(node=given)
+    engine.require(())
+    endpoint = engine.start()
+    index_and_get(endpoint)
+    port = port_of(endpoint.urls[0])
+    (node,) = ask(port, "GET", "/_nodes/settings,jvm,plugins?flat_settings")[1]["nodes"].values()
+    assert node["settings"]["indices.query.bool.max_clause_count"] == "77"
+    arguments = node["jvm"]["input_arguments"]
+    ours = arguments[arguments.index("-Xmx512m") :]  # the server's launcher adds some of its own at the end
+    assert [option for option in ours if option in given.jvm_options] == list(given.jvm_options)
+    assert "-XX:+UseG1GC" not in arguments
+    assert [plugin["name"] for plugin in node["plugins"]] == ["nothing"]
+    options = endpoint.settings["node_options"]
+    assert options["settings"] == {"indices.query.bool.max_clause_count": 77, "node.attr.my_password": HIDDEN}
+    assert options["jvm_options"] == list(given.jvm_options)
+    assert [name.split()[:2] for name in options["plugins"]] == [["nothing", "1.0"]]
+
+
+def test_a_start_that_fails_for_a_users_setting_says_so(make: Make) -> None:
+    engine, _ = make(node=NodeOptions(node_settings={"no.such.setting": 1}))
+    with pytest.raises(EngineError, match=r"unknown setting \[no\.such\.setting\]") as caught:
+        engine.start()
+    assert caught.value.hint == "it was started with --node-settings"
 
 
 def test_a_kept_node_lives_on_and_is_announced(make: Make, home: Path) -> None:
@@ -323,7 +358,7 @@ def test_a_kept_node_lives_on_and_is_announced(make: Make, home: Path) -> None:
 def test_a_users_own_folder_is_raced(make: Make, home: Path) -> None:
     servers = (Path("/var/lib/esbench") if IS_ROOT else home / "cache") / "servers"
     (folder, *_) = servers.glob("elasticsearch-7.10.2-*")
-    engine, _ = make(distribution=str(folder))
+    engine, _ = make(node=NodeOptions(distribution=str(folder)))
     assert engine.missing_features(("percolator",)) == ()
     endpoint = engine.start()
     index_and_get(endpoint)
@@ -350,11 +385,11 @@ def test_a_disk_that_takes_nothing_is_one_clear_line(make: Make, tmp_path: Path,
 
 def test_bad_options_are_refused_before_anything_is_done(make: Make, home: Path) -> None:
     with pytest.raises(UsageError, match=r'did you mean "elasticsearch-7\.10\.2"'):
-        make(distribution="elasticsearch-7.10.1")
+        make(node=NodeOptions(distribution="elasticsearch-7.10.1"))
     with pytest.raises(UsageError, match="--nodes must be at least 1"):
-        make(nodes=0)
+        make(node=NodeOptions(nodes=0))
     with pytest.raises(UsageError, match="--heap must be at least"):
-        make(heap_bytes=1000)
+        make(node=NodeOptions(heap_bytes=1000))
     with pytest.raises(UsageError, match="--node-user"):
-        make(node_user=0)
+        make(node=NodeOptions(node_user=0))
     assert not (home / "races").exists()

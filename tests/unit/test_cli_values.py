@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from esbench.cli.values import parse_client_options, parse_list, parse_mapping, parse_tags, parse_target_hosts
+from esbench.cli.values import (
+    parse_client_options,
+    parse_list,
+    parse_mapping,
+    parse_settings,
+    parse_tags,
+    parse_target_hosts,
+    parse_words,
+)
 from esbench.errors import UsageError
 
 WHERE = "--track-params"
@@ -160,3 +168,20 @@ def test_client_options_may_be_those_of_the_only_cluster() -> None:
     assert parse_client_options("") == {}
     with pytest.raises(UsageError, match="2 clusters are named: default, remote"):
         parse_client_options('{"default": {}, "remote": {}}')
+
+
+def test_settings_are_as_mappings_are_or_a_file_in_yaml(tmp_path: Path) -> None:
+    (tmp_path / "a.yml").write_text("a.b: 2\n")
+    (tmp_path / "a.json").write_text('{"a": {"b": 2}}')
+    assert parse_settings("a.b:2,c:x.yml", "--node-settings") == {"a.b": 2, "c": "x.yml"}
+    assert parse_settings("a.yml", "--node-settings", [tmp_path]) == {"a.b": 2}
+    assert parse_settings(f"{tmp_path}/a.json", "--node-settings") == {"a": {"b": 2}}
+    assert parse_settings("", "--node-settings") == {}
+    with pytest.raises(UsageError, match=r"--node-settings: there is no file b\.yml .looked in"):
+        parse_settings("b.yml", "--node-settings", [tmp_path])
+
+
+def test_words_are_split_as_a_shell_does() -> None:
+    assert parse_words("-Xint  '-Da=b'", "--jvm-options") == ("-Xint", "-Da=b")
+    with pytest.raises(UsageError, match="--jvm-options: a quote is not closed"):
+        parse_words("-Da='b", "--jvm-options")

@@ -115,6 +115,17 @@ def test_facts_of_the_cluster_that_differ_are_shown() -> None:
     }
 
 
+def test_what_a_user_gave_the_nodes_is_shown() -> None:
+    facts = golden_race().clusters["default"]
+    options = {"settings": {"thread_pool.write.size": 2}, "jvm_options": ["-Xint"], "plugins": ["icu 1 (ab)"]}
+    other = replace(facts, settings={**facts.settings, "node_options": options})
+    assert differences(golden_race(), contender(clusters={"default": other})) == {
+        "node option settings.thread_pool.write.size": (None, 2),
+        "node option jvm_options": (None, ["-Xint"]),
+        "node option plugins": (None, ["icu 1 (ab)"]),
+    }
+
+
 def test_the_address_of_a_node_of_ones_own_is_no_difference_but_that_of_a_given_cluster_is() -> None:
     own = golden_race().clusters["default"]
     moved = replace(own, hosts=("http://127.0.0.1:40000",))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from plugins import plugin_archive
 
+from esbench.engine.base import NodeOptions
 from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
 from esbench.errors import EngineError, UsageError
 
@@ -27,8 +29,7 @@ def engine(tmp_path: Path, distribution: str, *, thai: bool = True) -> EmbeddedE
         home=tmp_path / "home",
         race_id="r",
         logs=tmp_path / "logs",
-        distribution=distribution,
-        java_home=java,
+        node=NodeOptions(distribution=distribution, java_home=java),
         shared=tmp_path / "shared",
     )
     return EmbeddedEngine(options)
@@ -85,10 +86,47 @@ def test_a_java_that_does_not_start_with_its_further_options_is_refused_before_a
         home=tmp_path / "home",
         race_id="r",
         logs=tmp_path / "logs",
-        java_home=make_java(tmp_path / "java", thai=True),
+        node=NodeOptions(java_home=make_java(tmp_path / "java", thai=True)),
         java_options=("-XX:StartFlightRecording=filename={logs}/a.jfr",),
         shared=tmp_path / "shared",
     )
     with pytest.raises(EngineError, match=r"no module jdk\.jfr"):
         EmbeddedEngine(options).require(())
+    assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.parametrize(
+    ("node", "message"),
+    [
+        (NodeOptions(node_settings={"http": {"port": 9200}}), r"esbench sets http\.port itself"),
+        (NodeOptions(jvm_options=("-Xmx1g",)), "use --heap"),
+        (NodeOptions(node_plugins=(Path("none.zip"),)), "cannot be read"),
+    ],
+)
+def test_what_a_node_must_not_be_given_is_refused_with_the_options(
+    tmp_path: Path, node: NodeOptions, message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        EmbeddedEngine(EmbeddedOptions(tmp_path / "home", "r", tmp_path / "logs", node, shared=tmp_path / "shared"))
+
+
+def test_a_plugin_of_another_version_is_refused_before_anything_else(tmp_path: Path) -> None:
+    archive = plugin_archive(tmp_path / "a.zip")
+    node = NodeOptions(
+        distribution="7.17.29", java_home=make_java(tmp_path / "java", thai=True), node_plugins=(archive,)
+    )
+    engine = EmbeddedEngine(EmbeddedOptions(tmp_path / "home", "r", tmp_path / "logs", node, shared=tmp_path / "s"))
+    for attempt in (lambda: engine.require(()), engine.start):
+        with pytest.raises(UsageError, match=r'plugin "nothing" is for 7\.10\.2, the node is 7\.17\.29'):
+            attempt()
+    assert not (tmp_path / "home").exists()
+
+
+def test_java_options_that_the_java_does_not_know_are_refused_before_anything_else(tmp_path: Path) -> None:
+    java = make_java(tmp_path / "java", thai=True)
+    (java / "bin" / "java").write_text('#!/bin/sh\necho "Unrecognized option: $1"; exit 1\n')
+    (java / "bin" / "java").chmod(0o755)
+    node = NodeOptions(java_home=java, jvm_options=("-Xfoo",))
+    with pytest.raises(EngineError, match="refuses --jvm-options: Unrecognized option: -Xfoo"):
+        EmbeddedEngine(EmbeddedOptions(tmp_path / "home", "r", tmp_path / "logs", node)).require(())
     assert not (tmp_path / "home").exists()

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from esbench.engine.java import Java
-from esbench.engine.java_options import check_options, with_logs
-from esbench.errors import EngineError
+from esbench.engine.java_options import JVM_OPTIONS, check_jvm_options, check_options, with_logs
+from esbench.errors import EngineError, UsageError
 
 JFR = "-XX:StartFlightRecording=filename={logs}/a.jfr"
 
@@ -64,3 +64,44 @@ def test_a_reduced_java_without_the_flight_recorder_is_told_from_its_release_fil
 def test_a_java_that_does_not_run_is_told(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="could not be tried"):
         check_options(Java(tmp_path / "none", "17.0.1", "PATH"), ("-Xint",))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Unrecognized VM option 'UseFoo'\nError: Could not create the Java Virtual Machine.",
+        "Error occurred during initialization of VM\nUnrecognized VM option 'UseFoo'",
+        "OpenJDK 64-Bit Server VM warning: Option UseBar is old\nUnrecognized VM option 'UseFoo'",
+    ],
+)
+def test_the_reason_is_the_line_that_names_the_option(tmp_path: Path, said: str) -> None:
+    with pytest.raises(EngineError) as caught:
+        check_options(java(tmp_path, f'echo "{said}" >&2; exit 1'), ("-XX:+UseFoo",), JVM_OPTIONS)
+    assert caught.value.what == "Java 17.0.1 of PATH refuses --jvm-options: Unrecognized VM option 'UseFoo'"
+    assert caught.value.hint == "they are: -XX:+UseFoo"
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("-Xmx1g", r"--jvm-options: esbench sets -Xmx1g itself \(use --heap\)"),
+        ("-Xms1g", "use --heap"),
+        ("-XX:MaxHeapSize=1g", "-XX:MaxHeapSize itself .use --heap"),
+        ("-Xlog:gc*:file=gc.log", "use --telemetry=gc"),
+        ("-Xloggc:gc.log", "use --telemetry=gc"),
+        ("-Djava.io.tmpdir=/tmp", "esbench sets -Djava.io.tmpdir itself"),
+        ("-XX:HeapDumpPath=/tmp", "esbench sets"),
+        ("-XX:ErrorFile=/tmp/e", "esbench sets"),
+        ("Xint", '"Xint" is no option of Java'),
+        ("-Da=b c", "has no blanks"),
+        ("-Da=b\n-Xmx1g", "has no blanks"),
+        ("", '"" is no option'),
+    ],
+)
+def test_options_that_esbench_sets_itself_are_refused(option: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        check_jvm_options(("-Xint", option))
+
+
+def test_other_options_of_java_are_taken() -> None:
+    check_jvm_options(("-Xint", "-Xmn64m", "-Xss2m", "-XX:+UseZGC", "-Des.x=y", "--add-modules=jdk.net"))

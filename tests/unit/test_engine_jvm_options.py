@@ -36,7 +36,12 @@ EIGHT = """-XX:+UseG1GC
 
 
 def rewrite(
-    text: str, version: str, java: str = "17.0.1", product: str = "elasticsearch", modules: str | None = None
+    text: str,
+    version: str,
+    java: str = "17.0.1",
+    product: str = "elasticsearch",
+    modules: str | None = None,
+    further: tuple[str, ...] = (),
 ) -> list[str]:
     runtime = Java(Path("/java"), java, "PATH", frozenset(modules.split()) if modules is not None else None)
     return rewrite_jvm_options(
@@ -47,6 +52,7 @@ def rewrite(
         heap_bytes=768 << 20,
         logs=Path("/n/logs"),
         temp=Path("/n/tmp"),
+        further=further,
     ).splitlines()
 
 
@@ -114,15 +120,14 @@ def test_a_users_further_options_keep_all_but_what_is_ours() -> None:
 
 
 def test_further_options_come_last_with_the_nodes_own_logs() -> None:
-    text = rewrite_jvm_options(
-        EIGHT,
-        java=Java(Path("/java"), "17.0.1", "PATH"),
-        product="elasticsearch",
-        version="8.19.4",
-        heap_bytes=768 << 20,
-        logs=Path("/n/logs"),
-        temp=Path("/n/tmp"),
-        further=("-Xlog:gc*,safepoint:file={logs}/more.log:utctime",),
-    )
-    assert text.splitlines()[-1] == "-Xlog:gc*,safepoint:file=/n/logs/more.log:utctime"
-    assert "file=/n/logs/gc.log" in text
+    lines = rewrite(EIGHT, "8.19.4", further=("-Xlog:gc*,safepoint:file={logs}/more.log:utctime", "-Xint"))
+    assert lines[-2:] == ["-Xlog:gc*,safepoint:file=/n/logs/more.log:utctime", "-Xint"]
+    assert any("file=/n/logs/gc.log" in line for line in lines)
+    assert "-XX:+UseG1GC" in lines
+
+
+@pytest.mark.parametrize("text", [FIVE, SEVEN, EIGHT])
+@pytest.mark.parametrize("java", ["11.0.2", "17.0.1"])
+def test_a_collector_among_them_replaces_the_servers(text: str, java: str) -> None:
+    lines = rewrite(text, "7.10.2", java, further=("-XX:+UseParallelGC",))
+    assert [line for line in lines if "GC" in line and "+Use" in line] == ["-XX:+UseParallelGC"]

@@ -11,12 +11,14 @@ from esbench.engine.java import Java
 from esbench.engine.server import (
     NodePlan,
     Server,
+    checked_settings,
     inspect_server,
     node_command,
     node_environment,
     node_settings,
+    parse_yml,
 )
-from esbench.errors import EngineError
+from esbench.errors import EngineError, UsageError
 
 TWO = (NodePlan("node-0", 20001, 20002, Path("/n/0")), NodePlan("node-1", 20003, 20004, Path("/n/1")))
 
@@ -150,3 +152,55 @@ def test_hybrid_cgroups_are_both_hierarchies_together(
         (tmp_path / "fs" / controller).mkdir(parents=True)
     assert has_hybrid_cgroups(tmp_path / "membership", tmp_path / "fs") is hybrid
     assert not has_hybrid_cgroups(tmp_path / "absent", tmp_path / "fs")
+
+
+def test_settings_of_a_user_are_known_by_their_full_names() -> None:
+    given = {"indices": {"query": {"bool.max_clause_count": 2048}}, "node.attr.rack": "a", "list": [1, 2]}
+    flat = {"indices.query.bool.max_clause_count": 2048, "node.attr.rack": "a", "list": [1, 2]}
+    assert checked_settings(given) == flat
+    assert checked_settings(flat) == flat
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "cluster.name",
+        "cluster.initial_master_nodes",
+        "cluster.initial_cluster_manager_nodes",
+        "node.name",
+        "path.data",
+        "network.host",
+        "http.port",
+        "http.max_content_length",
+        "transport.tcp.port",
+        "discovery.type",
+        "discovery.zen.minimum_master_nodes",
+    ],
+)
+def test_settings_by_which_esbench_finds_its_nodes_are_refused(name: str) -> None:
+    head, _, tail = name.partition(".")
+    for given in ({name: 1}, {head: {tail: 1}}, {"thread_pool.write.size": 1, name: 1}):
+        with pytest.raises(UsageError) as caught:
+            checked_settings(given)
+        assert str(caught.value) == f"--node-settings: esbench sets {name} itself (leave it out)"
+
+
+def test_names_that_only_begin_alike_are_taken() -> None:
+    given = {"cluster.routing.allocation.enable": "all", "node.attr.name": "a", "pathology": 1, "cluster.name_x": 1}
+    assert checked_settings(given) == given
+
+
+def test_settings_are_read_as_the_servers_own_file_is() -> None:
+    text = "# mine\nindices.memory:\n  index_buffer_size: 20%\nbuilt: 2024-01-01\nseeds: [a, b]\n"
+    read = {"indices.memory": {"index_buffer_size": "20%"}, "built": "2024-01-01", "seeds": ["a", "b"]}
+    assert parse_yml(text, "x") == read
+    assert parse_yml("", "x") == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("a: 1\nb: [", r"--x=a\.yml:2: not valid YAML"), ("- a", "no settings by name")]
+)
+def test_a_file_that_is_no_settings_is_one_line(text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        parse_yml(text, "--x=a.yml")
+    assert "\n" not in str(caught.value)

@@ -1,20 +1,23 @@
-"""Each option of a race declares whether it defines the embedded node; sides share a node when those options agree."""
+"""The options of a race are given by flags; those of the node decide which sides share one."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
+from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+import click
 import pytest
 
+from esbench.cli.race_flags import parser, race_options
+from esbench.engine.base import NodeOptions
 from esbench.engine.embedded import EmbeddedOptions
+from esbench.errors import UsageError
 from esbench.race.options import RaceOptions
 from esbench.race.session import shares_a_node
 
-OPTIONS = fields(RaceOptions)
 BASELINE = RaceOptions(Path("home"), "race", Path("track"))
 VALUES: Mapping[Any, tuple[Any, Any]] = {
     bool: (True, False),
@@ -53,40 +56,94 @@ def dataclass_value(kind: Any, *, but: Any) -> Any:
     return kind(**{name: value_of(hints[name], but=getattr(but, name, None)) for name in names})
 
 
-def with_another(option: Field[Any]) -> RaceOptions:
-    """The baseline with a different value of one option."""
-    kind = get_type_hints(RaceOptions)[option.name]
-    changes = {option.name: value_of(kind, but=getattr(BASELINE, option.name))}
-    return replace(BASELINE, **changes)
+def with_another(options: Any, option: Field[Any]) -> Any:
+    """These options with a different value of one of them."""
+    kind = get_type_hints(type(options))[option.name]
+    return replace(options, **{option.name: value_of(kind, but=getattr(options, option.name))})
 
 
-@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
-def test_every_option_declares_whether_it_defines_the_node(option: Field[Any]) -> None:
-    assert isinstance(option.metadata.get("node"), bool), f"RaceOptions.{option.name} has no `node` in its metadata"
-
-
-@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
-def test_sides_that_differ_in_one_option_share_a_node_unless_it_defines_the_node(option: Field[Any]) -> None:
-    contender = with_another(option)
+@pytest.mark.parametrize("option", fields(RaceOptions), ids=lambda option: option.name)
+def test_sides_that_differ_in_an_option_share_a_node_unless_it_defines_the_node(option: Field[Any]) -> None:
+    contender = with_another(BASELINE, option)
     assert contender != BASELINE
-    own_node = option.metadata["node"] or contender.hosts  # a race of hosts has no node to share
-    assert shares_a_node([BASELINE, contender], restart_node=False) is not bool(own_node)
+    own_node = option.name in ("node", "hosts")  # a race of hosts has no node to share
+    assert shares_a_node([BASELINE, contender], restart_node=False) is not own_node
 
 
-def test_a_new_node_option_ends_sharing_without_further_changes() -> None:
-    @dataclass(frozen=True)
-    class More(RaceOptions):
-        plugins: tuple[str, ...] = field(default=(), metadata={"node": True})
-        colour: str = field(default="", metadata={"node": False})
-
-    baseline = More(Path("home"), "race", Path("track"))
-    assert shares_a_node([baseline, baseline], restart_node=False)
-    assert shares_a_node([baseline, replace(baseline, colour="red")], restart_node=False)
-    assert not shares_a_node([baseline, replace(baseline, plugins=("icu",))], restart_node=False)
+@pytest.mark.parametrize("option", fields(NodeOptions), ids=lambda option: option.name)
+def test_sides_that_differ_in_an_option_of_the_node_do_not_share_one(option: Field[Any]) -> None:
+    contender = replace(BASELINE, node=with_another(BASELINE.node, option))
+    assert not shares_a_node([BASELINE, contender], restart_node=False)
 
 
-def test_options_of_the_engine_define_the_node_except_where_and_how_long_it_runs() -> None:
-    engine = {option.name for option in fields(EmbeddedOptions)}
-    assert BASELINE.node_options.keys() <= engine
-    not_of_the_node = {option.name for option in OPTIONS if option.name in engine and not option.metadata["node"]}
-    assert not_of_the_node == {"home", "race_id", "keep_node"}
+def test_the_engine_knows_options_of_the_node_from_no_other_place() -> None:
+    engine, race = ({option.name for option in fields(kind)} for kind in (EmbeddedOptions, RaceOptions))
+    assert engine & race == {"home", "race_id", "node", "keep_node"}
+    assert engine - race == {"logs", "offline", "java_options", "environment", "shared"}
+
+
+GIVEN: Mapping[str, str] = {
+    "--track": "mixed",
+    "--track-params": "bulk_size:10",
+    "--challenge": "other",
+    "--include-tasks": "get",
+    "--exclude-tasks": "get",
+    "--target-hosts": "a:9200",
+    "--client-options": "timeout:3",
+    "--distribution": "7.6.2",
+    "--nodes": "2",
+    "--heap": "1g",
+    "--java-home": "jdk",
+    "--node-user": "7",
+    "--node-settings": "a.b:1",
+    "--jvm-options": "-Xint",
+    "--node-plugins": "a.zip",
+    "--user-tags": "a:b",
+    "--corpus-cache": "stream",
+    "--on-error": "continue",
+    "--max-error-rate": "1%",
+    "--workers": "7",
+    "--seed": "7",
+    "--telemetry": "none",
+}
+WITH_ANOTHER = {  # flags that say how another one is read
+    "--track-path",
+    "--track-repository",
+    "--pipeline",
+    "--synthetic-documents",
+    "--telemetry-params",
+}
+
+
+@pytest.mark.parametrize("param", parser.params, ids=lambda param: param.opts[0])
+def test_every_flag_changes_what_a_race_is_asked_to_be(param: click.Option) -> None:
+    name = param.opts[0]
+    if name in WITH_ANOTHER:
+        return
+    given = [name] if param.is_flag else [f"{name}={GIVEN[name]}"]
+    arguments = given if name == "--track" else ["--track=orders", *given]
+    assert asked(arguments) != asked(["--track=orders"])
+
+
+def asked(arguments: list[str]) -> RaceOptions:
+    return replace(race_options(parser.make_context("race", arguments).params), race_id="race")
+
+
+NODE_FLAGS = (
+    *("--distribution", "--nodes", "--heap", "--java-home", "--node-user"),
+    *("--node-settings", "--jvm-options", "--node-plugins"),
+)
+
+
+@pytest.mark.parametrize("param", parser.params, ids=lambda param: param.opts[0])
+def test_flags_of_a_node_are_refused_with_hosts(param: click.Option) -> None:
+    name = param.opts[0]
+    of_the_node = any(param.name == option.name for option in fields(NodeOptions))
+    assert of_the_node is (name in NODE_FLAGS)
+    if of_the_node:
+        with pytest.raises(UsageError, match=f"^{name} describe an embedded node"):
+            asked(["--track=orders", "--target-hosts=a:9200", f"{name}={GIVEN[name]}"])
+
+
+def test_flags_of_a_node_may_have_their_defaults_with_hosts() -> None:
+    assert asked(["--track=orders", "--target-hosts=a:9200", "--nodes=1", "--heap=512m"]).hosts

@@ -95,6 +95,13 @@ def test_what_only_looks_like_a_secret_stays(name: str) -> None:
     assert redact({name: "seen"}) == {name: "seen"}
 
 
+def test_a_name_of_a_setting_is_a_secret_by_its_last_word() -> None:
+    assert redact({"s3.client.secret_key": "hush", "s3.client.secretary": "seen"}) == {
+        "s3.client.secret_key": HIDDEN,
+        "s3.client.secretary": "seen",
+    }
+
+
 def test_secrets_in_nested_mappings_and_lists_are_hidden() -> None:
     params: dict[str, Any] = {"remote": [{"api_key": "hush", "port": 1}], "deep": {"deeper": {"password": "hush"}}}
     assert redact(params) == {

@@ -50,7 +50,7 @@ def test_what_is_wrong_with_a_side_is_said_in_one_line(text: str, message: str) 
 def test_a_side_replaces_common_options_and_track_parameters_one_by_one() -> None:
     options = side_options(COMMON, ("track-params=number_of_replicas:1", "heap=2g"), "--baseline")
     assert options.track_params == {"number_of_replicas": 1, "bulk_size": 100}
-    assert (options.heap_bytes, options.test_mode) == (2 << 30, True)
+    assert (options.node.heap_bytes, options.test_mode) == (2 << 30, True)
     assert side_options(COMMON, (), "").track_params == {"number_of_replicas": 0, "bulk_size": 100}
 
 
@@ -84,6 +84,27 @@ def test_secrets_are_hidden_in_what_is_kept() -> None:
         f'track-params={{"secret_key": "{HIDDEN}"}}',
         f"target-hosts=https://{HIDDEN}@a:9200",
     )
+
+
+def test_secrets_of_nodes_are_hidden_too() -> None:
+    words = ("node-settings=a.b_password:'x',c:1", "jvm-options=-Dmy.password=x -Xint", "node-settings=mine.yml")
+    assert hidden(words) == (
+        f'node-settings={{"a.b_password": "{HIDDEN}", "c": 1}}',
+        f"jvm-options=-Dmy.password={HIDDEN} -Xint",
+        "node-settings=mine.yml",
+    )
+
+
+def test_options_of_a_node_are_those_of_a_side(tmp_path: Path) -> None:
+    (tmp_path / "mine.yml").write_text("thread_pool.write.size: 2\n")
+    words = split_side(
+        f"node-settings={tmp_path}/mine.yml jvm-options='-Xint -Da=b' node-plugins=a.zip,{tmp_path}/b.zip", ""
+    )
+    assert words[1:] == ("jvm-options=-Xint -Da=b", f"node-plugins={Path.cwd()}/a.zip,{tmp_path}/b.zip")
+    node = side_options(COMMON, words, "").node
+    assert node.node_settings == {"thread_pool.write.size": 2}
+    assert node.jvm_options == ("-Xint", "-Da=b")
+    assert node.node_plugins == (Path.cwd() / "a.zip", tmp_path / "b.zip")
 
 
 def test_what_has_no_secrets_is_kept_as_it_was_written() -> None:
