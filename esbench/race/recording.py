@@ -9,10 +9,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from esbench.events.listeners import Listener
-from esbench.measure.histogram import encode
 from esbench.measure.tally import Second
 from esbench.record.model import ClusterFacts, CorpusFacts, DriverFacts, HostEvent, RaceRecord, TaskResult, time_text
-from esbench.record.series import SECOND_HISTOGRAMS, SecondLine, encode_second
+from esbench.record.series import SecondLine, encode_second
 from esbench.record.store import RaceFolder
 
 
@@ -36,7 +35,7 @@ class RecordKeeper(Listener):
 
     def second(self, task: str, second: Second) -> None:
         """Keep a closed second of a task."""
-        self._folder.append_seconds(encode_second(second_line(task, second)))
+        self._folder.append_seconds(encode_second(SecondLine.of(task, second)))
 
     def begin(self, cluster: ClusterFacts, corpora: Sequence[CorpusFacts]) -> None:
         """Keep what is raced, as soon as it is there."""
@@ -79,23 +78,6 @@ class RecordKeeper(Listener):
         self.save()
         if self._saving is not None:
             self._saving.result()
-
-
-def second_line(task: str, second: Second) -> SecondLine:
-    """A closed second of a task as it is kept."""
-    tally = second.tally
-    return SecondLine(
-        task,
-        second.second,
-        "warmup" if second.warmup else "measurement",
-        tally.due,
-        tally.sent,
-        tally.requests,
-        tally.units,
-        tally.errors.counts,
-        tally.backlog,
-        **{name: encode(counts) for name in SECOND_HISTOGRAMS if (counts := getattr(tally, name)).buckets},
-    )
 
 
 def now() -> str:

@@ -18,6 +18,7 @@ import msgspec
 from esbench.errors import RecordError
 from esbench.measure.histogram import Counts, decode, encode, percentiles_ns, supported
 from esbench.measure.measures import HISTOGRAMS, MEASURES, with_beyond
+from esbench.measure.tally import Second
 from esbench.record.model import PERCENTILES
 
 BY_SECOND = tuple(each.name for each in MEASURES if each.by_second)
@@ -46,6 +47,23 @@ class SecondLine:
     driver_lag: str | None = None
     latency_beyond: str | None = None
     service_time_beyond: str | None = None
+
+    @classmethod
+    def of(cls, task: str, second: Second) -> SecondLine:
+        """The line of a closed second of a task."""
+        tally = second.tally
+        return cls(
+            task,
+            second.second,
+            "warmup" if second.warmup else "measurement",
+            tally.due,
+            tally.sent,
+            tally.requests,
+            tally.units,
+            tally.errors.counts,
+            tally.backlog,
+            **{name: encode(counts) for name in SECOND_HISTOGRAMS if (counts := getattr(tally, name)).buckets},
+        )
 
     @property
     def failed(self) -> int:

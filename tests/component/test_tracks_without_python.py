@@ -29,7 +29,7 @@ from esbench.load.hot import clock_ns
 from esbench.load.messages import Prepare, Stock, Target
 from esbench.model import Index, Operation, Step, Task
 from esbench.operations import builtin_operations
-from esbench.operations.base import Ledger
+from esbench.requests.ledger import Ledger
 from esbench.worker.preparation import Preparation
 
 

@@ -17,7 +17,6 @@ from esbench.measure.tally import Second
 from esbench.measure.verdict import GOOD, TIMEOUT, Verdict
 from esbench.model import Operation, Schedule, Stage, Task
 from esbench.operations.replies import CREATED, UPDATED
-from esbench.race.recording import second_line
 from esbench.record.model import TaskResult, Window, WorkerHealth
 from esbench.record.series import SecondLine
 from esbench.units import Rate
@@ -733,7 +732,7 @@ def test_a_line_of_the_series_has_the_counts_and_the_histograms() -> None:
     recorder.completed(at(0.1), 0, at(0.1), at(0.2), True, Verdict(0, "HTTP 500", ""))
     recorder.arrived(at(0.1), False, False)
     recorder.completed(at(0.1), 0, at(0.1), at(0.2), False, Verdict(5))
-    failed, good = sorted((second_line("t", s) for s in recorder.closed_seconds(at(1))), key=lambda s: s.units)
+    failed, good = sorted((SecondLine.of("t", s) for s in recorder.closed_seconds(at(1))), key=lambda s: s.units)
     assert failed == SecondLine("t", 0, "warmup", 1, 1, 1, 0, {"HTTP 500": 1}, driver_lag=failed.driver_lag)
     assert good.phase == "measurement"
     assert good.counts("latency").count == good.counts("service_time").count == 1

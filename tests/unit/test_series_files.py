@@ -11,7 +11,6 @@ from esbench.errors import RecordError
 from esbench.measure.histogram import Counts
 from esbench.measure.measures import HISTOGRAMS, MEASURES, Measure, with_beyond
 from esbench.measure.tally import Second, Tally
-from esbench.race.recording import second_line
 from esbench.record.model import TaskResult
 from esbench.record.series import (
     BY_SECOND,
@@ -48,7 +47,7 @@ def test_a_second_is_read_as_it_was_written(tmp_path: Path) -> None:
         setattr(tally, name, counted(1, 2 + number))
     tally.service_time_beyond = Counts()
     folder = RaceFolder(tmp_path)
-    written_line = second_line("bulk", Second(4, True, tally))
+    written_line = SecondLine.of("bulk", Second(4, True, tally))
     folder.append_seconds(encode_second(written_line))
     (line,) = read_seconds(folder.seconds_file)
     assert line == written_line
