@@ -36,7 +36,7 @@ from esbench.worker.preparation import Preparation
 async def run() -> None:
     hosts, options = parse_hosts([{url!r}])
     target = Target(resolve(hosts), options, Dialect("elasticsearch", (7, 17)))
-    stock = Stock((Index("orders"),), (), (), ())
+    stock = Stock(indices=(Index("orders"),))
     types, ended = builtin_operations(), asyncio.Event()
     tasks = (
         Task("template", Operation("template", "get", {{"id": "1"}}), iterations=5),
