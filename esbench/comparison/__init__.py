@@ -1,4 +1,5 @@
-"""Whether one side is better than another: what may be compared, one value a race, verdicts (docs/method.md).
+"""Comparison of sides: which of them may be compared, one value per race for each figure, verdicts (docs/method.md).
 
-Pure: records in, frozen values out. Nothing here reads a store, prints, or knows a race that is running.
+Pure but for `resolve`, which reads the stores: records in, frozen values out. Nothing here prints or depends on a race
+that is running.
 """

@@ -1,4 +1,5 @@
-"""Whether two sides may be compared: what differs between them, and what of it must not (docs/method.md)."""
+"""Comparability of two sides: the facts that differ between them, and which of these forbid a comparison
+(docs/method.md)."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from esbench.errors import UsageError, did_you_mean
 from esbench.record.figures import task_label
 from esbench.record.model import ClusterFacts, CorpusFacts, NodeFacts, RaceRecord, TaskResult
 
-# Settings of a node of our own that its cluster reports too, or that say which processes it was.
+# Settings of an embedded node that its cluster reports too, or that identify its processes.
 _TOLD_ELSEWHERE = ("distribution", "version", "nodes", "heap_bytes", "java", "pids", "node_options")
 TASKS = "tasks"
 _RACE_KEYS = ("track", "track digest", "challenge", "seed", "test mode", "host", "esbench", TASKS)
@@ -23,7 +24,10 @@ KEYS = (*_RACE_KEYS, NODE_HOST, CORPUS, *_TASK_KEYS)
 
 
 def checked_keys(keys: Collection[str]) -> tuple[str, ...]:
-    """Keys as `--allow` takes them (words joined by spaces, - or _; or lists); an unknown one is a UsageError."""
+    """Return the keys given to `--allow` in their standard form. Words may be joined by spaces, - or _, keys by commas.
+
+    Raises UsageError for an unknown key.
+    """
     found = []
     for given in (part for each in keys for part in each.split(",")):
         key = " ".join(given.replace("-", " ").replace("_", " ").lower().split())
@@ -34,7 +38,10 @@ def checked_keys(keys: Collection[str]) -> tuple[str, ...]:
 
 
 def differences(baseline: Side, contender: Side, allow: Collection[str] = ()) -> tuple[Difference, ...]:
-    """Every fact that is not the same in all races of both sides, those of the workload with their key."""
+    """Return a Difference for each fact that is not the same in all races of both sides.
+
+    Facts of the workload carry their key; those whose key is in `allow` are marked as allowed.
+    """
     common = _common_tasks((*baseline.records, *contender.records))
     ours, theirs = _facts_of(baseline, common), _facts_of(contender, common)
     found = []
@@ -53,7 +60,7 @@ def differences(baseline: Side, contender: Side, allow: Collection[str] = ()) ->
 
 
 def same_setup(record: RaceRecord, other: RaceRecord, allow: Collection[str] = ()) -> bool:
-    """Whether two races are of the same workload, engine facts and host: only tags and what is allowed may differ."""
+    """True if two races have the same workload, engine facts and host: only tags and the keys in `allow` may differ."""
     one, two = Side("", (record,)), Side("", (other,))
     return all(difference.is_label or difference.allowed for difference in differences(one, two, allow))
 
@@ -64,9 +71,9 @@ def _common_tasks(records: Collection[RaceRecord]) -> set[str]:
 
 @dataclass(frozen=True)
 class _Fact:
-    """What a race has of something that must be equal, or is under test; of several races each value once.
+    """The values that a side's races have for one fact, each different value once.
 
-    `key` and `task` as in Difference.
+    `key`, `task` and `is_label` as in Difference.
     """
 
     values: list[Any]
@@ -76,7 +83,7 @@ class _Fact:
 
 
 def _facts_of(side: Side, tasks: Collection[str]) -> dict[str, _Fact]:
-    """name -> what the side's races have; None where a race does not have it."""
+    """Return the facts of a side's races by name; the value is None for a race that lacks the fact."""
     races = [_facts(record, tasks) for record in side.records]
     facts = {name: fact for race in races for name, fact in race.items()}
     for name, fact in facts.items():
@@ -94,7 +101,7 @@ def _shown(values: list[Any]) -> Any:
 
 
 def _others(tasks: Collection[str], common: Collection[str]) -> tuple[str, ...]:
-    """Of a race's tasks those that not all races have."""
+    """Return those of a race's tasks that are not common to all races."""
     return tuple(name for name in tasks if name not in common) or ("none of its own",)
 
 
@@ -105,7 +112,8 @@ def _corpus(corpus: CorpusFacts) -> str:
 
 
 def _facts(record: RaceRecord, tasks: Collection[str]) -> dict[str, _Fact]:
-    """What must be equal for two races to have measured the same thing, and what is tried, by names a reader knows."""
+    """Return the facts of a race by the names that users see: those that must be equal for two races to have measured
+    the same thing, and those under test. `tasks`: the names of the tasks to include."""
     track = {"track": record.track.name, "challenge": record.challenge, "track digest": record.track.digest[:12]}
     facts = _named("", track, _RACE_KEYS) | _named("param ", record.track_params)
     facts |= {f"corpus {corpus.name}": _Fact([_corpus(corpus)], CORPUS) for corpus in record.corpora}
@@ -135,7 +143,7 @@ def _cluster_facts(cluster: ClusterFacts, prefix: str) -> dict[str, _Fact]:
         "version": " ".join([cluster.distribution, cluster.version, cluster.build_hash[:8]]).strip(),
         "nodes": len(cluster.nodes),
     }
-    if cluster.pipeline == "benchmark-only":  # a node of our own gets a free port: that is no difference
+    if cluster.pipeline == "benchmark-only":  # an embedded node gets a free port: that is no difference
         facts["hosts"] = sorted(cluster.hosts)
     for name in ("heap_max_bytes", "jvm"):
         facts[f"node {name}"] = sorted({str(getattr(node, name)) for node in cluster.nodes})
@@ -153,7 +161,7 @@ def _cluster_facts(cluster: ClusterFacts, prefix: str) -> dict[str, _Fact]:
 
 
 def _node_host(node: NodeFacts) -> str:
-    """What of a node's machine is not under test: cores, memory, file systems of its data."""
+    """Describe the parts of a node's machine that are not under test: cores, memory, file systems of its data."""
     cores = f"{node.processors or 'unknown number of'} cores"
     memory = f"{node.memory_bytes / (1 << 30):.0f} GiB" if node.memory_bytes else "memory unknown"
     kinds = sorted({f"{disk.type or 'disk'}{', spins' if disk.spins else ''}" for disk in node.disks})
@@ -177,7 +185,10 @@ def _task_facts(task: TaskResult) -> dict[str, Any]:
 
 
 def _named(prefix: str, facts: Mapping[str, Any], keys: Collection[str] = (), task: str = "") -> dict[str, _Fact]:
-    """`facts` flattened: {"a": {"b": 1}} under "x " is {"x a.b": 1}. Those in `keys` are the workload's (a task's)."""
+    """Flatten `facts` to names and facts: {"a": {"b": 1}} with the prefix "x " becomes {"x a.b": 1}.
+
+    Names in `keys` are facts of the workload and become their own key; `task` is the task that they belong to.
+    """
     flat: dict[str, _Fact] = {}
     for name, value in facts.items():
         if isinstance(value, Mapping):

@@ -1,6 +1,7 @@
-"""Two sides, one race or several rounds each: what differs between them, and whether one is really better.
+"""Comparison of two sides, one race or several rounds each: their differences, and a verdict for each primary figure.
 
-Pure: sides in, a frozen Comparison out. The method is docs/method.md's, its parts are in `esbench.comparison`.
+Pure: sides in, a frozen Comparison out. docs/method.md describes the method, the modules of `esbench.comparison` are
+its parts.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ _MOST_NOTICES = 8  # of several rounds
 
 
 def compare(baseline: Side, contenders: Sequence[Side], options: CompareOptions | None = None) -> Comparison:
-    """Compare each contender with the baseline; the primary rows of all of them are one family of tests."""
+    """Compare each contender with the baseline: differences, rows with verdicts, notices.
+
+    The primary rows of all contenders are one family of tests: their p values are adjusted together.
+    """
     options = options or CompareOptions()
     history = last_of_sessions([Race.of(record) for record in options.history])
     races = tuple(Race.of(record) for record in baseline.records)
@@ -51,7 +55,7 @@ def compare(baseline: Side, contenders: Sequence[Side], options: CompareOptions 
 
 
 def _notices(baseline: Side, contender: Side, differences: Sequence[Difference]) -> Iterator[Notice]:
-    """What stands in the way of comparing, then what is to be known of the races."""
+    """Yield the notices of a pair: first those against comparing the sides, then those of their races."""
     if forbids := list(dict.fromkeys(difference.key for difference in differences if difference.forbids)):
         allow = " ".join(f"--allow={key.replace(' ', '-')}" for key in forbids)
         yield Notice(f"not comparable: {', '.join(forbids)} (see above; if it does not matter: {allow})", unusable=True)
@@ -69,7 +73,8 @@ def _notices(baseline: Side, contender: Side, differences: Sequence[Difference])
 
 
 def _of_races(ours: Sequence[RaceRecord], theirs: Sequence[RaceRecord]) -> Iterator[Notice]:
-    """What is to be known of the races of both sides; of several rounds the first notices."""
+    """Yield the notices of the races of both sides; with more than two races only the first eight and the number of
+    others."""
     on_baseline, on_contender = repeated(ours), repeated(theirs)
     told = []
     for about in dict.fromkeys((*on_baseline, *on_contender)):

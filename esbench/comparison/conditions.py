@@ -1,4 +1,4 @@
-"""`--fail-on`: what makes a comparison fail, and what leaves that undecided."""
+"""The conditions of `--fail-on`: rows that make a comparison fail, and rows that leave it undecided."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ _SAY = 'say slower, "p99>+10%", "throughput<-5%", or with :raw at the end; --fai
 
 @dataclass(frozen=True)
 class Condition:
-    """`metric` is the beginning of a metric ("p99", "p50 latency") or throughput, empty for "slower".
+    """A condition of `--fail-on`.
 
-    `percent` of change is exceeded in the direction of `sign` (1: above, -1: below). `raw`: whatever the statistics
-    say.
+    `metric` is the beginning of a metric ("p99", "p50 latency") or throughput, empty for "slower". The condition holds
+    if the change exceeds `percent` in the direction of `sign` (1: above, -1: below). `raw`: whether or not the change
+    is significant.
     """
 
     text: str
@@ -31,7 +32,7 @@ class Condition:
     raw: bool = False
 
     def concerns(self, row: Row) -> bool:
-        """Whether the condition is about a row."""
+        """True if the condition applies to the row."""
         if not self.metric:
             return row.is_primary
         if not (row.is_primary or self.raw):
@@ -39,7 +40,7 @@ class Condition:
         return _begins(row.metric, self.metric)
 
     def holds(self, row: Row) -> bool:
-        """Whether a row makes the comparison fail."""
+        """True if the row makes the comparison fail."""
         kind = row.verdict.kind if row.verdict is not None else ""
         if not self.metric:
             return kind == SLOWER
@@ -51,7 +52,8 @@ class Condition:
         return self.raw or (p is not None and p < SIGNIFICANT)
 
     def undecided(self, row: Row) -> bool:
-        """Whether a row that does not make it fail does not clear it either."""
+        """True if a row for which the condition does not hold leaves open whether it would: its verdict is no decision,
+        or (`raw`) its change is unknown."""
         if self.raw:
             return row.diff_percent is None and row.diff != 0
         return row.verdict is None or row.verdict.kind not in DECIDED or row.verdict.kind == ERRORS
@@ -59,7 +61,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The rows for which a condition holds, and those that leave it open, as "metric of task"."""
+    """The outcome of a condition: rows for which it holds, and rows that leave it undecided, as "metric of task"."""
 
     condition: Condition
     hits: tuple[str, ...]
@@ -67,7 +69,10 @@ class Outcome:
 
 
 def parse_condition(text: str) -> Condition:
-    """A condition as `--fail-on` takes it; UsageError when it means nothing."""
+    """Parse a condition of `--fail-on`: slower, "p99>+10%", "throughput<-5%:raw".
+
+    Raises UsageError if the text is no condition, or names a metric that has no verdicts without `:raw`.
+    """
     if text.strip().lower() == "slower":
         return Condition(text)
     match = _CHANGE.fullmatch(text.lower())
@@ -93,7 +98,7 @@ def _begins(metric: str, words: str) -> bool:
 
 
 def outcome(condition: Condition, compared: Comparison) -> Outcome:
-    """What a condition comes to, over all contenders."""
+    """Evaluate a condition on the rows of all contenders."""
     hits, undecided = [], []
     for pair in compared.pairs:
         prefix = f"{pair.contender.name}: " if len(compared.pairs) > 1 else ""

@@ -1,4 +1,5 @@
-"""By how much two sides differ in one value a race: the model that their races allow, and its interval."""
+"""Effects: the difference of two sides in one value per race, by the strongest model that their races allow, with its
+interval."""
 
 from __future__ import annotations
 
@@ -17,8 +18,11 @@ _MOST_CORRELATED = 0.5  # of side and place: ABAB has 0.45, AABB 0.89
 
 @dataclass(frozen=True)
 class Design:
-    """The races of two sides, and what ties them: `places` in one session, baseline first, where they took turns;
-    `history`: earlier races of the baseline's setup, in their order, one of each session."""
+    """The races of two sides and how they are related.
+
+    `places`: each race's place in the session, baseline first, if the sides took turns in one session, else None.
+    `history`: earlier races of the baseline's setup, in their order, one of each session.
+    """
 
     baseline: tuple[Race, ...]
     contender: tuple[Race, ...]
@@ -36,14 +40,14 @@ class Design:
 
 @dataclass(frozen=True)
 class Found:
-    """An effect and how it was found: interleaved, history, sections, independent."""
+    """An effect and the method that found it: interleaved, history, sections or independent."""
 
     effect: stats.Effect
     method: str
 
     @property
     def tells_of_sides(self) -> bool:
-        """Whether it is about the sides, not only about these races or this session."""
+        """True if the effect holds for the sides, not only for these races or this session."""
         return self.method in (INTERLEAVED, HISTORY)
 
     @property
@@ -57,9 +61,10 @@ class Found:
 
 
 def places_in_session(baseline: Side, contender: Side) -> tuple[int, ...] | None:
-    """The place of each race in the session that both sides are of; None unless they took turns in it.
+    """Return the place of each race in the session that both sides belong to, baseline first; None unless the sides
+    took turns in one session.
 
-    Two races a side at least: fewer leave no degree of freedom beside side and trend.
+    Needs at least two races a side: fewer leave no degree of freedom beside side and trend.
     """
     sessions = [record.session for record in (*baseline.records, *contender.records)]
     if min(len(baseline.records), len(contender.records)) < 2:
@@ -80,10 +85,11 @@ def find(
     log: Callable[[Race], float | None],
     sections: Callable[[Race], Sequence[float] | None] = lambda race: None,
 ) -> Found | None:
-    """The difference of `log` (a race's value on a log scale) between the sides, by the strongest model there is.
+    """Return the difference of `log` (a race's value on a log scale) between the sides, by the strongest model that
+    applies.
 
-    Interleaved rounds; else the spread of five earlier races; else the sections of two single races; else the spread
-    of each side's own rounds. None where none of them applies.
+    In this order: interleaved rounds; the spread of at least five earlier races; the `sections` of two single races;
+    the spread of each side's own rounds. None if no model applies, or a race has no value.
     """
     values = [log(race) for race in design.races]
     known = [value for value in values if value is not None]
@@ -110,12 +116,14 @@ def find(
 
 
 def last_of_sessions(races: Sequence[Race]) -> tuple[Race, ...]:
-    """Races in their order, of each session only the last one: the rounds of a session are no independent races."""
+    """Return the races in their order, only the last one of each session: rounds of a session are not independent
+    races."""
     return tuple({_session(race): race for race in races}.values())
 
 
 def _of_sessions(races: Sequence[Race], values: Sequence[float]) -> list[float]:
-    """The mean of each session's races: what they share, a node or a neighbour, is there however many they are."""
+    """Return the mean value of each session: its races share influences (a node, a neighbour) that more races do not
+    average out."""
     by_session: dict[str, list[float]] = {}
     for race, value in zip(races, values, strict=True):
         by_session.setdefault(_session(race), []).append(value)
@@ -123,7 +131,7 @@ def _of_sessions(races: Sequence[Race], values: Sequence[float]) -> list[float]:
 
 
 def _session(race: Race) -> str:
-    """What a race shares with others: its session, or nothing."""
+    """Return the id of a race's session, or the race's own id if it has no session."""
     session = race.record.session
     return race.record.race_id if session is None else session.id
 

@@ -1,4 +1,4 @@
-"""One value of a race for each figure: which figures carry verdicts, how many events a percentile stands on."""
+"""The value of each figure in a race: which figures carry verdicts, and how many events a percentile is based on."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Key = tuple[str, str, str]  # metric, task, unit
 
 @dataclass(frozen=True)
 class Percentile:
-    """What a figure such as "p99 latency" is a percentile of."""
+    """The rank and the measure of a percentile figure such as "p99 latency"."""
 
     rank: float
     measure: Measure
@@ -42,7 +42,7 @@ class Percentile:
 
 @dataclass(frozen=True)
 class Race:
-    """A race's figures by their keys, and its reported tasks by their labels."""
+    """A race with its figures by key and its reported tasks by label."""
 
     record: RaceRecord
     figures: dict[Key, Figure]
@@ -54,7 +54,8 @@ class Race:
         return Race(record, {(each.metric, each.task, each.unit): each for each in figures(record)}, tasks)
 
     def log(self, key: Key) -> float | None:
-        """ln of a figure; None where there is none, or none that may be used."""
+        """Return ln of a figure; None if the race lacks it, or its value may not be used or is not positive and
+        finite."""
         figure = self.figures.get(key)
         if figure is None or figure.exceeded or not figure.usable or not 0 < figure.value < math.inf:
             return None
@@ -66,12 +67,12 @@ class Race:
 
 
 def is_primary(task: TaskResult, metric: str) -> bool:
-    """Whether a figure of a task carries a verdict."""
+    """True if a figure of a task carries a verdict."""
     return task.include_in_reporting and metric in _PRIMARY[task.loop]
 
 
 def primary_keys(task: TaskResult, label: str) -> tuple[Key, ...]:
-    """The figures of a task that carry verdicts, whether or not it has them."""
+    """Return the keys of all figures of a task that carry verdicts, even of figures that the task lacks."""
     if not task.include_in_reporting:
         return ()
     units = {THROUGHPUT: f"{task.throughput.unit}/s"}
@@ -79,20 +80,22 @@ def primary_keys(task: TaskResult, label: str) -> tuple[Key, ...]:
 
 
 def has_interval(task: TaskResult, metric: str) -> bool:
-    """Whether a figure stands with its interval: all that carry verdicts, and an open loop's service time."""
+    """True if a figure is shown with its interval: all that carry verdicts, and p50 and p99 service time of an open
+    loop."""
     return is_primary(task, metric) or (task.include_in_reporting and metric in _SHOWN[task.loop])
 
 
 def other_fault(task: TaskResult) -> str:
-    """Why a task's figures must not be used, beside a target that was missed; "" when nothing is wrong."""
+    """Return the first reason, other than a missed target rate, why a task's figures must not be used; "" if there is
+    no such reason."""
     faults = (check for check in task.checks if check.level == "unusable" and check.subject != "rate")
     return next((check.message for check in faults), "")
 
 
 def typical(races: Sequence[Race], key: Key) -> Figure | None:
-    """A side's figure: the geometric mean of its races (the median where one is 0 or below); a race's own if alone.
+    """Return a side's figure: the geometric mean of its races' values (the median if one is 0 or below).
 
-    None where no race has it.
+    If only one race has the figure, it is returned as it is. None if no race has it.
     """
     found = [each for race in races if (each := race.figures.get(key)) is not None]
     if not found:
@@ -106,12 +109,15 @@ def typical(races: Sequence[Race], key: Key) -> Figure | None:
 
 
 def is_long(task: TaskResult) -> bool:
-    """Whether a measurement is long enough to be cut into sections."""
+    """True if a task was measured for long enough (`SHORTEST_S`) to be cut into sections."""
     return task.window.end_s - task.window.start_s >= SHORTEST_S - 1e-6
 
 
 def samples_beyond(task: TaskResult, percentile: Percentile) -> int:
-    """How many measured requests rank beyond a percentile of a task."""
+    """Return the number of a task's measured requests that rank beyond a percentile.
+
+    Timed-out requests count and, for latency, unsent ones.
+    """
     timeouts = task.error_kinds.get("timeout")
     samples = task.requests - task.errors + (timeouts.count if timeouts else 0)
     if percentile.measure is LATENCY:
@@ -120,15 +126,15 @@ def samples_beyond(task: TaskResult, percentile: Percentile) -> int:
 
 
 def _beyond(samples: int, percentile: Percentile) -> int:
-    """How many of so many samples rank beyond a percentile (nearest rank)."""
+    """Return the number of `samples` that rank beyond a percentile (nearest rank)."""
     return samples - math.ceil(percentile.rank * samples / 100 - 1e-6)
 
 
 def seconds_beyond(race: Race, keys: Iterable[Key], lines: Iterable[SecondLine]) -> dict[Key, int | None]:
-    """In how many different seconds of a race samples lie beyond each percentile, counted up to five.
+    """Count, for each percentile, the seconds of a race in which samples lie beyond it; counting stops at five.
 
-    None where no second of its task was kept. Histograms are decoded until five are known of all percentiles: a few
-    seconds where nothing is wrong.
+    None if no second of its task was kept. Histograms are decoded until all percentiles have five: only a few seconds
+    if nothing is wrong.
     """
     waiting: dict[str, dict[Key, tuple[str, float]]] = {}  # task -> percentile -> measure, beyond which ns
     for key in keys:
@@ -156,10 +162,10 @@ def seconds_beyond(race: Race, keys: Iterable[Key], lines: Iterable[SecondLine])
 
 
 def sections(task: TaskResult, metric: str, lines: Iterable[SecondLine]) -> tuple[float, ...] | None:
-    """ln of a figure in each of five equal parts of a task's whole measured seconds.
+    """Return ln of a figure in each of five equal sections of a task's whole measured seconds.
 
-    `lines` are the task's, whose measurement is long enough. None where a part has under ten samples beyond the
-    percentile, or completed nothing.
+    `lines` are the task's; its measurement must be long enough (`is_long`). None if a section has under ten samples
+    beyond the percentile, or completed nothing.
     """
     first, last = math.ceil(task.window.start_s - 1e-6), math.floor(task.window.end_s + 1e-6)
     length = last - first

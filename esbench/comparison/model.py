@@ -1,4 +1,5 @@
-"""What is compared, and what comes of it, as frozen values; verdicts by the names that readers meet."""
+"""The data model of comparisons, as frozen values: sides, options, differences, rows and verdicts, the latter by their
+displayed names."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ UNUSABLE, ERRORS = "!", "! errors"
 FEW_EVENTS, TOO_SHORT = "few events", "too short"
 WITHIN_RACE, SESSION_ONLY = "within-race only", "session-only"
 DRIVER_LAG = "driver lag"
-# What says something of the two sides: the others have no basis for it.
+# Verdicts that state something about the two sides: the others have no basis for it.
 DECIDED = (FASTER, SLOWER, SAME, UNDECIDED, ERRORS)
 
 INTERLEAVED, HISTORY, SECTIONS, INDEPENDENT = "interleaved", "history", "sections", "independent"
@@ -29,7 +30,8 @@ def _no_seconds(record: RaceRecord) -> Iterable[SecondLine]:
 
 @dataclass(frozen=True)
 class Side:
-    """One side: a race or several rounds of it, in the order of their start; `session` is the id they share."""
+    """One side of a comparison: a race or several rounds, in the order of their start. `session`: id of the session
+    that they share."""
 
     name: str
     records: tuple[RaceRecord, ...]
@@ -38,11 +40,14 @@ class Side:
 
 @dataclass(frozen=True)
 class CompareOptions:
-    """`min_effect_ratio`: below it sides count as the same (None: 0.05, and 0.1 from p99 up). `max_error_rise_ratio`:
-    by how much the error rate may rise before a gain is not called one. `allow`: differing keys that do not matter.
-    `looks`: how often rounds were added after somebody had looked, and this look. `seconds` gives a race's seconds;
-    `history` holds earlier races of what the baseline is, in their order; of a session only the last one counts.
-    `notices` are those of the sides as they are stored: of their sessions and files."""
+    """The options of a comparison.
+
+    `min_effect_ratio`: a smaller change counts as the same (None: 0.05, and 0.1 from p99 up). `max_error_rise_ratio`:
+    the rise of the error rate above which a gain is not called one. `allow`: keys that may differ. `looks`: the number
+    of times that the result was looked at before more rounds were raced, this look included. `seconds` returns a race's
+    seconds; `history`: earlier races of the baseline's setup, in their order; only the last one of a session counts.
+    `notices`: notices about the stored sides, their sessions and files.
+    """
 
     min_effect_ratio: float | None = None
     max_error_rise_ratio: float = 0.001
@@ -55,12 +60,12 @@ class CompareOptions:
 
 @dataclass(frozen=True)
 class Difference:
-    """A fact of the sides that is not the same on both; None where a side does not have it, a list where it differs
-    between a side's own races.
+    """A fact that is not the same on both sides. The value is None if a side lacks the fact, a list if a side's own
+    races differ in it.
 
-    `key` names what must be equal for the sides to be compared: "" for what is under test, or only names a race
-    (`is_label`: a user tag). `task` has it where only that task is concerned. `allowed`: the user says it does not
-    matter.
+    `key` names what must be equal for the sides to be compared; it is "" for a fact that is under test, or that only
+    labels a race (`is_label`: a user tag). `task`: the task concerned, if it is a fact of one task. `allowed`: the user
+    says that the difference does not matter.
     """
 
     name: str
@@ -73,14 +78,17 @@ class Difference:
 
     @property
     def forbids(self) -> bool:
-        """Whether figures must not be compared for it."""
+        """True if figures must not be compared because of this difference."""
         return bool(self.key) and not self.allowed
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """contender / baseline with its 95 % interval, all ratios. `p` is of no difference, before it is adjusted for
-    other rows; `method`: interleaved, history, sections, independent."""
+    """The ratio contender / baseline with its 95 % interval, all ratios.
+
+    `p` is the p value of no difference, not yet adjusted for other rows; `method`: interleaved, history, sections,
+    independent.
+    """
 
     ratio: float
     low: float
@@ -92,7 +100,8 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Verdict:
-    """`kind` is one of the names above, `note` says why or what to do; `p` is adjusted for the rows and the looks."""
+    """The verdict of a row: `kind` is one of the names above, `note` a reason or advice; `p` is adjusted for the rows
+    and the looks."""
 
     kind: str
     note: str = ""
@@ -101,11 +110,11 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Row:
-    """A figure of both sides.
+    """A figure on both sides.
 
-    `baseline` and `contender` are the sides' typical figures (None where no race of a side has it, which is told of
-    primary rows only), `*_rounds` one value for each of their races (None where it has none). Only primary rows carry
-    verdicts. Not `comparable`: the workload differs.
+    `baseline` and `contender` are the sides' typical figures (None if no race of a side has it, which only occurs in
+    primary rows), `*_rounds` one value for each of their races (None if it has none). Only primary rows carry verdicts.
+    Not `comparable`: the workload differs.
     """
 
     metric: str
@@ -127,12 +136,12 @@ class Row:
 
     @property
     def better(self) -> str:
-        """Which direction is a gain: higher, lower, or neither."""
+        """The direction that is a gain: higher, lower, or neither."""
         return next((figure.better for figure in self.figures), NEITHER)
 
     @property
     def diff(self) -> float | None:
-        """Contender - baseline in the row's unit; None when a side has no value, or is only known to exceed it."""
+        """Contender - baseline in the row's unit; None if a side has no value, or is only known to exceed it."""
         if self.baseline is None or self.contender is None or any(figure.exceeded for figure in self.figures):
             return None
         if self.estimate is not None:
@@ -141,20 +150,20 @@ class Row:
 
     @property
     def diff_percent(self) -> float | None:
-        """The difference in percent of the baseline; None where there is no difference or the baseline is 0."""
+        """The difference in percent of the baseline; None if there is no difference to give, or the baseline is 0."""
         if self.baseline is None or self.diff is None or not self.baseline.value:
             return None
         return 100 * self.diff / self.baseline.value
 
     @property
     def usable(self) -> bool:
-        """Whether the figures of both sides may be used, and set beside one another."""
+        """True if the figures of both sides may be used and compared."""
         return self.comparable and all(figure.usable for figure in self.figures)
 
 
 @dataclass(frozen=True)
 class Pair:
-    """The baseline and one contender. `speed_ratio` is over all tasks, above 1 where the contender is better."""
+    """The baseline and one contender. `speed_ratio` is over all tasks, above 1 if the contender is better."""
 
     baseline: Side
     contender: Side
@@ -166,7 +175,7 @@ class Pair:
 
     @property
     def is_same(self) -> bool:
-        """Whether the sides differ in nothing but their labels (A/A)."""
+        """True if the sides differ in nothing but their labels (A/A)."""
         return all(difference.is_label for difference in self.differences)
 
     @property
@@ -175,15 +184,18 @@ class Pair:
 
     @property
     def single(self) -> bool:
-        """Whether each side is one race."""
+        """True if each side is one race."""
         return len(self.baseline.records) == len(self.contender.records) == 1
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One pair for each contender. `tested` rows of all of them are one family, whose p values were adjusted together
-    and multiplied by `looks`; `history` earlier races were there for those that it takes. `min_effect_ratio` is the
-    option's, and so are the notices `of_sides`."""
+    """The result of a comparison: one pair for each contender.
+
+    `tested`: the number of rows, over all pairs, that are one family of tests: their p values were adjusted together
+    and multiplied by `looks`. `history`: the number of earlier races available to them. `min_effect_ratio` and the
+    notices `of_sides` are those of the options.
+    """
 
     pairs: tuple[Pair, ...]
     looks: int = 1
@@ -194,5 +206,5 @@ class Comparison:
 
     @property
     def notices(self) -> tuple[Notice, ...]:
-        """All that a reader must know, each once: of the sides as they are stored, then of each pair."""
+        """All notices for the reader, each once: those about the stored sides, then those of each pair."""
         return tuple(dict.fromkeys((*self.of_sides, *(notice for pair in self.pairs for notice in pair.notices))))

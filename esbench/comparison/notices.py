@@ -1,4 +1,4 @@
-"""What is to be known of several races of the same thing, told once: a check that failed in many of them is one notice.
+"""Notices of several races, merged: a check that failed in many of them becomes one notice.
 
 Pure: the notices of records in, fewer notices out.
 """
@@ -14,21 +14,22 @@ from esbench.record.model import RaceRecord
 
 @dataclass(frozen=True)
 class Repeated:
-    """A notice of several races, in the words of the worst of them; `times`: in how many of the `races` it is."""
+    """A notice of several races, in the text of the worst of them; `times` of the `races` have it."""
 
     notice: Notice
     times: int
     races: int
 
     def counted(self, race: str) -> Notice:
-        """The notice, with how many races it is about where there are several; `race` is what one of them is called."""
+        """Return the notice, with the number of races that have it unless all have it. `race` is the word for one:
+        race, round."""
         if self.times == self.races:
             return self.notice
         return replace(self.notice, text=f"{self.notice.text} (in {self.times} of {self.races} {race}s)")
 
 
 def repeated(records: Sequence[RaceRecord]) -> dict[str, Repeated]:
-    """The notices of races by what they are about, test mode and unusable figures before all else."""
+    """Return the notices of races, merged by subject (`about`); test mode and unusable figures come first."""
     found: dict[str, list[Notice]] = {}
     for record in records:
         for about, notice in {notice.about or notice.text: notice for notice in notices(record)}.items():
@@ -41,7 +42,7 @@ def repeated(records: Sequence[RaceRecord]) -> dict[str, Repeated]:
 
 
 def place(notice: Notice) -> int:
-    """Where a notice stands among others: what may not be lost comes first."""
+    """Return the rank of a notice among others: 0 for test mode, 1 for unusable figures, 2 for the rest."""
     if notice == TEST_MODE:
         return 0
     return 1 if notice.unusable else 2

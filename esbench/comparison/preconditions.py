@@ -1,4 +1,5 @@
-"""What is to be known of a task's races beside a row's values: checks, errors, how busy the clients were."""
+"""The preconditions of a task's verdicts, apart from values: checks and errors of its races, and how busy its clients
+were."""
 
 from __future__ import annotations
 
@@ -16,12 +17,12 @@ _SATURATED = 0.8
 
 
 def tasks_of(races: Sequence[Race], label: str) -> list[TaskResult]:
-    """A task (by its label) in those of the races that have it."""
+    """Return the task with this label from each of the races that has it."""
     return [race.tasks[label] for race in races if label in race.tasks]
 
 
 def of_checks(design: Design, label: str, options: CompareOptions) -> Verdict | None:
-    """What the checks of the races say of a task, before any figure is looked at."""
+    """Return the verdict that follows from the races' checks alone; None if the task's figures may be compared."""
     ours, theirs = (tasks_of(races, label) for races in (design.baseline, design.contender))
     if len(ours) < len(design.baseline) or len(theirs) < len(design.contender):
         return Verdict(UNUSABLE, "missing in some of the races")
@@ -42,7 +43,7 @@ def of_checks(design: Design, label: str, options: CompareOptions) -> Verdict | 
 def unless_errors(
     verdict: Verdict, ours: Sequence[TaskResult], theirs: Sequence[TaskResult], options: CompareOptions
 ) -> Verdict:
-    """`! errors` in place of a gain, if the side that gained has more errors."""
+    """Return `! errors` in place of a gain if the side that gained has more errors, else the verdict as it is."""
     side, gaining, other = ("contender", theirs, ours) if verdict.kind == FASTER else ("baseline", ours, theirs)
     rise = _error_rise(other, gaining, options)
     if rise is None:
@@ -52,7 +53,8 @@ def unless_errors(
 
 
 def saturation(design: Design, metric: str, label: str) -> str:
-    """A note where the clients of an open loop were nearly all busy on a side, which latency overstates; else ""."""
+    """Return a note if nearly all clients of an open loop were busy on a side, since its latency then overstates; else
+    ""."""
     percentile = Percentile.of(metric)
     if percentile is None or percentile.measure is not LATENCY:
         return ""
@@ -63,7 +65,7 @@ def saturation(design: Design, metric: str, label: str) -> str:
 
 
 def _busy_ratio(task: TaskResult) -> float:
-    """Clients in a request, on average, of all clients: rate x mean service time / clients."""
+    """Return the mean share of clients with a request in flight: rate x mean service time / clients."""
     length_s = task.window.end_s - task.window.start_s
     mean_ms = (task.service_time_ms or {}).get("mean")
     if mean_ms is None or length_s <= 0:
@@ -72,7 +74,7 @@ def _busy_ratio(task: TaskResult) -> float:
 
 
 def _reached(side: str, tasks: Sequence[TaskResult]) -> str:
-    """What a side reached of its rate, in the rate's unit."""
+    """Describe the rate that a side reached, in the unit of its target rate."""
     task = tasks[0]
     if task.throughput.unit == task.target_unit:
         rates = [each.throughput.mean for each in tasks if each.throughput.mean is not None]
@@ -85,7 +87,10 @@ def _reached(side: str, tasks: Sequence[TaskResult]) -> str:
 
 
 def _error_rise(before: Sequence[TaskResult], after: Sequence[TaskResult], options: CompareOptions) -> float | None:
-    """By how much the error rate is higher after: pooled, and in all rounds but at most one; None where it is not."""
+    """Return the rise of the error rate from `before` to `after`, pooled over races.
+
+    None if it is not above the allowed rise, or did not rise in all rounds but at most one.
+    """
     pooled = [
         sum(task.errors for task in tasks) / max(1, sum(task.requests for task in tasks)) for tasks in (before, after)
     ]

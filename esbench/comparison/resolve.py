@@ -1,4 +1,4 @@
-"""What a user types for a side of a comparison or for a report, and the races that it means."""
+"""Resolution of the sides of a comparison or a report, as users type them, to stored races."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HINT = "a race (id, beginning of an id, last), a list a,b,c, a session, session:
 
 
 class Sides:
-    """Finds races and sessions of one esbench home."""
+    """Resolver of sides: finds the races and sessions of one esbench home that a text names."""
 
     def __init__(self, races: RaceStore, sessions: SessionStore) -> None:
         self._races = races
@@ -31,7 +31,10 @@ class Sides:
         return self._side(text, BASELINE)
 
     def contenders(self, texts: Sequence[str], baseline: Side) -> tuple[Side, ...]:
-        """A side for each of `texts`; without any, the other sides of the baseline's session."""
+        """Return a side for each of `texts`; without any, the other sides of the baseline's session.
+
+        Raises UsageError if no contender follows from them, or a race is named twice.
+        """
         if not texts:
             if baseline.session is None:
                 raise UsageError("--contender is missing", hint=f"name what to compare with it: {HINT}")
@@ -47,16 +50,19 @@ class Sides:
         return _with_own_names(sides, texts)
 
     def looks(self, sides: Sequence[Side]) -> int:
-        """How many results the sessions of the sides' races have had, of the one with the most."""
+        """Return the number of results that the sessions of the sides' races have had: the largest of them, 1 without
+        sessions."""
         named = {record.session.id for side in sides for record in side.records if record.session is not None}
         return max((self._sessions.load(session).looks for session in named & set(self._sessions.ids())), default=1)
 
     def notices(self, sides: Sequence[Side]) -> tuple[Notice, ...]:
-        """What is to be known of the sides as they are stored."""
+        """Return the notices about the stored sides: sessions that are not complete, races whose seconds are
+        missing."""
         return (*self.unfinished(sides), *self._without_seconds(sides))
 
     def unfinished(self, sides: Sequence[Side], they_are: str = "not compared") -> Iterator[Notice]:
-        """Which of the sides' sessions have races that are still to come."""
+        """Yield a notice for each session of the sides that has races to come. `they_are` says what happens without
+        them."""
         for name in dict.fromkeys(side.session for side in sides if side.session):
             session = self._sessions.load(name)
             if session.left:
@@ -64,17 +70,19 @@ class Sides:
                 yield Notice(f"{text}, and {they_are}")
 
     def _without_seconds(self, sides: Sequence[Side]) -> Iterator[Notice]:
-        """Which of the sides' races have lost their seconds, without which percentiles are not judged."""
+        """Yield a notice for each race of the sides whose seconds are missing, without which percentiles are not
+        judged."""
         for name in dict.fromkeys(record.race_id for side in sides for record in side.records if record.tasks):
             file = self._races.folder(name).seconds_file
             if not file.exists():
                 yield Notice(f"race {name}: {file} is missing, without which its percentiles are not judged")
 
     def history(self, baseline: Side, compared: Sequence[Side], allow: Sequence[str] = ()) -> tuple[RaceRecord, ...]:
-        """Earlier races of the same workload, engine facts and host as the baseline's first, the latest of them.
+        """Return the latest earlier races with the workload, engine facts and host of the baseline's first race, oldest
+        first.
 
-        What is allowed to differ between sides may differ here, too. Of a session it is the last race only: its rounds
-        are more like one another than like those of any other.
+        Keys in `allow` may differ here, too. Only the last race of a session counts: its rounds are more like one
+        another than like those of any other.
         """
         first = baseline.records[0]
         taken = {record.race_id for side in compared for record in side.records}
@@ -154,7 +162,7 @@ class Sides:
 
 
 class ReportedSides:
-    """Finds what a report is of, in the words of `Sides`; a session is all of its sides."""
+    """Resolver of the sides of a report: texts as in `Sides`, but a session stands for all of its sides."""
 
     def __init__(self, races: RaceStore, sessions: SessionStore) -> None:
         self._races = races
@@ -162,10 +170,10 @@ class ReportedSides:
         self._sides = Sides(races, sessions)
 
     def sides(self, texts: Sequence[str]) -> tuple[Side, ...]:
-        """A side for each of `texts`, and of a session one for each of its sides that has a complete race.
+        """Return a side for each of `texts`, and for a session each of its sides that has a complete race.
 
-        A single race is called by its id, the only side of a session by the session's, else sides have their own names
-        where these tell them apart. UsageError where a race is named twice.
+        A single race is named by its id, the only side of a session by the session's id; other sides keep their names,
+        with the session's id in front where names repeat. Raises UsageError if a race is named twice.
         """
         found = [side for text in texts for side in self._named(text)]
         ids = [record.race_id for side in found for record in side.records]
@@ -177,7 +185,7 @@ class ReportedSides:
         )
 
     def unfinished(self, sides: Sequence[Side]) -> Iterator[Notice]:
-        """What is still to come of the sides' sessions."""
+        """Yield a notice for each session of the sides that has races to come."""
         return self._sides.unfinished(sides, "not shown")
 
     def _named(self, text: str) -> Iterator[Side]:
@@ -196,7 +204,8 @@ class ReportedSides:
             yield replace(self._side(f"{session.id}:{name}"), name=name if len(session.sides) > 1 else session.id)
 
     def _session(self, text: str) -> RaceSession | None:
-        """The session that is meant as a whole; as in `Sides`, a race comes before the beginning of a session's id."""
+        """Return the session that a text names as a whole, else None; as in `Sides`, a race comes before the beginning
+        of a session's id."""
         if text not in self._sessions.ids():
             try:
                 self._races.resolve(text)
@@ -216,7 +225,8 @@ class ReportedSides:
 
 
 def _chosen(session: RaceSession, side: str | None, role: str, taken: _Taken | None) -> str:
-    """The side of a session that is meant: the named one, the one called after its role, or the only one left."""
+    """Return the name of the session's side that is meant: the named one, the one called after its role, or the only
+    one left."""
     names = [each.name for each in session.sides]
     if side is not None:
         if side not in names:
@@ -244,7 +254,11 @@ def _side_of(record: RaceRecord) -> str:
 
 
 def _with_own_names(sides: Sequence[Side], texts: Sequence[str]) -> tuple[Side, ...]:
-    """One contender is called that; of several each has the name of its side, or what was typed for it."""
+    """Return the contenders by name: a single one stays "contender", others have the name of their side or the typed
+    text.
+
+    Raises UsageError if two of them have the same races.
+    """
     if len(sides) == 1:
         return tuple(sides)
     names = [
@@ -259,12 +273,13 @@ def _with_own_names(sides: Sequence[Side], texts: Sequence[str]) -> tuple[Side, 
 
 
 def _is_discarded(entry: RaceEntry) -> bool:
-    """Whether a race only warmed up what its session raced after it."""
+    """True if a race only warmed up its session: it is in none of the rounds."""
     return entry.session is not None and entry.session.round == 0
 
 
 def _may_be_like(entry: RaceEntry, first: RaceRecord) -> bool:
-    """Whether a race in a list may have the setup of another that came later: what a list tells for nothing."""
+    """True if an earlier race may have the same setup as `first`, by the facts in its entry: a cheap test before
+    loading its record."""
     versions = {name: (facts.distribution, facts.version) for name, facts in first.clusters.items()}
     return (
         entry.status == COMPLETE

@@ -1,4 +1,5 @@
-"""The rows of two sides before all of them are judged together: what cannot be judged says why, the others wait."""
+"""The rows of two sides before all are judged together: one that cannot be judged has a verdict with the reason, the
+others wait."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ from esbench.record.series import SecondLine
 
 @dataclass(frozen=True)
 class Draft:
-    """A row before all rows are judged together: `found` waits for a verdict unless there is one already."""
+    """A row before all rows are judged together. A row with an effect (`found`) waits for a verdict unless it has one
+    already."""
 
     row: Row
     design: Design
@@ -52,19 +54,22 @@ class Draft:
 
     @property
     def waits(self) -> bool:
-        """Whether it is one of the family of rows that are tested."""
+        """True if the row is one of the family of rows that are tested."""
         return self.row.is_primary and self.row.verdict is None and self.found is not None
 
 
 def drafts(design: Design, differences: Sequence[Difference], options: CompareOptions) -> tuple[Draft, ...]:
-    """A row for each figure that both sides have, and for each that should be judged, in the order of the summary."""
+    """Return a row for each figure that both sides have, and for each that should be judged, in the order of the
+    summary."""
     drafting = _Drafting(design, [difference for difference in differences if difference.forbids], options)
     return tuple(drafting.draft(key) for key in _keys_of_rows(design))
 
 
 def speed_ratio(design: Design, differences: Sequence[Difference]) -> Estimate | None:
-    """Over the tasks that are valid in every race, and may be compared: the mean of ln throughput (closed) or -ln p50
-    latency (open)."""
+    """Return the contender's speed / the baseline's over all tasks that are valid in every race and may be compared.
+
+    It is based on the mean of ln throughput (closed loops) and -ln p50 latency (open loops). None if no model applies.
+    """
     forbidden = {difference.task for difference in differences if difference.forbids}
     signs = {}
     for key in _keys(design):
@@ -85,13 +90,14 @@ def speed_ratio(design: Design, differences: Sequence[Difference]) -> Estimate |
 
 
 def _keys(design: Design) -> list[Key]:
-    """The figures that a race of each side has at least."""
+    """Return the figures that at least one race of each side has."""
     theirs = {key for race in design.contender for key in race.figures}
     return [key for key in dict.fromkeys(k for race in design.baseline for k in race.figures) if key in theirs]
 
 
 def _keys_of_rows(design: Design) -> list[Key]:
-    """The figures that both sides have, and those of common tasks that should be judged and that one of them lacks."""
+    """Return the figures that both sides have, and those of common tasks that should be judged although a side lacks
+    them."""
     keys = _keys(design)
     ours, theirs = ({label for race in races for label in race.tasks} for races in (design.baseline, design.contender))
     common = [each for race in design.races for each in race.tasks.items() if each[0] in ours & theirs]
@@ -103,7 +109,8 @@ def _keys_of_rows(design: Design) -> list[Key]:
 
 
 class _Drafting:
-    """The rows of two sides one by one: what of them cannot be judged says so, the others wait."""
+    """Maker of the rows of two sides, one by one: a row that cannot be judged gets a verdict with the reason, the
+    others wait."""
 
     def __init__(self, design: Design, forbidding: Sequence[Difference], options: CompareOptions) -> None:
         self._design = design
@@ -113,7 +120,7 @@ class _Drafting:
         self._beyond = [self._seconds_beyond(race) for race in design.races]
 
     def draft(self, key: Key) -> Draft:
-        """The row of a figure."""
+        """Return the row of a figure."""
         metric, label, unit = key
         design = self._design
         tasks = tasks_of(design.races, label)
@@ -145,14 +152,15 @@ class _Drafting:
         return Draft(row, design, found)
 
     def _without_values(self, key: Key, tasks: Sequence[TaskResult]) -> Verdict | None:
-        """What is to be said before any values are compared; None where they can be."""
+        """Return the verdict that is clear before values are compared; None if they can be compared."""
         metric, label, _ = key
         if len({is_primary(task, metric) for task in tasks}) > 1:
             return Verdict(UNUSABLE, "a closed loop and an open loop")
         return of_checks(self._design, label, self._options) or self._of_events(key) or _of_values(self._design, key)
 
     def _of_events(self, key: Key) -> Verdict | None:
-        """`few events` where a percentile stands on too little in one of the races."""
+        """Return `few events` if a percentile is based on too few samples or seconds in a race, `!` if its seconds are
+        missing."""
         percentile = Percentile.of(key[0])
         if percentile is None:
             return None
@@ -167,7 +175,8 @@ class _Drafting:
         return None
 
     def _seconds_beyond(self, race: Race) -> dict[Key, int | None]:
-        """From how many seconds those percentiles are that stand on enough samples; None where none were kept."""
+        """Return the number of seconds in which samples lie beyond each percentile with enough samples; None if none
+        were kept."""
         keys = [key for key in race.figures if _stands_on_enough(race, key)]
         return seconds_beyond(race, keys, self._options.seconds(race.record))
 
@@ -201,7 +210,7 @@ def _no_seconds_of(race: Race) -> Verdict:
 
 
 class _SecondsByTask:
-    """The seconds of races by task, each race's read when they are first asked for, and once."""
+    """The seconds of races by task; each race's are read once, when they are first needed."""
 
     def __init__(self, read: SecondsOf) -> None:
         self._read = read
@@ -217,7 +226,8 @@ class _SecondsByTask:
 
 
 def _of_values(design: Design, key: Key) -> Verdict | None:
-    """`!` where a race has no value: nothing was completed, or the percentile lies among requests that timed out."""
+    """Return `!` if a race has no value: nothing was completed, or the percentile lies among requests that timed
+    out."""
     missing = sum(race.log(key) is None for race in design.races)
     if not missing:
         return None

@@ -1,8 +1,8 @@
 """The statistics of comparisons: effects on a log scale, their intervals, equivalence, many rows at once. Pure.
 
-No I/O, no records: arrays in, numbers out. docs/method.md says what each is used for. Axes before the last are of
-independent data sets, so that neither many rows nor simulations need a loop. A value that is not finite makes all that
-is said of its data set NaN, which is neither the same nor different. Imported by comparisons only: numpy and
+No I/O, no records: arrays in, numbers out. docs/method.md explains the use of each. Axes before the last are
+independent data sets, so that neither many rows nor simulations need a loop. A value that is not finite makes all
+results of its data set NaN, which is neither the same nor different. Imported by comparisons only: numpy and
 scipy.special.
 """
 
@@ -21,16 +21,16 @@ SECTIONS = 5  # of a race that stands alone
 FEWEST_HISTORY = 5
 MOST_ROUNDS = 50
 _LEVEL_MOVED_Z = 1.6448536269514722  # one-sided, 5 %
-_ROUNDING = 1e-12  # of logarithms: a smaller difference is none, whatever the spread
+_ROUNDING = 1e-12  # of logarithms: a smaller difference counts as zero, whatever the spread
 
 
 @dataclass(frozen=True)
 class Effect:
-    """By how much the contender differs from the baseline: `log_ratio` = ln(contender / baseline).
+    """The difference of the contender from the baseline: `log_ratio` = ln(contender / baseline).
 
     `standard_error` is on the same scale, `df` its degrees of freedom, `residual_sd` the standard deviation of one
-    race's value around what is expected of it (of two single races: of what is measured around the race's own value).
-    All are arrays of one shape, () for one row.
+    race's value around its expected value (of two single races: of measured sections around the race's own value). All
+    are arrays of one shape, () for one row.
     """
 
     log_ratio: Floats
@@ -40,11 +40,11 @@ class Effect:
 
 
 def interleaved(values: ArrayLike, is_contender: ArrayLike, places: ArrayLike) -> Effect:
-    """The effect of the side, with a trend over the session taken out: least squares of ln(value) on side and place.
+    """Return the effect of the side without the trend over the session: least squares of ln(value) on side and place.
 
     `values`: (..., n), each race's ln(throughput) or ln(percentile). `is_contender`, `places`: (n,), the side and the
-    place in the session of each. n - 3 degrees of freedom; ValueError below 4 races, or where side and place cannot
-    be told apart.
+    place in the session of each. n - 3 degrees of freedom; ValueError below 4 races, or if side and place cannot be
+    separated.
     """
     y = _logs(values)
     side, place = np.asarray(is_contender, dtype=float), np.asarray(places, dtype=float)
@@ -63,7 +63,7 @@ def interleaved(values: ArrayLike, is_contender: ArrayLike, places: ArrayLike) -
 
 
 def independent(baseline: ArrayLike, contender: ArrayLike) -> Effect:
-    """The difference of two means of ln(value), without a session that ties them: Welch's t.
+    """Return the effect as difference of two means of ln(value), for races that share no session: Welch's t.
 
     (..., n_b) and (..., n_c); ValueError below 2 races a side.
     """
@@ -79,7 +79,7 @@ def independent(baseline: ArrayLike, contender: ArrayLike) -> Effect:
 
 
 def section_variance(value: ArrayLike, sections: ArrayLike) -> Floats:
-    """The variance of a race's ln(value) from those of its sections (..., k): sum((ln q_k - y)^2) / (k (k - 1)).
+    """Return the variance of a race's ln(value) from those of its sections (..., k): sum((ln q_k - y)^2) / (k (k - 1)).
 
     ValueError below two sections.
     """
@@ -94,7 +94,8 @@ def section_variance(value: ArrayLike, sections: ArrayLike) -> Floats:
 def of_two_races(
     baseline: ArrayLike, baseline_sections: ArrayLike, contender: ArrayLike, contender_sections: ArrayLike
 ) -> Effect:
-    """The difference of two single races, which says nothing about other races of either side: Welch-Satterthwaite.
+    """Return the difference of two single races, which says nothing about other races of either side:
+    Welch-Satterthwaite.
 
     Each value is ln(throughput or percentile) of a race, with the same of its sections (..., 5).
     """
@@ -107,11 +108,11 @@ def of_two_races(
 def with_history(
     baseline: ArrayLike, contender: ArrayLike, history: ArrayLike, section_variance_of_races: ArrayLike = 0.0
 ) -> Effect:
-    """The difference of two sides' means, by the spread that earlier races of the same thing had (in their order).
+    """Return the difference of two sides' means, with the spread of earlier races of the same setup (in their order).
 
     (..., n_b), (..., n_c) and (..., h); one race a side is enough. SE^2 = max(s_h^2, section variance) (1/n_b + 1/n_c),
-    h - 1 degrees of freedom. Where the level has moved over the earlier races, s_h^2 is half the mean squared
-    difference of neighbours, with 2 (h - 1) / 3 degrees of freedom. ValueError below five earlier races.
+    h - 1 degrees of freedom. If the level has moved over the earlier races, s_h^2 is half the mean squared difference
+    of neighbours, with 2 (h - 1) / 3 degrees of freedom. ValueError below five earlier races.
     """
     earlier = _logs(history)
     h = earlier.shape[-1]
@@ -128,9 +129,9 @@ def with_history(
 
 
 def level_moved(values: ArrayLike) -> NDArray[np.bool_]:
-    """Whether neighbours (..., n) are more alike than the whole: von Neumann's ratio, one-sided at 5 %.
+    """True if neighbours (..., n) are more alike than the whole: von Neumann's ratio, one-sided at 5 %.
 
-    1 - sum(d^2) / (2 sum((y - mean)^2)) is near normal with mean 0 and variance (n - 2) / (n^2 - 1) where nothing moves
+    1 - sum(d^2) / (2 sum((y - mean)^2)) is near normal with mean 0 and variance (n - 2) / (n^2 - 1) if nothing moves
     (von Neumann, Annals of Mathematical Statistics 12, 1941). ValueError below two values.
     """
     y = _logs(values)
@@ -144,13 +145,13 @@ def level_moved(values: ArrayLike) -> NDArray[np.bool_]:
 
 
 def interval(effect: Effect, level: float = 0.95) -> tuple[Floats, Floats]:
-    """The t interval of the log ratio at a level (0 to 1)."""
+    """Return the t interval (low, high) of the log ratio at a confidence level (0 to 1)."""
     half = special.stdtrit(effect.df, (1 + level) / 2) * effect.standard_error
     return effect.log_ratio - half, effect.log_ratio + half
 
 
 def p_value(effect: Effect) -> Floats:
-    """Two-sided, of no difference. Without any spread: 0 where there is a difference, else 1."""
+    """Return the two-sided p value of no difference. Without any spread: 0 if there is a difference, else 1."""
     difference = np.abs(effect.log_ratio)
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(difference <= _ROUNDING, 0.0, difference / effect.standard_error)
@@ -159,17 +160,19 @@ def p_value(effect: Effect) -> Floats:
 
 
 def is_same(effect: Effect, margin: float) -> NDArray[np.bool_]:
-    """Whether the sides are equivalent: the 90 % interval lies inside +-`margin` (two one-sided tests at 0.05;
+    """True if the sides are equivalent: the 90 % interval lies inside +-`margin` (two one-sided tests at 0.05;
     Schuirmann 1987)."""
     low, high = interval(effect, 0.90)
     return np.asarray((low >= -margin) & (high <= margin))
 
 
 def adjusted(p_values: ArrayLike, looks: int = 1) -> Floats:
-    """p values of many rows (..., m) adjusted by Benjamini and Hochberg (1995), times the looks so far, 1 at most.
+    """Return the p values of many rows (..., m) adjusted by Benjamini and Hochberg (1995), times the looks so far, at
+    most 1.
 
-    Below q, at most q of the rows that are called different are expected not to be. `looks`: how often the result was
-    looked at before more rounds were raced, this look included; ValueError below 1. NaN is no member of the family.
+    Below q, at most a share q of the rows that are called different are expected not to be. `looks`: the number of
+    times that the result was looked at before more rounds were raced, this look included; ValueError below 1. NaN is no
+    member of the family.
     """
     if looks < 1:
         raise ValueError(f"{looks} looks: this one counts")
@@ -184,10 +187,11 @@ def adjusted(p_values: ArrayLike, looks: int = 1) -> Floats:
 
 
 def rounds_to_settle(residual_sd: float, margin: float, rows: int) -> int | None:
-    """Rounds a side with which a row would be called same, faster or slower; None above 50: its task is too noisy.
+    """Return the rounds a side with which a row would be called same, faster or slower; None above 50: its task is too
+    noisy.
 
     The smallest n with (t[1 - 0.025 / m, 2n - 3] + t[0.95, 2n - 3]) s sqrt(2 / n) <= M, for m primary rows. ValueError
-    where the residual standard deviation s is unknown (NaN).
+    if the residual standard deviation s is unknown (NaN).
     """
     if not residual_sd >= 0:
         raise ValueError(f"no rounds follow from a standard deviation of {residual_sd}")
@@ -199,7 +203,7 @@ def rounds_to_settle(residual_sd: float, margin: float, rows: int) -> int | None
 
 
 def share_bounds(hits: int, trials: int, level: float = 0.95) -> tuple[float, float]:
-    """Between what a share lies that was met `hits` times in `trials`, each bound one-sided at a level (0 to 1).
+    """Return the lower and upper bound of a share with `hits` in `trials`, each one-sided at a level (0 to 1).
 
     Exact (Clopper and Pearson, Biometrika 26, 1934). ValueError without trials, or with more hits than trials.
     """

@@ -1,4 +1,4 @@
-"""Faster, slower, the same, or not to be told: the rows of two sides with their verdicts (docs/method.md)."""
+"""The verdicts of rows: faster, slower, the same, or undecided (docs/method.md)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MIN_EFFECT, MIN_EFFECT_OF_TAILS, TAIL = 0.05, 0.10, 99.0
 
 
 def judged(drafts: Sequence[Draft], options: CompareOptions) -> tuple[Row, ...]:
-    """The rows of all drafts, each with its verdict: those that wait are one family (Benjamini and Hochberg)."""
+    """Return the rows of all drafts, each with its verdict: those that wait are one family (Benjamini and Hochberg)."""
     raw = [float(stats.p_value(draft.found.effect)) for draft in drafts if draft.found is not None and draft.waits]
     p_values = iter(map(float, stats.adjusted(raw, options.looks)))
     rows = []
@@ -50,7 +50,8 @@ def _verdict(row: Row, found: Found, design: Design, p: float, rows: int, option
 
 
 def min_effect(metric: str, given: float | None) -> float:
-    """Below which change (ratio) the sides count as the same in a metric."""
+    """Return the change (ratio) of a metric below which the sides count as the same: `given`, or the metric's
+    default."""
     if given is not None:
         return given
     percentile = Percentile.of(metric)
@@ -58,7 +59,7 @@ def min_effect(metric: str, given: float | None) -> float:
 
 
 def _to_settle(found: Found, design: Design, effect_ratio: float, rows: int) -> str:
-    """How many rounds would settle whether a row changed by as much."""
+    """Return a note: the number of rounds that would settle whether a row changed by `effect_ratio`."""
     rounds = stats.rounds_to_settle(float(found.effect.residual_sd), math.log1p(effect_ratio), rows)
     if rounds is None:
         return "too noisy: lengthen the task"
@@ -77,7 +78,7 @@ def _direction(row: Row, found: Found, design: Design, p: float, options: Compar
 
 
 def _lag_change_ms(row: Row, found: Found, design: Design) -> float | None:
-    """The change of the driver's own lag, where it is above half of that of the latency; None where it is not."""
+    """Return the change of the driver's own lag if it is above half the change of the latency, else None."""
     percentile = Percentile.of(row.metric)
     if percentile is None or percentile.measure is not LATENCY:
         return None
@@ -96,8 +97,8 @@ def _lag_change_ms(row: Row, found: Found, design: Design) -> float | None:
 
 
 def _waited_only(row: Row, found: Found, design: Design) -> bool:
-    """Whether only the latency of an open loop moved: the interval of its service time has no change in it, and not
-    as large a one."""
+    """True if only the latency of an open loop changed: the interval of its service time includes no change, but not a
+    change as large as the latency's."""
     percentile = Percentile.of(row.metric)
     if percentile is None or percentile.measure is not LATENCY:
         return False

@@ -1,4 +1,5 @@
-"""What this host's driver can do, as `esbench calibrate` measured it, and what races make of it. Measures nothing.
+"""Calibrations: what this host's driver can do, as measured by `esbench calibrate`, and warnings for races that ask for
+more. Measures nothing.
 
 $ESBENCH_HOME/calibration.json      one calibration for each class of host and number of workers
 """
@@ -41,16 +42,20 @@ class Run:
 
     @property
     def driver_busy_ratio(self) -> float:
-        """CPU time of a worker per second."""
+        """CPU time that a worker uses per second of the measurement."""
         return self.rate_per_s * self.cpu_us_per_request / 1e6 / self.workers
 
     @property
     def is_lower_bound(self) -> bool:
-        """Whether something else than the driver may have been the limit: null servers without time, a CPU not had."""
+        """True if something other than the driver may have been the limit: busy null servers, or too little CPU for the
+        workers."""
         return self.server_busy_ratio >= _SATURATED or self.driver_busy_ratio < _SATURATED
 
     def share_percent(self, rank: str) -> float | None:
-        """Driver lag over latency, both at the same percentile ("p50", "p99"); None where there is none."""
+        """Return driver lag / latency at a percentile ("p50", "p99"), in percent.
+
+        None if the rate was not reached, or a figure is missing.
+        """
         latency_ms = self.latency_ms.get(rank)
         if not self.reached or not latency_ms or rank not in self.driver_lag_ms:
             return None
@@ -58,13 +63,13 @@ class Run:
 
     @property
     def worst_share_percent(self) -> float:
-        """The larger of both shares; 0 where there is none."""
+        """The larger of the shares at p50 and p99, in percent; 0 if both are missing."""
         return max(self.share_percent(rank) or 0.0 for rank in RANKS)
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """What was measured: a closed loop, then open loops at rising rates up to the first that was not reached."""
+    """One calibration: a closed loop, then open loops at rising rates up to the first that was not reached."""
 
     calibrated_at: str
     host_class: str
@@ -79,22 +84,25 @@ class Calibration:
 
     @property
     def closed_per_worker_per_s(self) -> float:
-        """Requests/s of a closed loop, of one worker."""
+        """Requests/s of one worker in the closed loop."""
         return self.closed.rate_per_s / self.closed.workers
 
     @property
     def highest_per_s(self) -> float:
-        """The highest rate that the open loop has reached; 0 when it was none."""
+        """The highest rate that the open loop reached, in requests/s; 0 if it reached no rate."""
         return max((_target(run) for run in self.open if run.reached), default=0.0)
 
     @property
     def is_lower_bound(self) -> bool:
-        """Whether the driver may well keep more than `highest_per_s`."""
+        """True if the driver can probably reach more than `highest_per_s`."""
         missed = [run for run in self.open if not run.reached]
         return not missed or missed[0].is_lower_bound
 
     def share_exceeded_from_per_s(self, rank: str) -> float | None:
-        """The rate from which on the driver's share at that percentile was above the limit at every rate."""
+        """Return the rate from which on the driver's share of this percentile exceeded the limit (10 %) at each rate.
+
+        None if it did not at the highest rate that was reached.
+        """
         exceeded_from = None
         for run in reversed([run for run in self.open if run.reached]):
             if (run.share_percent(rank) or 0.0) <= SHARE_LIMIT_PERCENT:
@@ -103,7 +111,7 @@ class Calibration:
         return exceeded_from
 
     def objection(self, rate_per_s: float) -> str | None:
-        """What speaks against racing at a target rate, in requests/s; None when nothing does."""
+        """Return the reason against racing at a target rate, in requests/s; None if there is no objection."""
         source = f"esbench calibrate, {self.calibrated_at[:10]}"
         if rate_per_s > self.highest_per_s:
             bound = "at least " if self.is_lower_bound else ""
@@ -129,7 +137,7 @@ def _target(run: Run) -> float:
 
 @dataclass(frozen=True)
 class _Kept:
-    """calibration.json."""
+    """The content of calibration.json."""
 
     schema: int = SCHEMA
     calibrations: tuple[Calibration, ...] = ()
@@ -142,14 +150,18 @@ class CalibrationFile:
         self.path = home / "calibration.json"
 
     def find(self, host_class: str, workers: int) -> Calibration | None:
-        """The calibration that holds for a race; RecordError when the file cannot be read."""
+        """Return the calibration for a class of host and number of workers, or None.
+
+        Raises RecordError if the file cannot be read.
+        """
         for calibration in self._load():
             if (calibration.host_class, calibration.workers) == (host_class, workers):
                 return calibration
         return None
 
     def keep(self, new: Calibration) -> None:
-        """Put a calibration in the place of the one before; the file is written whole or not at all."""
+        """Add a calibration; it replaces the earlier one of its host class and workers. The file is written whole or
+        not at all."""
         others = (old for old in self._load() if (old.host_class, old.workers) != (new.host_class, new.workers))
         payload = msgspec.json.encode(_Kept(calibrations=(*others, new)))
         replace_file(self.path, msgspec.json.format(payload, indent=2) + b"\n")

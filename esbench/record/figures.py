@@ -1,7 +1,7 @@
-"""The figures of a race record by name: what the summary prints and what two races are compared by.
+"""The figures of a race record by name: the summary prints them, and comparisons compare them.
 
-One list for both, so that a row that is printed can be compared. Nothing is computed here that the record
-does not hold.
+One list for both, so that a row that is printed can be compared. Nothing is computed here that the record does not
+hold.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _SUMMARY_PERCENTILES = tuple(f"p{value:g}" for value in PERCENTILES if value != 
 
 @dataclass(frozen=True)
 class Figure:
-    """One number of a race. `better` says which direction is a gain: higher, lower, or neither.
+    """One number of a race. `better` is the direction that is a gain: higher, lower, or neither.
 
-    With `exceeded`, the number lies among unsent and timed-out requests: it is known to be above `value`.
-    Not `usable`: a check of its task says that it must not be used.
+    With `exceeded`, the number lies among unsent and timed-out requests: it is known to be above `value`. Not `usable`:
+    a check of its task says that it must not be used.
     """
 
     metric: str
@@ -39,8 +39,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Notice:
-    """A sentence about a race or a task; `unusable`: the figures that it names must not be used; `note`: nothing is
-    wrong with them.
+    """A sentence about a race or a task. `unusable`: the figures that it names must not be used; `note`: they are fine.
 
     Notices of several races that are `about` the same differ in figures only; the `worse` one has the higher number.
     """
@@ -56,9 +55,9 @@ TEST_MODE = Notice("test mode: the race was too small and too short for its figu
 
 
 def figures(record: RaceRecord) -> tuple[Figure, ...]:
-    """Every figure in the order of the summary: the clusters' statistics, then task by task.
+    """Return every figure in the order of the summary: the clusters' statistics, then task by task.
 
-    What a task's runner returned (a recall) is shown even where the task's times are not.
+    Numbers that a task's runner returned (a recall) are included even if the task's times are not.
     """
     found: list[Figure] = []
     for name, cluster in record.clusters.items():
@@ -73,39 +72,39 @@ def figures(record: RaceRecord) -> tuple[Figure, ...]:
 
 
 def reported_tasks(record: RaceRecord) -> tuple[TaskResult, ...]:
-    """The tasks that tables show: administrative ones only when something went wrong in them."""
+    """Return the tasks that tables show: administrative ones only if they had errors."""
     return tuple(task for task in record.tasks if task.include_in_reporting or task.errors)
 
 
 def is_usable(task: TaskResult) -> bool:
-    """Whether no check of a task says that its figures must not be used."""
+    """True if the figures of a task may be used: none of its checks is unusable."""
     return all(check.level != "unusable" for check in task.checks)
 
 
 def missed_target(task: TaskResult) -> bool:
-    """Whether the cluster did not carry the rate, by the checks of the race."""
+    """True if the cluster did not sustain the target rate, according to the checks of the race."""
     return any(check.level == "unusable" and check.subject == "rate" for check in task.checks)
 
 
 def measured_phase(task: TaskResult) -> str:
-    """The phase whose seconds a task's figures are of."""
+    """Return the phase that a task's figures come from: "measurement", or "warmup" if the task ended in it."""
     return "warmup" if any(check.name == CheckKind.INSIDE_WARMUP.label for check in task.checks) else "measurement"
 
 
 def known(times: Mapping[str, float], name: str) -> float:
-    """What is known of a figure of a distribution: of one that is inf, what it is above at least."""
+    """Return a figure of a distribution by name; of an infinite one, the value that it is known to exceed."""
     if not isinf(times[name]):
         return times[name]
     return times.get(f"{name}_at_least", times.get("max", 0.0))  # of older records: the longest that was measured
 
 
 def task_label(record: RaceRecord, task: TaskResult) -> str:
-    """A task's name, with its cluster where a race has several."""
+    """Return a task's name, with its cluster if a race has several."""
     return f"{task.name} [{task.cluster}]" if len(record.clusters) > 1 else task.name
 
 
 def notices(record: RaceRecord) -> tuple[Notice, ...]:
-    """What a reader must know beside the figures, the race's first, then task by task."""
+    """Return the notices that a reader needs beside the figures: the race's first, then task by task."""
     found = []
     if record.status == "failed":
         found.append(Notice(f"the race failed: {record.failure or 'no reason was kept'}", unusable=True))
@@ -128,7 +127,7 @@ def notices(record: RaceRecord) -> tuple[Notice, ...]:
 
 
 def failed_checks(record: RaceRecord) -> str:
-    """The checks that failed with the tasks of each, first those for which figures must not be used; "" when all hold.
+    """Return the checks that failed with the tasks of each, unusable ones first; "" if all hold.
 
     Tasks that tables do not show have no figures to be judged.
     """
@@ -142,7 +141,7 @@ def failed_checks(record: RaceRecord) -> str:
 
 
 def _host_notices(record: RaceRecord) -> Iterator[Notice]:
-    """Each loss of a host, with its end."""
+    """Yield a notice for each loss of a host, with its end."""
     for position, event in enumerate(record.events):
         if event.what == "lost":
             later = (other for other in record.events[position:] if other.host == event.host and other.what == "back")
@@ -194,7 +193,7 @@ def _task_figures(task: TaskResult, label: str) -> Iterator[Figure]:
 
 
 def _part_figures(task: TaskResult, label: str) -> Iterator[Figure]:
-    """The requests of a sequence, or classes of results."""
+    """Yield the figures of a task's parts: requests of a sequence, or classes of results."""
     for part in task.requests_by_name:
         if part.requests == task.requests and len(task.requests_by_name) == 1:
             continue  # all results are of one class: its figures are the task's
@@ -229,14 +228,15 @@ def _task_notices(task: TaskResult, label: str) -> Iterator[Notice]:
         if check.level != "ok" and check.subject not in _SHARED:
             yield Notice(f"{label}: {_sentence(check)}", check.level == "unusable", about=f"{check.name} of {label}")
     if len(task.error_kinds) == 1 and any(check.name == CheckKind.ERRORS.label for check in task.checks):
-        return  # the check has told it
+        return  # the check's message says it
     for kind, errors in task.error_kinds.items():
         example = " ".join(errors.example.split())
         yield Notice(f"{label}: {errors.count} x {kind}, the first: {example[:200]}")
 
 
 def _shared_notices(record: RaceRecord) -> Iterator[Notice]:
-    """How the driver and its host fared in many tasks is said once, with the worst figure."""
+    """Yield one notice for each check of the driver or its host that failed, with all tasks concerned and the worst
+    figure."""
     for kind in (kind for kind in CheckKind if kind.subject in _SHARED):
         found = [
             (check, task_label(record, task))
@@ -253,7 +253,7 @@ def _shared_notices(record: RaceRecord) -> Iterator[Notice]:
 
 
 def _enumerated(labels: Sequence[str]) -> str:
-    """a, b, c and 10 more"""
+    """Return labels as text: a, b, c and 10 more."""
     if len(labels) <= _NAMED_AT_MOST:
         return ", ".join(labels)
     named = labels[: _NAMED_AT_MOST - 1]

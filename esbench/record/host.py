@@ -1,6 +1,6 @@
-"""Where a race ran: facts about this host, its Python and esbench itself, for the record and for comparability.
+"""Facts about this host, its Python and esbench itself, for the record and for comparability.
 
-A fact that cannot be told is absent, never guessed.
+A fact that cannot be determined is absent, never guessed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _STEAL = 7  # user nice system idle iowait irq softirq steal
 
 
 def host_facts(folder: Path | None = None) -> dict[str, Any]:
-    """Facts about this host; the disk is the one that holds `folder` (the home folder by default).
+    """Return facts about this host; the disk is the one that holds `folder` (the home folder by default).
 
     Keys: host, cpu_model, cpu_cores (that this process may use), cpu_governor, memory_bytes, disk, filesystem,
     load_average_1m, os, kernel, python, loop.
@@ -48,7 +48,7 @@ def host_facts(folder: Path | None = None) -> dict[str, Any]:
 
 
 def host_class(facts: Mapping[str, Any]) -> str:
-    """A short key that is equal on hosts whose figures may be compared: CPU model, cores, memory, disk type."""
+    """Return a short key that is equal on hosts whose figures may be compared: CPU model, cores, memory, disk type."""
     memory_gb = math.ceil(facts.get("memory_bytes", 0) / (1 << 30))  # the kernel keeps a varying part of it
     return " | ".join(
         (
@@ -61,7 +61,7 @@ def host_class(facts: Mapping[str, Any]) -> str:
 
 
 def esbench_facts() -> dict[str, str]:
-    """`version`, and `revision` where esbench runs from a git checkout and git is there."""
+    """Return esbench's `version`, and its `revision` if it runs from a git checkout and git is installed."""
     facts = {"version": esbench.__version__}
     if revision := _revision(Path(esbench.__file__).parent.parent):
         facts["revision"] = revision
@@ -69,9 +69,10 @@ def esbench_facts() -> dict[str, str]:
 
 
 def stolen_s(stat: Path = Path("/proc/stat")) -> dict[int, float]:
-    """Seconds since boot in which a hypervisor ran something else, by CPU that this process may use (Linux, proc(5)).
+    """Return, by CPU that this process may use, the seconds since boot that the hypervisor gave to others (Linux,
+    proc(5)).
 
-    Empty where that cannot be told.
+    Empty where the system does not report them.
     """
     if not hasattr(os, "sched_getaffinity"):
         return {}
@@ -86,7 +87,7 @@ def stolen_s(stat: Path = Path("/proc/stat")) -> dict[int, float]:
 
 
 def loop_implementation() -> str:
-    """The event loop that load workers get, with its version."""
+    """Return the event loop of load workers, with its version: uvloop, else asyncio."""
     try:
         return f"uvloop {version('uvloop')}"
     except PackageNotFoundError:
@@ -94,7 +95,7 @@ def loop_implementation() -> str:
 
 
 def default_workers() -> int:
-    """Load workers of a race: half of the host's cores, at least one."""
+    """Return the default number of load workers of a race: half of the host's cores, at least one."""
     return max(1, (os.cpu_count() or 1) // 2)
 
 
@@ -128,7 +129,10 @@ def _filesystem(folder: Path) -> str:
 
 
 def _disk_type(folder: Path, block_devices: Path = Path("/sys/dev/block")) -> str:
-    """hdd, ssd, nvme or virtual; the file system's name (tmpfs, nfs, btrfs) where it has no device of its own."""
+    """Return the type of a folder's disk: hdd, ssd, nvme or virtual.
+
+    Without a block device it is the file system's name: tmpfs, nfs, btrfs.
+    """
     device = _existing(folder).stat().st_dev
     entry = block_devices / f"{os.major(device)}:{os.minor(device)}"
     if not entry.exists():
@@ -137,14 +141,14 @@ def _disk_type(folder: Path, block_devices: Path = Path("/sys/dev/block")) -> st
     if (disk / "partition").exists():
         disk = disk.parent
     if disk.name.startswith(("vd", "xvd")):
-        return "virtual"  # what its host tells about rotation means nothing
+        return "virtual"  # what its host reports about rotation means nothing
     if disk.name.startswith("nvme"):
         return "nvme"
     return {"0": "ssd", "1": "hdd"}.get(_read(disk / "queue" / "rotational"), "")
 
 
 def _existing(folder: Path) -> Path:
-    """The folder, or the nearest one above that exists: what it will be made in."""
+    """Return the folder, or its nearest parent that exists: the one that it will be made in."""
     folder = folder.absolute()
     while not folder.exists():
         folder = folder.parent

@@ -1,6 +1,6 @@
-"""Which races and sessions run now: a locked file of each, so that a race can be found and ended by what it holds.
+"""The races and sessions that are running: a locked file for each, by which a race can be found and ended.
 
-The kernel drops a lock with its process, so a file whose lock can be taken belongs to nobody. A process is
+The kernel drops a lock with its process, so a file whose lock can be taken has no running process. A process is
 signalled only while its lock is held, never because of its name.
 """
 
@@ -31,7 +31,10 @@ class RunningRace:
 
 
 class RunLock:
-    """`with RunLock(file, 'race "a"'):` marks this process as the one that runs it; a UsageError while another does."""
+    """Lock of a race or session: `with RunLock(file, 'race "a"'):` marks this process as the one that runs it.
+
+    Raises UsageError if another process runs it.
+    """
 
     def __init__(self, path: Path, what: str) -> None:
         self.path = path
@@ -69,36 +72,36 @@ class RunLock:
 
 
 class RaceLock(RunLock):
-    """`with RaceLock(home, race_id):` marks this process as running that race."""
+    """Lock of a race: `with RaceLock(home, race_id):` marks this process as running that race."""
 
     def __init__(self, home: Path, race_id: str) -> None:
         super().__init__(_folder(home) / f"{race_id}.lock", f'race "{race_id}"')
 
 
 class SessionLock(RunLock):
-    """The same of a session, between its races, too."""
+    """Lock of a session, held between its races, too: marks this process as running that session."""
 
     def __init__(self, home: Path, session_id: str) -> None:
         super().__init__(_of_session(home, session_id), f'session "{session_id}"')
 
 
 def is_running(home: Path, race_id: str) -> bool:
-    """Whether a process holds the lock of that race."""
+    """True if a process holds the lock of that race."""
     return _is_held(_folder(home) / f"{race_id}.lock")
 
 
 def session_is_running(home: Path, session_id: str) -> bool:
-    """Whether a process holds the lock of that session."""
+    """True if a process holds the lock of that session."""
     return _is_held(_of_session(home, session_id))
 
 
 def status_now(home: Path, race_id: str, status: str) -> str:
-    """The status of a race: `died` for one whose record says running though its process is gone."""
+    """Return the present status of a race: `status`, but `died` if that is running and its process is gone."""
     return "died" if status == "running" and not is_running(home, race_id) else status
 
 
 def other_races(home: Path, own: str = "") -> tuple[RunningRace, ...]:
-    """The races that run now under this home, except `own`; files that nobody holds are removed."""
+    """Return the races that are running under this home, except `own`; lock files without a process are removed."""
     return tuple(
         RunningRace(path.stem, _pid(path))
         for path in sorted(_folder(home).glob("*.lock"))
@@ -160,7 +163,8 @@ def _lock(descriptor: int) -> bool:
 
 
 def _is_named(descriptor: int, path: Path) -> bool:
-    """Whether `path` still names the locked file: one who looked may have removed it in between."""
+    """True if `path` still names the locked file: another process that tested the lock may have removed it in
+    between."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except FileNotFoundError:
@@ -184,7 +188,7 @@ def _is_held(path: Path) -> bool:
 
 
 def _pid(path: Path) -> int:
-    """The pid in a held lock file; it is written right after the lock is taken. 0 when it never comes."""
+    """Return the pid in a held lock file, which is written right after the lock is taken; 0 if it does not appear."""
     deadline = time.monotonic() + _TAKE_S
     while True:
         try:

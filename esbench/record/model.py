@@ -1,8 +1,8 @@
-"""The race record: what a race measured, as frozen dataclasses and as race.json (schema 3).
+"""The race record: the facts and figures of a race, as frozen dataclasses and as race.json (schema 3).
 
-Times of day are ISO 8601 UTC, durations end in `_s`, measured times are milliseconds. What a race did not
-measure is None, never zero. A percentile that falls among unsent and timed-out requests is `math.inf`
-("inf" in race.json), as `max` is where there are any; `p99_at_least` and `max_at_least` are what is known of them.
+Times of day are ISO 8601 UTC, durations end in `_s`, measured times are milliseconds. A figure that a race did not
+measure is None, never zero. A percentile that falls among unsent and timed-out requests is `math.inf` ("inf" in
+race.json), as `max` is if there are any; `p99_at_least` and `max_at_least` are their known lower bounds.
 """
 
 from __future__ import annotations
@@ -23,15 +23,14 @@ _SECRET = re.compile(r"(?:^|\.)secret_|password|api_?key")
 
 
 def time_text(moment: datetime) -> str:
-    """A time of day (UTC) as records have it: ISO 8601, to the millisecond."""
+    """Return a time of day (UTC) as text for records: ISO 8601, to the millisecond."""
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def redact(params: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of `params` in which the value of every secret (secret_*, *password*, *api_key*) is hidden.
+    """Return a copy of `params` in which the value of every secret (secret_*, *password*, *api_key*) is hidden.
 
-    Letter case does not matter, nor whether words are joined by `_` or `-`; nested mappings and lists are
-    searched too.
+    Letter case does not matter, nor whether words are joined by `_` or `-`; nested mappings and lists are searched too.
     """
     return {
         name: HIDDEN if _SECRET.search(str(name).lower().replace("-", "_")) else _redact_nested(value)
@@ -48,7 +47,7 @@ def _redact_nested(value: Any) -> Any:
 
 
 def secret_values(params: Mapping[str, Any]) -> Iterator[str]:
-    """The values that `redact` hides, as text."""
+    """Yield the values that `redact` hides, as text."""
     for name, value in params.items():
         hidden = _SECRET.search(str(name).lower().replace("-", "_")) is not None
         yield from _leaves(value) if hidden else _nested_secrets(value)
@@ -74,10 +73,10 @@ def _leaves(value: Any) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class ErrorKind:
-    """How often a kind of failure happened, with the first one: what it meant, and its request and reply.
+    """A kind of failure: the number of times that it happened, and its first occurrence as an example.
 
-    `request` is method and path as they were sent, `status` and `body` (its beginning) are the reply's: None and
-    empty when there was none. Secrets are hidden.
+    `request` is method and path as they were sent, `status` and `body` (its beginning) are the reply's: None and empty
+    if no reply came. Secrets are hidden.
     """
 
     count: int
@@ -102,12 +101,12 @@ class Check:
 
     @property
     def subject(self) -> Subject | None:
-        """The subject of its kind; None where another esbench named it, and it may be about anything."""
+        """The subject of the check's kind; None for a kind that this version of esbench does not know."""
         return next((kind.subject for kind in CheckKind if kind.label == self.name), None)
 
 
 class CheckKind(Enum):
-    """The checks by their names in records, each with its subject. No check is made but by its kind."""
+    """The kinds of checks by their names in records, each with its subject. Checks are made only through their kind."""
 
     SHORT = "short", "race"
     UNSENT = "unsent", "rate"
@@ -153,7 +152,7 @@ class Throughput:
 
 @dataclass(frozen=True)
 class Phase:
-    """Counts of the warmup phase."""
+    """The counts of the warmup phase."""
 
     requests: int
     units: float
@@ -172,7 +171,7 @@ class Window:
 
 @dataclass(frozen=True)
 class RateStage:
-    """A part of an open loop whose rate changes."""
+    """One stage of an open loop whose rate changes: its length and rate."""
 
     duration_s: float
     rate_per_s: float
@@ -192,7 +191,7 @@ class NamedRequest:
 
 @dataclass(frozen=True)
 class WorkerHealth:
-    """How a task's load workers fared in its measurement window; of each figure the worker's or CPU's that fared worst.
+    """The health of a task's load workers in its measurement window: each figure is that of the worst worker or CPU.
 
     `busy_ratio`: running or runnable. `run_delay_ratio`: runnable, and not running. `steal_ratio`: a CPU that workers
     may run on was taken away by the hypervisor. `loop_lag_ratio`: the event loop was late, counted once a second with
@@ -213,10 +212,10 @@ class WorkerHealth:
 
 @dataclass(frozen=True)
 class TaskResult:
-    """What one task measured. Distributions map mean, min, max, p50 ... p99.99 to milliseconds.
+    """The results of one task. Distributions map mean, min, max, p50 ... p99.99 to milliseconds.
 
-    A percentile that the number of samples does not carry is absent. `histograms` are base64 HdrHistogram V2,
-    in ns: latency, service_time, driver_lag, client_wait, schedule_lag, failed.
+    A percentile for which there are too few samples is absent. `histograms` are base64 HdrHistogram V2, in ns: latency,
+    service_time, driver_lag, client_wait, schedule_lag, failed.
     """
 
     name: str
@@ -287,7 +286,7 @@ class TrackFacts:
 
 @dataclass(frozen=True)
 class DiskFacts:
-    """A file system that holds a node's data; `spins` is None where the server does not tell (from 7.0 on)."""
+    """A file system that holds a node's data; `spins` is None if the server does not report it (from 7.0 on)."""
 
     type: str = ""  # ext4, xfs
     mount: str = ""
@@ -298,7 +297,7 @@ class DiskFacts:
 
 @dataclass(frozen=True)
 class NodeFacts:
-    """One node as the cluster reports it. `jvm_flags` are those with which its Java was tuned: -X, -XX, no paths."""
+    """One node as the cluster reports it. `jvm_flags` are the flags that tune its Java: -X, -XX, no paths."""
 
     name: str
     version: str
@@ -331,10 +330,13 @@ class ShardFacts:
 
 @dataclass(frozen=True)
 class ClusterFacts:
-    """A raced cluster. `statistics` maps names of the summary (`indexing_time_ms`) to what the race added;
-    `indices` maps an index to its settings, mappings, documents and store size at the end of the race. `shards` are
-    left out where they are too many; `shards_by_node` has their sums. `health`: before and after the race;
-    `cluster_settings`: persistent and transient ones, before it."""
+    """A raced cluster.
+
+    `statistics` maps names of the summary (`indexing_time_ms`) to the amounts that the race added; `indices` maps an
+    index to its settings, mappings, documents and store size at the end of the race. `shards` is empty if there are too
+    many; `shards_by_node` has their sums. `health`: before and after the race; `cluster_settings`: persistent and
+    transient ones, before it.
+    """
 
     pipeline: str
     hosts: tuple[str, ...]
@@ -355,7 +357,7 @@ class ClusterFacts:
 
 @dataclass(frozen=True)
 class DriverFacts:
-    """A load worker: where it ran, the CPU seconds it used; `compiled`: it ran esbench's compiled hot path."""
+    """A load worker: its host, and the CPU seconds that it used. `compiled`: it ran esbench's compiled hot path."""
 
     host: str
     worker: int
@@ -377,7 +379,7 @@ class Session:
 
 @dataclass(frozen=True)
 class HostEvent:
-    """A host that could not be reached (`what` is lost, with the reason), or that answers again (back)."""
+    """The loss of a host (`what` is "lost", with the reason), or its return ("back")."""
 
     at: str
     step: int
@@ -389,7 +391,8 @@ class HostEvent:
 
 @dataclass(frozen=True)
 class RaceRecord:
-    """race.json. `status`: running, complete, cancelled, failed; `failure` says why it failed."""
+    """The record of a race: race.json. `status`: running, complete, cancelled, failed; `failure` is the reason of a
+    failed one."""
 
     race_id: str
     status: str

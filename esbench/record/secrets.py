@@ -1,7 +1,7 @@
-"""Text that others wrote (replies, error messages) without the secrets in it, before it reaches a record or a log.
+"""Removal of secrets from text of others (replies, error messages) before it reaches a record or a log.
 
-It hides the secrets that are known, exactly, and whatever looks like credentials. It may hide too much, never too
-little: an example of a failure is there to be recognised, not to be parsed.
+Known secrets are hidden exactly, and so is whatever looks like credentials. Too much may be hidden, never too little:
+an example of a failure is there to be recognised, not to be parsed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from esbench.record.model import HIDDEN
 
-_LONG = 8  # a known secret of so many characters is hidden wherever it stands, a shorter one as a whole word
+_LONG = 8  # characters: a known secret as long is hidden wherever it stands, a shorter one as a whole word
 
 # Repetitions that may overlap are bounded: what a server writes must not take more than linear time.
 _NAME = r"(?:password|passwd|api[_-]?key|secret[_-]|authorization|x-[\w-]{0,30}token|cookie)[\w.-]{0,40}"
@@ -33,7 +33,7 @@ _PATTERNS = (
 
 
 class Redactor:
-    """Hides `secrets`, in every way that they may be written, and what looks like credentials."""
+    """A callable that hides `secrets` in a text, in all their encodings, and whatever looks like credentials."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._secrets = tuple(dict.fromkeys(secret for secret in secrets if secret))
@@ -41,7 +41,7 @@ class Redactor:
         self._known = re.compile("|".join(map(_anywhere_or_word, written))) if written else None
 
     def knowing(self, secrets: Iterable[str]) -> Redactor:
-        """This one with further secrets."""
+        """Return a copy that hides further secrets, too."""
         return Redactor((*self._secrets, *secrets))
 
     def __call__(self, text: str) -> str:
@@ -53,7 +53,8 @@ class Redactor:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """A secret as it is, in a URL, in Python's repr of bytes, in JSON, and in JSON inside of JSON."""
+    """Yield the encodings of a secret: as it is, in a URL, in JSON, in JSON inside of JSON, and in Python's repr of
+    bytes."""
     yield secret
     yield quote(secret, safe="")
     for ascii_only in (True, False):

@@ -1,7 +1,7 @@
 """The series of a race: the lines of seconds.jsonl and telemetry.jsonl (docs/reference/record.md, telemetry.md).
 
-A file that is not there has no lines, and a last line that a crash cut off is left out. Anything else that cannot be
-read is a RecordError that names the line. Knows no report.
+A missing file has no lines, and a last line that a crash cut off is left out. Anything else that cannot be read is a
+RecordError that names the line. Independent of reports.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _NS_PER_MS = 1e6
 
 @dataclass(frozen=True)
 class SecondLine:
-    """What completed in a second of a task, counted from its start. `phase`: warmup, measurement.
+    """The counts of a task in one second, counted from its start. `phase`: warmup, measurement.
 
-    `latency`, `service_time` and `driver_lag` are encoded histograms (ns), None where nothing was counted; those of
+    `latency`, `service_time` and `driver_lag` are encoded histograms (ns), None if nothing was counted; those of
     `_beyond` are of requests that timed out, or were never sent, at the time after which they were given up.
     """
 
@@ -67,16 +67,19 @@ class SecondLine:
 
     @property
     def failed(self) -> int:
-        """How many requests failed, of all kinds."""
+        """The number of failed requests, of all kinds."""
         return sum(self.errors.values())
 
     def encoded(self, measure: str) -> str | None:
-        """The histogram of one of `BY_SECOND` as it was written, None where there is none."""
+        """Return the histogram of one of `BY_SECOND` in its encoded form, None if nothing was counted."""
         text: str | None = getattr(self, measure, None)
         return text
 
     def counts(self, measure: str) -> Counts:
-        """The histogram of one of `BY_SECOND`, decoded; empty where nothing was counted, RecordError when damaged."""
+        """Return the decoded histogram of one of `BY_SECOND`; empty if nothing was counted.
+
+        Raises RecordError if it is damaged.
+        """
         text = self.encoded(measure)
         try:
             return Counts() if text is None else decode(text)
@@ -84,21 +87,21 @@ class SecondLine:
             raise RecordError(f"{measure} {error}", where=f"second {self.second} of {self.task}") from error
 
     def at_least(self, measure: str) -> Counts:
-        """The histogram of one of `BY_SECOND` with what was given up, each at the least that it took."""
+        """Return the histogram of one of `BY_SECOND` including requests that were given up, each at its lower bound."""
         counts = Counts()
         for name in with_beyond(measure):
             counts.merge(self.counts(name))
         return counts
 
     def encoded_at_least(self, measure: str) -> str | None:
-        """`at_least` as text; None where nothing was counted."""
+        """Return `at_least` in its encoded form; None if nothing was counted."""
         name, beyond = with_beyond(measure)
         if self.encoded(beyond) is None:
             return self.encoded(name)
         return encode(self.at_least(measure))
 
     def as_written(self) -> dict[str, Any]:
-        """The fields of its line: a histogram in which nothing was counted is left out."""
+        """Return the fields of its line in seconds.jsonl: a histogram in which nothing was counted is left out."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
@@ -106,14 +109,14 @@ SECOND_HISTOGRAMS = tuple(each.name for each in fields(SecondLine) if each.name 
 
 
 def percentiles_ms(counts: Counts, ranks: tuple[float, ...] = PERCENTILES) -> dict[float, float]:
-    """rank -> ms, of those percentiles that the number of samples carries."""
+    """Return the percentiles, rank -> ms, for which there are enough samples."""
     found = percentiles_ns(counts, supported(ranks, counts.count))
     return {rank: ns / _NS_PER_MS for rank, ns in found.items()}
 
 
 def merged_p99_ms(lines: Iterable[SecondLine], measure: str) -> float | None:
-    """The least that the p99 of several seconds together can be, by nearest rank of however few samples; None where
-    there are none."""
+    """Return the lower bound of the p99 of several seconds together, by nearest rank however few the samples; None
+    without samples."""
     merged = Counts()
     for line in lines:
         merged.merge(line.at_least(measure))
@@ -123,7 +126,7 @@ def merged_p99_ms(lines: Iterable[SecondLine], measure: str) -> float | None:
 
 @dataclass(frozen=True)
 class Columns:
-    """The names of a series' figures: `of` is what was read (a node, a process), `group` one group of its figures."""
+    """The names of a series' figures: `of` is their source (a node, a process), `group` one group of its figures."""
 
     device: str
     of: str
@@ -134,7 +137,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class TelemetryLine:
-    """One reading: gauges, then counters, in the order of the columns; `number` is that of its line."""
+    """One reading: gauges, then counters, in the order of the columns; `number` is the number of its line."""
 
     number: int
     series: int
@@ -146,7 +149,7 @@ class TelemetryLine:
 
 @dataclass(frozen=True)
 class Series:
-    """All readings of one thing and group: a value for each of `times_s` (the race's clock), None where it was missing.
+    """All readings of one source and group: a value for each of `times_s` (the race's clock), None where it is missing.
 
     Counters begin at 0 and never fall.
     """
@@ -160,12 +163,12 @@ class Series:
 
 
 def encode_second(line: SecondLine) -> bytes:
-    """A line of seconds.jsonl, with its end."""
+    """Return a line of seconds.jsonl, with its end of line."""
     return json.dumps(line.as_written()).encode() + b"\n"
 
 
 def read_seconds(path: Path) -> Iterator[SecondLine]:
-    """The lines of a seconds.jsonl, in their order."""
+    """Yield the lines of a seconds.jsonl in their order."""
     decoder = msgspec.json.Decoder(SecondLine)
     for number, line in _lines(path):
         try:
@@ -175,7 +178,7 @@ def read_seconds(path: Path) -> Iterator[SecondLine]:
 
 
 def read_telemetry_lines(path: Path) -> Iterator[TelemetryLine]:
-    """The readings of a telemetry.jsonl, in their order."""
+    """Yield the readings of a telemetry.jsonl in their order."""
     decoder = msgspec.json.Decoder(_Header | list[float | None])
     columns: dict[float, Columns] = {}
     for number, line in _lines(path):
@@ -190,7 +193,7 @@ def read_telemetry_lines(path: Path) -> Iterator[TelemetryLine]:
 
 
 def read_telemetry(path: Path) -> tuple[Series, ...]:
-    """The series of a telemetry.jsonl, in the order in which they began."""
+    """Return the series of a telemetry.jsonl, in the order in which they began."""
     readings: dict[int, list[TelemetryLine]] = {}
     for line in read_telemetry_lines(path):
         readings.setdefault(line.series, []).append(line)
@@ -199,7 +202,7 @@ def read_telemetry(path: Path) -> tuple[Series, ...]:
 
 @dataclass
 class TelemetryWriter:
-    """Lines of telemetry.jsonl: an object that names a series' columns, then an array for each of its readings.
+    """Writer of telemetry.jsonl: an object that names a series' columns, then an array for each of its readings.
 
     `write` appends bytes. Safe to use from several threads.
     """
@@ -210,7 +213,7 @@ class TelemetryWriter:
     _lock: Lock = field(default_factory=Lock)
 
     def add(self, columns: Columns, time_s: float, figures: Sequence[float | None]) -> None:
-        """Append a reading, gauges then counters: floats to six digits. Columns that change begin a new series."""
+        """Append a reading, gauges then counters: floats to six digits. Changed columns begin a new series."""
         key = (columns.device, columns.of, columns.group)
         lines: list[Any] = []
         with self._lock:
@@ -264,7 +267,7 @@ def _series(lines: list[TelemetryLine]) -> Series:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The whole lines of a file, with their numbers."""
+    """Yield the whole lines of a file with their numbers."""
     try:
         with path.open("rb") as opened:
             for number, line in enumerate(opened, 1):

@@ -1,9 +1,9 @@
-"""Sessions on disk: races that belong together, in which order, and how far they are.
+"""Sessions on disk: races that belong together, their order and their progress.
 
-    $ESBENCH_HOME/sessions/SESSION-ID.json   docs/reference/sessions.md says what is in it
+    $ESBENCH_HOME/sessions/SESSION-ID.json   docs/reference/sessions.md describes its content
     $ESBENCH_HOME/sessions/SESSION-ID/logs/  those of a node that all races of a session share
 
-What was measured is in the records of the races; nothing here races, compares or prints.
+Measured figures are in the records of the races; nothing here races, compares or prints.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PLANNED, RUNNING, COMPLETE = "planned", "running", "complete"
 
 @dataclass(frozen=True)
 class Side:
-    """A side of a session: its options beside those that all sides have, as `name=value` words without secrets."""
+    """A side of a session: its options besides those that all sides have, as `name=value` words without secrets."""
 
     name: str
     words: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ class SessionRace:
     """A race of a session. `round` and `position` count from 1; both are 0 of a race that is discarded.
 
     `status`: planned, or that of its record (running, complete, cancelled, failed). `race_id` is that of the last
-    attempt, `took_s` how long it took with all that belongs to it, once it was complete.
+    attempt; `took_s`, once it is complete, the time that it took with all that belongs to it.
     """
 
     side: str
@@ -47,7 +47,7 @@ class SessionRace:
 
 @dataclass(frozen=True)
 class RaceSession:
-    """A session: `words` are the options that all sides have. Values are changed by replacing them."""
+    """A session: `words` are the options that all sides have. Frozen: methods return a changed copy."""
 
     id: str
     kind: str  # rounds, duel
@@ -63,7 +63,7 @@ class RaceSession:
     schema: int = SCHEMA
 
     def __post_init__(self) -> None:
-        """ValueError for what a file may say, and no session can be."""
+        """Check the plan. Raises ValueError for content of a file that is no valid session."""
         if not self.plan:
             raise ValueError("no race is planned")
         sides = {side.name for side in self.sides}
@@ -75,16 +75,16 @@ class RaceSession:
 
     @property
     def rounds(self) -> int:
-        """How many races a side has, those to come included."""
+        """The number of races of a side, those to come included."""
         return max(race.round for race in self.plan)
 
     @property
     def rounds_done(self) -> int:
-        """How many rounds are complete on every side."""
+        """The number of rounds that are complete on every side."""
         return min(len(self.complete(side.name)) for side in self.sides)
 
     def complete(self, side: str) -> list[str]:
-        """The ids of a side's complete races, in their order; those that are discarded are not among them."""
+        """Return the ids of a side's complete races in their order, without those that are discarded."""
         return [str(race.race_id) for race in self.plan if race.side == side and race.status == COMPLETE]
 
     @property
@@ -94,11 +94,11 @@ class RaceSession:
 
     @property
     def left(self) -> tuple[SessionRace, ...]:
-        """The races that are still to come; none when the session is complete."""
+        """The races still to come; empty if the session is complete."""
         return tuple(race for race in self.races if race.status != COMPLETE)
 
     def with_race(self, race: SessionRace) -> RaceSession:
-        """The session with this race in place of the one of the same side and round."""
+        """Return the session with this race in place of the one of the same side and round."""
 
         def replaced(races: tuple[SessionRace, ...]) -> tuple[SessionRace, ...]:
             return tuple(race if (one.side, one.round) == (race.side, race.round) else one for one in races)
@@ -106,18 +106,18 @@ class RaceSession:
         return replace(self, plan=replaced(self.plan), discarded=replaced(self.discarded))
 
     def place(self, race: SessionRace) -> Session:
-        """What the record of this race says of it."""
+        """Return the entry on the session for the record of this race: its side, round and position."""
         return Session(self.id, self.kind, race.side, race.round, race.round, race.position)
 
 
 class SessionStore:
-    """The sessions under an esbench home."""
+    """The store of the sessions under an esbench home."""
 
     def __init__(self, home: Path) -> None:
         self.folder = home / "sessions"
 
     def save(self, session: RaceSession) -> None:
-        """Write the session's file whole or not at all; RecordError when it cannot be written."""
+        """Write the session's file whole or not at all. Raises RecordError if it cannot be written."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -126,7 +126,7 @@ class SessionStore:
         replace_file(self._file(session.id), document + b"\n")
 
     def load(self, session: str) -> RaceSession:
-        """A session, named as in `resolve`; RecordError when its file cannot be read."""
+        """Return a session, named as in `resolve`. Raises RecordError if its file cannot be read."""
         file = self._file(self.resolve(session))
         try:
             payload = file.read_bytes()
@@ -145,7 +145,7 @@ class SessionStore:
             ) from error
 
     def newest(self, limit: int) -> tuple[list[RaceSession], list[RecordError]]:
-        """At most so many sessions, the newest first; and why others of the newest cannot be read."""
+        """Return at most `limit` sessions, the newest first, and the errors of newer ones that cannot be read."""
         sessions: list[RaceSession] = []
         damaged: list[RecordError] = []
         for name in reversed(self.ids()):
@@ -158,11 +158,11 @@ class SessionStore:
         return sessions, damaged
 
     def ids(self) -> list[str]:
-        """The ids of all sessions, the newest last: an id begins with the time of day."""
+        """Return the ids of all sessions, the newest last: an id begins with the time of day."""
         return sorted(file.stem for file in self.folder.glob("*.json"))
 
     def resolve(self, session: str) -> str:
-        """The id that `session` means: an id, a unique prefix, or `last`, the newest; else a UsageError."""
+        """Return the id that `session` stands for: an id, a unique prefix, or `last`, the newest; else a UsageError."""
         ids = self.ids()
         if session in ids:
             return session
@@ -178,7 +178,7 @@ class SessionStore:
         )
 
     def logs(self, session_id: str) -> Path:
-        """The folder of the logs of a node that the session's races share; it need not exist."""
+        """Return the folder for the logs of a node that the session's races share; it need not exist."""
         return self.folder / session_id / "logs"
 
     def _file(self, session_id: str) -> Path:

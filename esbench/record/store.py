@@ -1,12 +1,12 @@
 """Race records on disk: one folder per race, saved atomically, found by id, unique prefix or `last`.
 
     $ESBENCH_HOME/races/RACE-ID/race.json       everything but the series, below 1 MB
-                                race.KEY.json   one of its keys, where it would be longer
+                                race.KEY.json   one of its keys, if it would be longer
                                 seconds.jsonl   one line per task and second
-                                telemetry.jsonl what telemetry devices read
+                                telemetry.jsonl readings of telemetry devices
                                 logs/
 
-Nothing here measures or prints; what is wrong with a file is a RecordError or is returned beside the rest.
+Nothing here measures or prints; a fault in a file is a RecordError, or is returned beside the rest.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _MOST_BYTES = 1_000_000  # of race.json
 
 
 def new_race_id(now: datetime | None = None) -> str:
-    """An id that sorts by time of day (UTC) and is short enough to type: 20261121t101530-4f2a."""
+    """Return an id that sorts by time of day (UTC) and is short enough to type: 20261121t101530-4f2a."""
     return f"{now or datetime.now(UTC):%Y%m%dt%H%M%S}-{secrets.token_hex(2)}"
 
 
 def check_race_id(race_id: str) -> str:
-    """`race_id` itself if it can name a folder, else a UsageError."""
+    """Return `race_id` itself if it can name a folder, else raise a UsageError."""
     if race_id == LAST:
         raise UsageError('a race cannot be called "last"', hint="that word stands for the latest race")
     if not _RACE_ID.fullmatch(race_id):
@@ -60,7 +60,7 @@ class ClusterEntry:
 
 @dataclass(frozen=True)
 class RaceEntry:
-    """The part of a race record that lists show: read without building the rest."""
+    """The part of a race record that lists show: it is read without building the rest."""
 
     race_id: str
     status: str
@@ -76,7 +76,7 @@ class RaceEntry:
     clusters: Mapping[str, ClusterEntry] = field(default_factory=dict)
 
 
-# What moves to a file of its own where race.json would be too long: all that lists can do without.
+# Keys that move to separate files if race.json would be too long: all that lists can do without.
 _MAY_MOVE = {each.name for each in fields(RaceRecord)} - {
     each.name for each in fields(RaceEntry) if each.name not in ("track_params", "user_tags", "clusters")
 }
@@ -84,7 +84,7 @@ _MAY_MOVE = {each.name for each in fields(RaceRecord)} - {
 
 @dataclass(frozen=True)
 class DamagedRace:
-    """A race folder whose race.json cannot be read; `saved_at` is when that file was last written."""
+    """A race folder whose race.json cannot be read; `saved_at` is the time when that file was last written."""
 
     race_id: str
     reason: str
@@ -114,7 +114,7 @@ class RaceFolder:
     def save(self, record: RaceRecord) -> None:
         """Write race.json whole or not at all; secrets among its parameters and settings are hidden.
 
-        Raises RecordError when the disk is full or the folder cannot be written: the earlier file stays.
+        Raises RecordError if the disk is full or the folder cannot be written: the earlier file stays.
         """
         payload, moved = _encode_below(_MOST_BYTES, record)
         with self._saving:
@@ -136,14 +136,14 @@ class RaceFolder:
 
 
 class RaceStore:
-    """The races under an esbench home; folders are made when the first race is created."""
+    """The store of the races under an esbench home; folders are made when the first race is created."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
         self.races_folder = home / "races"
 
     def create(self, race_id: str) -> RaceFolder:
-        """A new race's folder with its `logs`; an id that is taken is a UsageError."""
+        """Create the folder of a new race, with its `logs`. Raises UsageError if the id is taken."""
         folder = RaceFolder(self.races_folder / check_race_id(race_id))
         with _writing(folder.path):
             self.races_folder.mkdir(parents=True, exist_ok=True)
@@ -157,21 +157,21 @@ class RaceStore:
         return folder
 
     def folder(self, race: str) -> RaceFolder:
-        """The folder of an existing race, named as in `resolve`."""
+        """Return the folder of an existing race, named as in `resolve`."""
         return RaceFolder(self.races_folder / self.resolve(race))
 
     def has(self, race_id: str) -> bool:
-        """Whether there is a race of this very id."""
+        """True if a race with exactly this id exists."""
         return (self.races_folder / race_id).is_dir()
 
     def load(self, race: str) -> RaceRecord:
-        """The record of a race, named as in `resolve`; RecordError when its race.json cannot be read."""
+        """Return the record of a race, named as in `resolve`. Raises RecordError if its race.json cannot be read."""
         return _read_whole(self.folder(race).record_file)
 
     def resolve(self, race: str) -> str:
-        """The id that `race` means: an id, a unique prefix, or `last` (the race that started last).
+        """Return the id that `race` stands for: an id, a unique prefix, or `last` (the race that started last).
 
-        Raises UsageError with the candidates when there is none or more than one.
+        Raises UsageError with the candidates if no race matches or more than one.
         """
         if race == LAST:
             return self._last()
@@ -192,7 +192,7 @@ class RaceStore:
     def entries(
         self, *, track: str | None = None, challenge: str | None = None, limit: int | None = None
     ) -> tuple[list[RaceEntry], list[DamagedRace]]:
-        """The races (of a track, of a challenge), newest first, at most `limit`; and those that are damaged."""
+        """Return the races (of a track, of a challenge), newest first, at most `limit`; and those that are damaged."""
         entries: list[RaceEntry] = []
         damaged: list[DamagedRace] = []
         for race_id in self._ids():
@@ -236,7 +236,7 @@ def _append(file: Path, lines: bytes) -> None:
 
 
 def replace_file(file: Path, payload: bytes) -> None:
-    """Write a file whole or not at all; RecordError when it cannot be written: the earlier one stays."""
+    """Write a file whole or not at all. Raises RecordError if it cannot be written: the earlier one stays."""
     part = file.with_name(f"{file.name}.part")
     with _writing(part):
         try:
@@ -252,12 +252,13 @@ def replace_file(file: Path, payload: bytes) -> None:
 
 
 def encode_record(record: RaceRecord) -> bytes:
-    """race.json: indented, infinite values as text, secrets hidden."""
+    """Return race.json of a record: indented, infinite values as text, secrets hidden."""
     return _json(_builtins(record))
 
 
 def _encode_below(most_bytes: int, record: RaceRecord) -> tuple[bytes, dict[str, bytes]]:
-    """race.json of at most so many bytes; by name, the values of the keys that had to move for it."""
+    """Return race.json, and by name the encoded values of the keys that were moved out of it to keep it within
+    `most_bytes`."""
     document = _builtins(record)
     payload = _json(document)
     if len(payload) <= most_bytes:
@@ -291,7 +292,8 @@ def _file_of(key: str, record_file: Path) -> Path:
 
 
 def decode_record(payload: bytes) -> RaceRecord:
-    """What `encode_record` wrote; ValueError when it is not a record of this schema or an earlier one."""
+    """Decode a race.json of `encode_record`. Raises ValueError unless it is a record of this schema or an earlier
+    one."""
     return _decode(payload, RaceRecord)
 
 
@@ -319,7 +321,7 @@ def _read(file: Path, kind: type[T]) -> T:
 
 
 def _read_whole(file: Path) -> RaceRecord:
-    """A record, with what of it is in other files."""
+    """Read a record, including its parts in other files."""
     with _reading(file):
         payload = file.read_bytes()
         if moved := [key for key in msgspec.json.decode(payload, type=_Elsewhere).elsewhere if key in _MAY_MOVE]:

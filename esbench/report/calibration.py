@@ -1,4 +1,4 @@
-"""A calibration as a document: what the driver can do, and the measurements behind it."""
+"""The document of a calibration: what the driver can do, and the measurements behind it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COLUMNS = (
 
 
 def calibration_document(calibration: Calibration) -> Document:
-    """The figures of a calibration, one row for each measurement, and what limited them."""
+    """Return the document of a calibration: one row for each measurement, and what limited them."""
     rows = (_row("closed", calibration.closed), *(_row("open", run) for run in calibration.open))
     facts = Table((Column("", "name"), Column("", "value")), tuple(_facts(calibration)))
     return Document(Table(COLUMNS, rows), facts, tuple(_notices(calibration)))

@@ -1,6 +1,6 @@
-"""Tasks over time as charts show them: second by second, as a grid of durations, and as a curve of percentiles.
+"""The series that charts of tasks show: values second by second, a grid of durations, and curves of percentiles.
 
-Reads the record's histograms and the lines of seconds.jsonl; draws nothing. All percentiles are by nearest rank, of
+Reads the record's histograms and the lines of seconds.jsonl; draws nothing. All percentiles are by nearest rank,
 however few requests a second had: they describe that second and estimate nothing.
 """
 
@@ -27,7 +27,7 @@ _NS_PER_MS = 1e6
 
 @dataclass(frozen=True)
 class Grid:
-    """How many requests took how long, and when: a cell each, of `width_s` and a tenth of a decade.
+    """The data of a heat map: numbers of requests by time and duration, in cells of `width_s` and a tenth of a decade.
 
     `times_s` and `log_ms` (the decimal logarithm of milliseconds) are the middles of the cells that are not empty.
     """
@@ -40,10 +40,10 @@ class Grid:
 
 @dataclass(frozen=True)
 class TaskOverTime:
-    """One value for each second of a task, at its middle on the race's clock; None where there was nothing.
+    """The values of a task second by second, each at the middle of its second on the race's clock; None for no value.
 
-    `measure` is the response time of its loop; of requests that timed out, the least that it was.
-    `failures` name the kinds of a second's errors.
+    `measure` is the response time of its loop; a request that timed out counts with its lower bound. `failures` name
+    the kinds of a second's errors.
     """
 
     measure: Measure
@@ -58,15 +58,15 @@ class TaskOverTime:
 
     @property
     def has_times(self) -> bool:
-        """Whether a request of it was answered well, or timed out, so that there are times to show."""
+        """True if a request was answered or timed out, so that there are times to show."""
         return bool(self.grid.counts)
 
 
 def over_time(task: TaskResult, lines: Sequence[SecondLine]) -> TaskOverTime:
-    """What a task's lines of seconds.jsonl say; a second without a line counts as one in which nothing completed.
+    """Return the series of a task from its lines of seconds.jsonl; in a second without a line, nothing completed.
 
-    The rest of a second in which the task ended has no rate and no percentiles when it is shorter than half of one:
-    those would be of stragglers alone.
+    The last second has no rate and no percentiles if the task ran for less than half of it: those would be of
+    stragglers alone.
     """
     measure = response_time(is_open=task.loop == "open")
     by_second: dict[int, list[SecondLine]] = {}
@@ -95,7 +95,7 @@ def over_time(task: TaskResult, lines: Sequence[SecondLine]) -> TaskOverTime:
 
 
 def percentile_curve(*histograms: str) -> tuple[tuple[float, float], ...]:
-    """(1 / (1 - q), ms) of encoded histograms together, ascending: a point for each step that can be seen.
+    """Return points (1 / (1 - q), ms) of encoded histograms together, ascending: one for each step that can be seen.
 
     The longest duration stands at the number of samples: no percentile beyond 1 - 1 / samples is known.
     """
@@ -113,12 +113,13 @@ def percentile_curve(*histograms: str) -> tuple[tuple[float, float], ...]:
 
 
 def histograms_at_least(task: TaskResult, measure: str) -> tuple[str, ...]:
-    """The encoded histograms of a measure, that of what was given up too: each at the least that it took."""
+    """Return the encoded histograms of a measure, including that of requests that were given up, each at its lower
+    bound."""
     return tuple(task.histograms[name] for name in with_beyond(measure) if name in task.histograms)
 
 
 def curve_of_races(records: Iterable[RaceRecord], label: str, measure: str) -> tuple[tuple[float, float], ...]:
-    """The percentile curve of what races measured of a task (by its label), all of them in one histogram."""
+    """Return the percentile curve of a task (by its label) over several races, all of them in one histogram."""
     return percentile_curve(
         *(
             histogram
@@ -131,7 +132,7 @@ def curve_of_races(records: Iterable[RaceRecord], label: str, measure: str) -> t
 
 
 def _merged(lines: Sequence[SecondLine], measure: str) -> Counts:
-    """The histograms of a second: it has two lines when the warmup ended in it."""
+    """Return the merged histograms of a second: it has two lines if the warmup ended in it."""
     if len(lines) == 1:
         return lines[0].at_least(measure)
     merged = Counts()
@@ -148,7 +149,7 @@ def _errors(lines: Sequence[SecondLine]) -> Counter[str]:
 
 
 def _rate(lines: Sequence[SecondLine], covered_s: float) -> float | None:
-    """Units per second; of the last second, which ends with the task, by the part that there was of it."""
+    """Return units per second; the last second, which ends with the task, counts by the part that the task covers."""
     return sum(line.units for line in lines) / covered_s if covered_s >= _LEAST_OF_A_SECOND_S else None
 
 
@@ -173,6 +174,7 @@ def _grid(begun_s: float, counts: dict[int, Counts]) -> Grid:
 
 @cache
 def _grid_row(index: int) -> int:
-    """The tenth of a decade of milliseconds that a bucket lies in: asked once for each of a million counts."""
+    """Return the tenth of a decade of milliseconds that a bucket lies in. Cached: it is needed for each of a million
+    counts."""
     middle_ns = (lowest_equivalent_ns(index) + lowest_equivalent_ns(index + 1)) / 2
     return math.floor(math.log10(middle_ns / _NS_PER_MS) * BINS_PER_DECADE)

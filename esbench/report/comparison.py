@@ -1,4 +1,4 @@
-"""The document of a comparison: what differs between the sides, the rows with their verdicts, what to know."""
+"""The document of a comparison: the facts that differ between the sides, the rows with their verdicts, the notices."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ _WITH_P = (FASTER, SLOWER, ERRORS)
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonDocument(Document):
-    """What is compared, and what makes it fail, for formats that are no tables."""
+    """The document of a comparison, with the comparison itself and the conditions of failure, for formats without
+    tables."""
 
     compared: Comparison
     conditions: tuple[Condition, ...]
@@ -57,8 +58,11 @@ class ComparisonDocument(Document):
 def comparison(
     compared: Comparison, *, every_figure: bool | None = None, conditions: Sequence[Condition] = ()
 ) -> ComparisonDocument:
-    """Sides side by side. `every_figure`: Rally's long list, not only the figures that are judged; None: where each
-    side is one race. `conditions` make it fail."""
+    """Return the document of a comparison.
+
+    `every_figure`: Rally's long list, not only the figures that are judged; None: only if each side is one race.
+    `conditions` make the comparison fail.
+    """
     several = len(compared.pairs) > 1
     if every_figure is None:
         every_figure = all(pair.single for pair in compared.pairs)
@@ -103,7 +107,7 @@ def _cells(row: Row) -> tuple[Cell, ...]:
 
 
 def interval_cell(estimate: Estimate) -> Interval:
-    """The 95 % interval of a change."""
+    """Return the cell of a change's 95 % interval, in percent."""
     return Interval(100 * (estimate.low - 1), 100 * (estimate.high - 1))
 
 
@@ -114,13 +118,13 @@ def _p_text(verdict: Verdict) -> str:
 
 
 def _tone(row: Row) -> str:
-    """Only verdicts are coloured: a difference is no gain before it is known to be one."""
+    """Return the tone of a row. Only verdicts are coloured: a difference is no gain before it is known to be one."""
     kind = row.verdict.kind if row.verdict is not None else ""
     return GAIN if kind == FASTER else LOSS if kind == SLOWER else NEUTRAL
 
 
 def _differences(compared: Comparison) -> Table:
-    """Race, start and every fact that differs, a column for each side."""
+    """Return the table of race, start and every fact that differs, with a column for each side."""
     sides = (compared.pairs[0].baseline, *(pair.contender for pair in compared.pairs))
     several = len(compared.pairs) > 1
     columns = [Column("", "name"), Column("Baseline", "baseline")]
@@ -141,8 +145,10 @@ def _differences(compared: Comparison) -> Table:
 
 
 def _without_common(values: Sequence[Any]) -> Sequence[Any]:
-    """Of lists only what is not on all sides, say of forty flags the one that differs; all where that leaves nothing,
-    since races of the same side differ."""
+    """Reduce lists to the items that are not on all sides, say the one of forty flags that differs.
+
+    All items stay if that leaves nothing, since races of the same side differ.
+    """
     if not all(isinstance(value, list | tuple) for value in values):
         return values
     common = set.intersection(*(set(map(str, value)) for value in values))
@@ -156,14 +162,14 @@ def _races(side: Side) -> str:
 
 
 def _fact(value: Any) -> Cell:
-    """A fact of a race as a cell: settings may hold anything that JSON can."""
+    """Return a fact of a race as a cell: settings may hold anything that JSON can."""
     if value is None or isinstance(value, str | int | float):
         return value
     return [str(item) for item in value] or None if isinstance(value, list | tuple) else str(value)
 
 
 def _line(compared: Comparison) -> str:
-    """What the verdicts stand on: rounds, how they were raced, how many rows are judged."""
+    """Return a line on the basis of the verdicts: rounds, interleaved or not, number of rows that are judged."""
     baseline = compared.pairs[0].baseline
     parts = [f"baseline {_rounds(baseline)}"]
     parts += [f"{pair.contender.name} {_rounds(pair.contender)}" for pair in compared.pairs]

@@ -1,4 +1,4 @@
-"""A document for programs: CSV and JSON."""
+"""Documents for programs: CSV and JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from esbench.report.text import pairs_text
 
 
 def render_csv(table: Table) -> str:
-    """The table alone: a line of keys, then numbers with all their digits; what was not measured is empty."""
+    """Return the table alone as CSV: a line of keys, then numbers with all their digits; a value not measured is
+    empty."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(column.key for column in table.columns)
@@ -24,7 +25,8 @@ def render_csv(table: Table) -> str:
 
 
 def render_json(document: Document) -> str:
-    """An array of rows for a bare table, else an object of `facts`, `overview`, `rows`, `sections` and `warnings`."""
+    """Return a document as JSON: an array of rows for a bare table, else an object of `facts`, `overview`, `rows`,
+    `sections` and `warnings`."""
     rows = _rows(document.table)
     payload: Any = rows
     if document.header is not None:

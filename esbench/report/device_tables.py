@@ -1,4 +1,4 @@
-"""What telemetry devices saw of a race as a whole, as tables: hot threads, ingest pipelines, fields on disk."""
+"""Tables of telemetry devices for a race as a whole: hot threads, ingest pipelines, fields on disk."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _PARTS = (
 
 
 def hot_threads(record: RaceRecord) -> tuple[Section, ...]:
-    """A section, or none where no hot threads were seen."""
+    """Return a section on the busiest thread pools of each task; empty if no hot threads were seen."""
     kind = record.telemetry.get(_HOT_THREADS, {}).get("type", "cpu")
     columns = (
         Column("Task", "task"),
@@ -60,7 +60,7 @@ def _pool_rows(record: RaceRecord) -> Iterator[tuple[Cell, ...]]:
 
 
 def ingest_pipelines(record: RaceRecord) -> tuple[Section, ...]:
-    """A section of the pipelines that took most time, or none where nothing was seen of any."""
+    """Return a section on the ingest pipelines that took most time; empty if none was seen."""
     pipelines = record.telemetry.get(_INGEST_PIPELINES, {}).get("pipelines", [])[:_PIPELINES_AT_MOST]
     rows = tuple(row for pipeline in pipelines for row in _pipeline_rows(pipeline))
     return (Section("Ingest pipelines, over all nodes", Table(_PIPELINE_COLUMNS, rows)),) if rows else ()
@@ -72,7 +72,8 @@ def _pipeline_rows(pipeline: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
 
 
 def disk_usage(record: RaceRecord) -> tuple[Section, ...]:
-    """A section without the parts that no index has; none where nothing was asked for or seen."""
+    """Return a section on disk usage by field, without the parts that no index has; empty if it was not asked for or
+    seen."""
     usage = record.telemetry.get(_DISK_USAGE, {})
     indices: list[Mapping[str, Any]] = usage.get("indices", [])
     if not indices:
@@ -106,7 +107,7 @@ def _lines(indices: list[Mapping[str, Any]], usage: Mapping[str, Any]) -> Iterat
 
 
 def _summed(left_out: list[Mapping[str, Any]], further: Mapping[str, Any] | None) -> Iterator[Mapping[str, Any]]:
-    """What is left out here and what the record has only as a sum, if there is any of them."""
+    """Yield the sum of the lines left out here and of those that the record has only as a sum, if there are any."""
     every = [*left_out, *([further] if further else [])]
     if every:
         names = {name for sizes in every for name in sizes if name.endswith("_bytes")}

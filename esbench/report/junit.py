@@ -11,8 +11,11 @@ from esbench.units import format_number
 
 
 def junit(compared: Comparison, conditions: Sequence[Condition]) -> str:
-    """One of `conditions` that holds for a row is a failure; `!` and `! errors` are errors; a row without a basis for
-    a verdict is skipped. Without `conditions` it is being slower."""
+    """Return a comparison as JUnit XML.
+
+    One of `conditions` that holds for a row is a failure; `!` and `! errors` are errors; a row without a basis for a
+    verdict is skipped. Without `conditions`, a slower row is a failure.
+    """
     conditions = conditions or (parse_condition("slower"),)
     root = ET.Element("testsuites", name="esbench compare")
     for pair in compared.pairs:
@@ -27,7 +30,7 @@ def junit(compared: Comparison, conditions: Sequence[Condition]) -> str:
 
 
 def _case(suite: ET.Element, row: Row, conditions: Sequence[Condition]) -> str:
-    """Add a row; returns the kind of its result, empty when it passed."""
+    """Add a row; return the kind of its result, empty if it passed."""
     case = ET.SubElement(suite, "testcase", classname=row.task, name=row.metric)
     kind = row.verdict.kind if row.verdict is not None else ""
     text = _text(row)

@@ -35,7 +35,7 @@ RACE_COLUMNS = (
 
 
 def summary(record: RaceRecord) -> Document:
-    """A race's summary: its facts, Rally's table (Metric, Task, Value, Unit), and what to know about it."""
+    """Return a race's summary: its facts, Rally's table (Metric, Task, Value, Unit), notices, and further tables."""
     rows = tuple(
         (figure.metric, figure.task, figure_cell(figure), figure.unit, not figure.usable) for figure in figures(record)
     )
@@ -48,7 +48,7 @@ def summary(record: RaceRecord) -> Document:
 
 
 def race_facts(record: RaceRecord) -> Table:
-    """What a race was: names and their values."""
+    """Return the facts of a race as a table of names and values."""
     facts: list[tuple[Cell, ...]] = [
         ("Race ID", record.race_id),
         ("Track", f"{record.track.name} / {record.challenge}"),
@@ -70,7 +70,7 @@ def race_facts(record: RaceRecord) -> Table:
 
 
 def race_list(entries: Sequence[RaceEntry], damaged: Sequence[DamagedRace]) -> Document:
-    """Races as a list; damaged ones are named in notices."""
+    """Return the list of races; damaged ones are named in notices."""
     rows = tuple(
         (
             entry.race_id,
@@ -90,7 +90,7 @@ def race_list(entries: Sequence[RaceEntry], damaged: Sequence[DamagedRace]) -> D
 
 
 def figure_cell(figure: Figure | None) -> Cell:
-    """A figure's value, or that it is above it; None where there is none."""
+    """Return the cell of a figure: its value, or that it is above that value; None without a figure."""
     if figure is None:
         return None
     return Above(figure.value) if figure.exceeded else figure.value
@@ -104,7 +104,7 @@ def _session_text(session: Session | None) -> str:
 
 
 def _moment(text: str | None) -> datetime | None:
-    """A time of day of a record; None when it has none, or one that somebody has edited out of shape."""
+    """Return a record's time of day; None if it has none or is malformed, e.g. edited by hand."""
     try:
         return datetime.fromisoformat(text).astimezone(UTC) if text else None
     except ValueError:
@@ -112,6 +112,6 @@ def _moment(text: str | None) -> datetime | None:
 
 
 def to_the_second(text: str) -> str:
-    """A record's time of day as 2026-11-21T10:15:30Z."""
+    """Return a record's time of day to the second, as 2026-11-21T10:15:30Z; malformed text as it is."""
     moment = _moment(text)
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ") if moment else text

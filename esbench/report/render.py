@@ -1,4 +1,4 @@
-"""The formats of documents: what each is called, which files are written in it, what renders it.
+"""The formats of documents: their names, suffixes of their files, and renderers.
 
 A renderer is loaded when it is needed: the command line knows the formats without any of them.
 """
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Format:
-    """`suffixes` of the files that are written in it ("": none), the usual one first. `render` takes whether colours
-    are wanted; they are for text alone."""
+    """A format of documents. `suffixes` of its files ("": no suffix), the usual one first. `render` takes the document,
+    and True if colours are wanted; only text has colours."""
 
     name: str
     suffixes: tuple[str, ...]
@@ -72,18 +72,19 @@ def names(formats: Sequence[Format]) -> tuple[str, ...]:
 
 
 def usual_suffixes(formats: Sequence[Format]) -> tuple[str, ...]:
-    """The suffix of each format; those of tables with Markdown first."""
+    """Return the usual suffix of each format; those of tables come first, beginning with Markdown."""
     tables = [each for each in reversed(FORMATS) if each in formats]
     return tuple(each.suffixes[0] for each in (*tables, *(each for each in formats if each not in tables)))
 
 
 def format_of_file(suffix: str, formats: Sequence[Format]) -> Format | None:
-    """The format that a file's suffix stands for; no suffix is Markdown, an unknown one None."""
+    """Return the format that a file's suffix stands for; no suffix is Markdown, an unknown one None."""
     return next((each for each in formats if suffix.lower() in each.suffixes), None)
 
 
 def render(document: Document, form: str, *, colour: bool = False) -> str:
-    """The document in the format of this name; it ends with a line break."""
+    """Return the document in the format of this name, with a line break at its end. Raises UsageError for an unknown
+    format."""
     for each in COMPARISON_FORMATS:
         if each.name == form:
             return each.render(document, colour)

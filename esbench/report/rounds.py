@@ -1,4 +1,4 @@
-"""The rounds of one session as a table: what each figure was on average, and how much it differed between them."""
+"""The rounds of one session as a table: the mean of each figure, and its spread between rounds."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ COLUMNS = (
 
 
 def rounds(session_id: str, records: Sequence[RaceRecord]) -> Document:
-    """The figures of tasks over rounds; spread is their standard deviation in percent of the mean.
+    """Return the document of tasks' figures over rounds; spread is their standard deviation in percent of the mean.
 
-    A figure that one of them has beyond what was measured has no mean. A figure of a single round has no spread.
+    A figure that is only known to exceed a value in one of them has no mean. A figure of a single round has no spread.
     """
     found: dict[tuple[str, str], list[Figure]] = {}
     for record in records:

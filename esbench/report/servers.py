@@ -1,4 +1,4 @@
-"""What the servers did during each task, as one table: what published benchmarks carry beside their figures.
+"""Figures of the servers during each task, as one table: those that published benchmarks print beside their results.
 
 Nothing is in it that the record does not hold.
 """
@@ -18,7 +18,7 @@ MINUTE_S = 60.0
 
 @dataclass(frozen=True)
 class Figure:
-    """A column: how a task tells it, None where it is not known."""
+    """A column of the table: its title, and a function that reads its value from a task, None if it is not known."""
 
     title: str
     key: str
@@ -30,7 +30,7 @@ class Figure:
 
 
 def _of_nodes(figure: str, kind: str = "") -> Callable[[TaskResult], Cell]:
-    """A figure of the nodes: its mean, peak or last value, or what they gained together."""
+    """Return a reader of a figure of the nodes: its mean, peak or last value (`kind`), or their total gain."""
 
     def read(task: TaskResult) -> Cell:
         found: Any = task.telemetry.get("nodes", {}).get(figure)
@@ -68,12 +68,12 @@ _FIGURES = (
 
 
 def known_figures(figures: Sequence[Figure], tasks: Sequence[TaskResult]) -> tuple[Figure, ...]:
-    """Those that at least one of the tasks tells."""
+    """Return the figures that at least one of the tasks has."""
     return tuple(figure for figure in figures if any(figure.read(task) is not None for task in tasks))
 
 
 def servers(record: RaceRecord) -> tuple[Section, ...]:
-    """One section with a line for each task of which something is known; none when nothing is."""
+    """Return a section with a line for each task that has figures of nodes; empty if no task has any."""
     tasks = [task for task in reported_tasks(record) if task.telemetry.get("nodes")]
     if not tasks:
         return ()
@@ -90,7 +90,8 @@ def servers(record: RaceRecord) -> tuple[Section, ...]:
 
 
 def load_notice(record: RaceRecord) -> tuple[Notice, ...]:
-    """That the load average is also of what ran before, where tasks are shorter than it looks back."""
+    """Return a notice if tasks are shorter than the minute of the load average: it then includes what ran before
+    them."""
     if any(LOAD.read(task) is not None and task.duration_s < MINUTE_S for task in reported_tasks(record)):
         text = "load 1m is an average of the last minute: after a shorter task it is also that of what ran before"
         return (Notice(text, note=True),)

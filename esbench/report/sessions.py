@@ -1,4 +1,4 @@
-"""Sessions as a list."""
+"""The list of sessions."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ COLUMNS = (
 def session_list(
     sessions: Sequence[RaceSession], running: Collection[str] = (), damaged: Sequence[RecordError] = ()
 ) -> Document:
-    """Each session with how far it is; options and sides as they were written. `running`: ids of those that run now.
+    """Return the list of sessions, each with its progress; options and sides as they were written.
 
-    Notices name those that are damaged.
+    `running`: ids of the sessions that run now. Notices name those that are damaged.
     """
     rows = tuple(
         (

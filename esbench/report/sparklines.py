@@ -35,7 +35,7 @@ _LEAST_OF_A_BAR_S = 0.5  # the rate of a shorter rest would be noise
 
 @dataclass(frozen=True)
 class Bars:
-    """A value for each bar, None where there is none: units per second, and ms."""
+    """The values of a task's bars, None for no value: units per second, and ms."""
 
     units_per_s: tuple[float | None, ...]
     p99_ms: tuple[float | None, ...]
@@ -44,7 +44,10 @@ class Bars:
 def over_time(
     record: RaceRecord, seconds: Iterable[SecondLine], width: int, *, ascii_only: bool
 ) -> tuple[Section, ...]:
-    """The section with a row for each task that tables show, at most `width` columns where that can be; else none."""
+    """Return a section with a row of bars for each task that tables show; empty without such tasks.
+
+    It is at most `width` columns wide if that is possible.
+    """
     tasks = reported_tasks(record)
     if not tasks:
         return ()
@@ -77,7 +80,7 @@ def over_time(
 
 
 def bars_of(task: TaskResult, lines: Sequence[SecondLine], most: int) -> Bars:
-    """At most so many bars over the seconds of a task's measurement window; none when it has no seconds.
+    """Return at most `most` bars over the seconds of a task's measurement window; without seconds, no bars.
 
     A second without a line is one in which nothing was completed. Replies after the window are in the last bar's p99.
     """
@@ -100,7 +103,7 @@ def bars_of(task: TaskResult, lines: Sequence[SecondLine], most: int) -> Bars:
 
 
 def spark(values: Sequence[float | None], levels: str) -> str:
-    """A character for each value: of `levels`, from zero to the highest of them, or of `NOTHING`."""
+    """Return a character for each value: one of `levels`, from zero to the highest value, or of `NOTHING`."""
     highest = _highest(values) or 1.0
     top = len(levels) - 1
     return "".join(
@@ -113,12 +116,12 @@ def _highest(values: Sequence[float | None]) -> float | None:
 
 
 def _room(width: int, names: Sequence[str], checks: Sequence[str]) -> int:
-    """Columns for each of the two lines of bars."""
+    """Return the number of columns for each of the two lines of bars."""
     return (width - max(map(len, names)) - max(6, *map(len, checks)) - _FIGURES - _GAPS) // 2
 
 
 def _checks(task: TaskResult) -> str:
-    """The names of those that failed, with a `!` before those for which figures must not be used."""
+    """Return the names of the checks that failed, with a `!` before those for which figures must not be used."""
     failed = [
         f"{'! ' if check.level == 'unusable' else ''}{check.name}" for check in task.checks if check.level != "ok"
     ]

@@ -1,4 +1,5 @@
-"""Tasks that run one operation with ever more clients, or at ever higher rates, as one table: a line for each of them.
+"""Sweeps: tasks that run one operation with more and more clients, or at higher and higher rates, as one table with a
+line for each.
 
 The tables of published benchmarks have this shape. Nothing is in them that the record does not hold.
 """
@@ -15,9 +16,12 @@ from esbench.report.table_model import UNUSABLE, Cell, Column, Section, Table, t
 
 
 def sweeps(record: RaceRecord) -> tuple[Section, ...]:
-    """A section for each operation that several tasks run in a closed loop with different numbers of clients, or in an
-    open loop at different rates; in the order of their first tasks. Tasks that run beside others are left out: not
-    only their clients or rates differ."""
+    """Return a section for each operation that several tasks run in a closed loop with different numbers of clients, or
+    in an open loop at different rates.
+
+    They are in the order of their first tasks. Tasks that run beside others are left out: not only their clients or
+    rates differ.
+    """
     in_step = Counter((task.cluster, task.step) for task in record.tasks)
     groups: dict[tuple[str, str, str], list[TaskResult]] = {}
     for task in reported_tasks(record):
@@ -40,7 +44,7 @@ def _title_of_rates(tasks: Sequence[TaskResult]) -> str:
 
 
 def _telling_thresholds(tasks: Sequence[TaskResult]) -> tuple[str, ...]:
-    """The thresholds up to the first that all requests of all tasks kept."""
+    """Return the thresholds up to the first that all requests of all tasks kept."""
     found: list[str] = []
     for name in dict.fromkeys(name for task in tasks for name in task.within_ms):
         found.append(name)

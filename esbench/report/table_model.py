@@ -1,4 +1,4 @@
-"""What a command shows, as values: tables and what stands around them, before they become text, Markdown, CSV or JSON.
+"""The output of commands as values: tables and the text around them, before they become text, Markdown, CSV or JSON.
 
 A cell is text, a number, a mapping, a list, `Above`, `Interval` or None (not measured).
 """
@@ -28,7 +28,7 @@ class Above:
 
 @dataclass(frozen=True)
 class Interval:
-    """From `low` to `high`, in percent."""
+    """An interval from `low` to `high`, in percent."""
 
     low: float
     high: float
@@ -41,7 +41,10 @@ Cell = str | int | float | Above | Interval | Mapping[str, Any] | Sequence[Any] 
 
 
 def time_cell(times: Mapping[str, float] | None, name: str) -> Cell:
-    """A figure of a distribution (p99), ms; of one that falls among unsent and timed-out requests that it is above."""
+    """Return the cell of a figure of a distribution (p99), in ms; None if it is missing.
+
+    For a figure that falls among unsent and timed-out requests, it is the value that it is known to exceed.
+    """
     if not times or name not in times:
         return None
     return Above(known(times, name)) if isinf(times[name]) else times[name]
@@ -49,9 +52,12 @@ def time_cell(times: Mapping[str, float] | None, name: str) -> Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """`key` names it for programs. `signed`: text shows + too; `toned`: a row's tone colours this cell;
-    `percent`: text shows one decimal and %; `flag`: text shows "!" for true, and leaves out a column of false;
-    `for_programs`: text and Markdown leave it out."""
+    """A column of a table.
+
+    `key` names it for programs. `signed`: text shows + too; `toned`: a row's tone colours this cell; `percent`: text
+    shows one decimal and %; `flag`: text shows "!" for true, and leaves out a column of false; `for_programs`: text and
+    Markdown leave it out.
+    """
 
     title: str
     key: str
@@ -65,7 +71,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells, one per column; `tones`, where there are any, holds gain, loss or "" for each row."""
+    """Rows of cells, one per column; `tones` is empty, or holds gain, loss or "" for each row."""
 
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
@@ -74,7 +80,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Section:
-    """A further table under a title of its own."""
+    """A further table with a title."""
 
     title: str
     table: Table
@@ -82,9 +88,10 @@ class Section:
 
 @dataclass(frozen=True)
 class Document:
-    """A table with what stands above it (names and their values, a line) and below it.
+    """The output of a command: a table, what stands above it (names and their values, a line), and what stands below
+    it.
 
-    `overview` is what JSON has of the whole, under a key of that name.
+    `overview` is a summary of the whole, which only JSON has, under that key.
     """
 
     table: Table

@@ -1,4 +1,4 @@
-"""Tables for people: plain text with optional colours, and Markdown. The only module that knows tabulate."""
+"""Tables for people: plain text with optional colours, and Markdown. The only module that uses tabulate."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _RESET = "\x1b[0m"
 
 
 def render_text(document: Document, *, colour: bool = False) -> str:
-    """The header, the tables and the notices as plain text; gains and losses green and red with `colour`."""
+    """Return the header, the tables and the notices as plain text; gains and losses green and red with `colour`."""
     parts = []
     if document.header:
         parts.append(_tabulate(document.header, "plain"))
@@ -30,7 +30,7 @@ def render_text(document: Document, *, colour: bool = False) -> str:
 
 
 def render_markdown(document: Document) -> str:
-    """The same as Markdown: pipe tables and a list."""
+    """Return the header, the tables and the notices as Markdown: pipe tables and a list."""
     parts = []
     if document.header:
         parts.append(_tabulate(document.header, MARKDOWN))
@@ -45,12 +45,13 @@ def render_markdown(document: Document) -> str:
 
 
 def notice_line(notice: Notice) -> str:
-    """A notice as one line: `!` before what must not be used, `note:` before what only explains, `warning:` else."""
+    """Return a notice as one line: `!` before unusable figures, `note:` before explanations, `warning:` before
+    others."""
     return f"{'!' if notice.unusable else 'note:' if notice.note else 'warning:'} {notice.text}"
 
 
 def cell_text(cell: Cell, column: Column) -> str:
-    """A cell as people read it: numbers to about four digits, mappings as k:v pairs, nothing as "-"."""
+    """Return a cell as text for people: numbers to about four digits, mappings as k:v pairs, None as "-"."""
     if cell is None:
         return "-"
     if column.flag:
@@ -72,7 +73,7 @@ def _number_text(value: float, column: Column) -> str:
 
 
 def pairs_text(mapping: Mapping[str, Any]) -> str:
-    """A mapping as it could be typed on the command line: a:1,b:x,rates:1000/5000."""
+    """Return a mapping as it could be typed on the command line: a:1,b:x,rates:1000/5000."""
     return ",".join(f"{name}:{_value(value)}" for name, value in mapping.items())
 
 

@@ -1,4 +1,4 @@
-"""A track as a table: what it holds, and task by task what its challenges do."""
+"""The document of a track: its facts, and the tasks of its challenges."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ _COLUMNS = (
 
 
 def track_document(track: Track, challenges: Sequence[Challenge], parameters: Sequence[str]) -> Document:
-    """The track's facts above a row for each task of the challenges; tasks of a parallel step are n.1, n.2 ..."""
+    """Return the track's facts above a row for each task of the challenges; tasks of a parallel step are n.1, n.2
+    ..."""
     rows = tuple(row for challenge in challenges for row in _rows(challenge))
     header = Table((Column("", "name"), Column("", "value")), tuple(_facts(track, challenges, parameters)))
     return Document(Table(_COLUMNS, rows), header)
@@ -55,7 +56,7 @@ def _rows(challenge: Challenge) -> Iterator[tuple[Cell, ...]]:
 
 
 def _length(task: Task) -> str | None:
-    """How long a task takes, as far as the track says it."""
+    """Return the length of a task as text, as far as the track defines it."""
     warmup, measured = "", ""
     if task.warmup_time_s:
         warmup = format_duration(task.warmup_time_s)
@@ -76,7 +77,7 @@ def _length(task: Task) -> str | None:
 
 
 def _rate(schedule: Schedule) -> str | None:
-    """The target rate of an open loop."""
+    """Return the target rate of an open loop as text."""
     kind = "" if schedule.kind == "deterministic" else f" {schedule.kind}"
     if schedule.stages:
         return f"{schedule.stages[0].rate} to {schedule.stages[-1].rate} in {len(schedule.stages)} stages{kind}"
@@ -88,7 +89,7 @@ def _is_generated(part: Documents) -> bool:
 
 
 def _total(counts: Sequence[int | None]) -> int | None:
-    """The sum, where each is known."""
+    """Return the sum of counts, None unless each is known."""
     known = [count for count in counts if count is not None]
     return sum(known) if known and len(known) == len(counts) else None
 

@@ -1,4 +1,4 @@
 """Pages: a race, or a comparison of races, as one self-contained HTML file that opens without a network.
 
-The only package that knows Bokeh, which is imported when a page is made.
+The only package that uses Bokeh, which is imported when a page is made.
 """

@@ -1,4 +1,4 @@
-"""What the charts of every page have in common: size, tools, colours, and the scale of percentiles.
+"""The common parts of all charts: size, tools, colours, and the scale of percentiles.
 
 Colours of text, axes and grids are set in the browser (page.js), so that they follow the theme.
 """
@@ -23,7 +23,7 @@ from bokeh.models import (
 from bokeh.models.annotations import Span
 from bokeh.plotting import figure
 
-# The "bright" scheme of Paul Tol (sronpersonalpages.nl/~pault): the colour-blind tell them apart, on light and dark.
+# The "bright" scheme of Paul Tol (sronpersonalpages.nl/~pault): distinct for the colour-blind, on light and dark.
 # Its grey is darker here, so that it stands out 3 to 1 on both.
 BLUE, RED, GREEN = "#4477aa", "#ee6677", "#228833"
 YELLOW, CYAN, PURPLE, GREY = "#ccbb44", "#66ccee", "#aa3377", "#888888"
@@ -41,7 +41,8 @@ _RANKS = (50.0, 90.0, 99.0, 99.9, 99.99, 99.999)
 
 
 def chart(y_title: str, *, height: int = HEIGHT, cursor: Span | None = None, **options: Any) -> figure:
-    """An empty chart that fills the width of its place. `cursor` is a line that charts share; `options` are Bokeh's."""
+    """Return an empty chart that fills the width of its place. `cursor` is a line that charts share; `options` are
+    Bokeh's."""
     options.setdefault("y_axis_label", y_title)
     drawn = figure(
         height=height,
@@ -66,18 +67,18 @@ def chart(y_title: str, *, height: int = HEIGHT, cursor: Span | None = None, **o
 
 
 def shared_cursor() -> Span:
-    """The line that stands at the same place in every chart that is given it."""
+    """Return a cursor for several charts: a vertical line that is at the same place in each of them."""
     return Span(dimension="height", line_width=1, line_dash="dotted")
 
 
 def hover(drawn: figure, renderer: Any, tooltips: Sequence[tuple[str, str]], **options: Any) -> None:
-    """Show the figures under the pointer, of the nearest point in time where no other `mode` is given."""
+    """Show the figures under the pointer; by default (`mode`) those of the nearest point in time."""
     drawn.add_tools(HoverTool(renderers=[renderer], tooltips=list(tooltips), **{"mode": "vline", **options}))
 
 
 def legend_above(drawn: figure) -> None:
-    """Put the legend above the chart, where it hides nothing, in lines that a phone can show; a click on a name hides
-    its line."""
+    """Put the legend above the chart, where it hides nothing, in lines that fit a phone. A click on a name hides its
+    line."""
     if not drawn.legend:
         return
     legend = drawn.legend[0]
@@ -101,7 +102,7 @@ def legend_above(drawn: figure) -> None:
 
 
 def shortened(text: str, letters: int) -> str:
-    """A text of at most so many letters: an ellipsis stands for what is left out of its middle."""
+    """Shorten a text to at most `letters` characters: an ellipsis replaces its middle."""
     if len(text) <= letters:
         return text
     kept = letters - 1
@@ -109,7 +110,7 @@ def shortened(text: str, letters: int) -> str:
 
 
 def source(**columns: Iterable[float | None] | Sequence[str]) -> ColumnDataSource:
-    """Columns of a chart: numbers as 32 bit floats (None is a gap), text as it is."""
+    """Return the data of a chart by column: numbers as 32 bit floats (None is a gap), text as it is."""
     return ColumnDataSource({name: _column(list(values)) for name, values in columns.items()})
 
 
@@ -120,8 +121,8 @@ def _column(values: list[Any]) -> Any:
 
 
 def percentile_chart(y_title: str = "ms", *, height: int = HEIGHT, to_rank: float = 99.999) -> figure:
-    """A chart on the usual scale of percentiles: x is 1 / (1 - q) on a logarithmic axis, so that p90, p99 and p99.9 are
-    equally far apart; y is logarithmic."""
+    """Return an empty chart on the usual scale of percentiles: x is 1 / (1 - q) on a logarithmic axis, so that p90, p99
+    and p99.9 are equally far apart; y is logarithmic."""
     ends = [rank for rank in _RANKS if rank <= to_rank]
     drawn = chart(y_title, height=height, x_axis_type="log", y_axis_type="log", x_range=(1, 1.3 * beyond(to_rank)))
     ticker = FixedTicker(ticks=[beyond(rank) for rank in ends])
@@ -134,7 +135,7 @@ def percentile_chart(y_title: str = "ms", *, height: int = HEIGHT, to_rank: floa
 
 
 def beyond(rank: float) -> float:
-    """Where a percentile (0-100) stands on that scale: 1 / (1 - q)."""
+    """Return the x of a percentile (0-100) on the scale of percentiles: 1 / (1 - q)."""
     return 100 / round(100 - rank, 6)
 
 
@@ -144,9 +145,9 @@ def plain_numbers(drawn: figure) -> None:
 
 
 def curves_chart(curves: Sequence[tuple[str, str, Sequence[tuple[float, float]]]]) -> figure:
-    """Percentile curves, each a name, a colour and its points (1 / (1 - q), ms), over one another.
+    """Return a chart of percentile curves, each a name, a colour and its points (1 / (1 - q), ms), over one another.
 
-    Waits below a microsecond were none, and a logarithmic axis has no zero: they are left out.
+    Times below a microsecond are left out: they are as good as zero, which a logarithmic axis does not have.
     """
     drawn = percentile_chart(to_rank=100 - 100 / max(points[-1][0] for _, _, points in curves))
     for name, colour, points in curves:
@@ -165,7 +166,7 @@ def curves_chart(curves: Sequence[tuple[str, str, Sequence[tuple[float, float]]]
 
 
 def _ticks_ms(low: float, high: float) -> list[float]:
-    """1, 2, 5, 10 ... around a range, and 1, 2, 3 ... 9, 10 ... where it is under a decade."""
+    """Return ticks 1, 2, 5, 10 ... around a range, and 1, 2, 3 ... 9, 10 ... if it is under a decade."""
     decades = range(floor(log10(low)), ceil(log10(high)) + 1)
     digits = range(1, 10) if high < 10 * low else (1, 2, 5)
     return [digit * 10.0**decade for decade in decades for digit in digits]

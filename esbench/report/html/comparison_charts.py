@@ -1,6 +1,6 @@
 """Charts of a comparison: the change of each row with its interval, the races that it comes from, and the percentiles.
 
-Rows in, Bokeh figures out: what a change means was decided before.
+Rows in, Bokeh figures out: the verdicts are already made.
 """
 
 from __future__ import annotations
@@ -49,10 +49,11 @@ _STEPS_PERCENT = (0.5, 1, 2, 5, 10, 20, 50)
 
 
 def intervals(rows: Sequence[Row], margins: Mapping[str, float]) -> figure:
-    """The change of each row with its 95 % interval, on a scale of ratios; the band of what counts as the same behind.
+    """Return a chart of the change of each row with its 95 % interval, on a scale of ratios; a band marks what counts
+    as the same.
 
-    All rows have an estimate, those of a task follow one another. `margins`: metric -> the smallest change that
-    matters (ratio, 0.05 for 5 %).
+    All rows have an estimate, those of a task follow one another. `margins`: metric -> the smallest change that matters
+    (ratio, 0.05 for 5 %).
     """
     estimates = [_estimate(row) for row in rows]
     low = min(min(each.low, 1 / (1 + margins[row.metric])) for row, each in zip(rows, estimates, strict=True))
@@ -130,7 +131,7 @@ def intervals(rows: Sequence[Row], margins: Mapping[str, float]) -> figure:
 
 
 def _tops(rows: Sequence[Row]) -> tuple[list[int], dict[int, str], int]:
-    """Where each row begins, where each task does, and where the last row ends, in pixels from the top."""
+    """Return the tops of rows, the task that begins at a height, and the whole height, in pixels from the top."""
     tops: list[int] = []
     tasks: dict[int, str] = {}
     height = 0
@@ -144,12 +145,13 @@ def _tops(rows: Sequence[Row]) -> tuple[list[int], dict[int, str], int]:
 
 
 def _label(text: str, y: int, **options: Any) -> Label:
-    """Text at the left edge, standing on a height."""
+    """Return a label at the left edge, with its foot at a height."""
     return Label(**{"x": 2, "x_units": "screen", "y": y, "text": text, "text_font_size": "12px", **options})
 
 
 def rounds(sides: Sequence[Raced], metric: str, unit: str) -> figure:
-    """One point for each race of all sides, in the order in which they were raced; dashed: the side's figure."""
+    """Return a chart with a point for each race of all sides, in the order of their start; dashed: the side's
+    figure."""
     started = sorted({(record.started_at, record.race_id) for side in sides for record in side.records})
     drawn = chart(unit, x_range=(0.5, len(started) + 0.5))
     plain_numbers(drawn)
@@ -181,7 +183,8 @@ def rounds(sides: Sequence[Raced], metric: str, unit: str) -> figure:
 
 
 def percentiles(curves: Sequence[Curve]) -> figure:
-    """The percentile curves of sides over one another; the baseline's is broad enough to be seen below one like it."""
+    """Return a chart of the percentile curves of sides; the baseline's is broad enough to be seen below an equal
+    one."""
     drawn = curves_chart([(curve.name, _look(curve.number)[1], curve.points) for curve in curves])
     lines: list[Any] = list(drawn.renderers)
     for curve, line in zip(curves, lines, strict=True):
@@ -190,12 +193,12 @@ def percentiles(curves: Sequence[Curve]) -> figure:
 
 
 def _look(side: int) -> tuple[str, str, str]:
-    """Marker, colour and line of a side: the baseline is 0, and its look no contender's."""
+    """Return marker, colour and line of a side: 0 is the baseline, whose look no contender has."""
     return SIDES[0 if side == 0 else 1 + (side - 1) % (len(SIDES) - 1)]
 
 
 def _mark(row: Row) -> tuple[str, str]:
-    """Marker and colour of a row's verdict."""
+    """Return marker and colour of a row's verdict."""
     return _MARKS.get(_kind(row), _UNDECIDED)
 
 
@@ -210,13 +213,13 @@ def _estimate(row: Row) -> Estimate:
 
 
 def _change(estimate: Estimate) -> str:
-    """+9.0% [+7.2, +10.8]."""
+    """Return a change with its interval as text: +9.0% [+7.2, +10.8]."""
     percents = [100 * (ratio - 1) for ratio in (estimate.ratio, estimate.low, estimate.high)]
     return "{:+.1f}% [{:+.1f}, {:+.1f}]".format(*percents)
 
 
 def _percent_ticks(low: float, high: float) -> list[float]:
-    """Round changes in percent between two ratios; far apart they are those of ratios 1, 2, 5, 10 ..."""
+    """Return round changes in percent between two ratios; if these are far apart, those of ratios 1, 2, 5, 10 ..."""
     for step in _STEPS_PERCENT:
         first, last = math.ceil(100 * (low - 1) / step - _ROUNDING), math.floor(100 * (high - 1) / step + _ROUNDING)
         if last - first < _MOST_TICKS:

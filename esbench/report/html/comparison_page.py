@@ -1,4 +1,4 @@
-"""The page of a comparison: verdicts first, then what they come from. Nothing is judged here."""
+"""The page of a comparison: verdicts first, then their basis. Nothing is judged here."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CHANGE = Column("", "change", signed=True, percent=True)
 
 
 def comparison_page(compared: Comparison) -> str:
-    """A whole HTML document."""
+    """Return a whole HTML document of a comparison."""
     charts, sides = Charts(), Sides(compared)
     judged, everything = comparison(compared, every_figure=False), comparison(compared, every_figure=True)
     line = judged.line.replace("   (", " (").replace("   ", " · ").replace("`", "")
@@ -59,7 +59,7 @@ def _title(compared: Comparison) -> str:
 
 
 def _outcomes(compared: Comparison, judged: Document) -> Iterator[str]:
-    """For each contender what is under test, and what came of it."""
+    """Yield, for each contender, what is under test and the verdicts in words."""
     for number, pair in enumerate(compared.pairs):
         if len(compared.pairs) > 1:
             yield f"<h2>{escape(pair.contender.name)}</h2>"
@@ -68,7 +68,7 @@ def _outcomes(compared: Comparison, judged: Document) -> Iterator[str]:
 
 
 def _changes(compared: Comparison, charts: Charts) -> str:
-    """The intervals of each contender."""
+    """Return the charts of the intervals of each contender."""
     caption = (
         "The change of the contender with its 95 % interval: ▲ faster, ▼ slower, ■ same, ● neither. "
         "A change inside the grey band counts as none."
@@ -83,7 +83,7 @@ def _changes(compared: Comparison, charts: Charts) -> str:
 
 
 def _to_know(compared: Comparison) -> str:
-    """What forbids the use of figures, then the rest: of a session of many races most of it is folded away."""
+    """Return the notices, unusable figures first; if there are many, most of the others are folded away."""
     found = sorted(compared.notices, key=lambda notice: (not notice.unusable, notice.note))
     shown = max(_MOST_NOTICES, sum(notice.unusable for notice in found))
     left = found[shown:] if len(found) > shown + 1 else []
@@ -92,7 +92,8 @@ def _to_know(compared: Comparison) -> str:
 
 
 def _tasks(sides: Sides, charts: Charts) -> str:
-    """A section for each task: how its rows came out, its races and its percentiles. Several tasks are linked to."""
+    """Return a section for each task: its verdicts, its races and its percentiles; for several tasks also links to
+    them."""
     judged = sides.judged()
     sections = []
     for number, (task, metrics) in enumerate(judged.items()):
@@ -110,7 +111,7 @@ def _anchor(task: int) -> str:
 
 
 def _outcome(sides: Sides, metric: str, rows: Judged) -> str:
-    """Mean throughput: ▼ slower -16.5% [-17.7, -15.2]; of several contenders a line for each."""
+    """Return the verdicts of a metric: ▼ slower -16.5% [-17.7, -15.2]; for several contenders a line each."""
     told = []
     for number, row in rows:
         name = f"{metric}, {sides.names[number]}:" if len(sides.names) > 2 else f"{metric}:"
@@ -122,7 +123,7 @@ def _outcome(sides: Sides, metric: str, rows: Judged) -> str:
 
 
 def _rounds(sides: Sides, metrics: Mapping[str, Judged], charts: Charts) -> Iterator[str]:
-    """The values of all races of each metric; single races have none to show."""
+    """Yield a chart of the values of all races for each metric; if each side is a single race, nothing."""
     if sides.are_single:
         return
     for metric, rows in metrics.items():
@@ -137,7 +138,7 @@ def _rounds(sides: Sides, metrics: Mapping[str, Judged], charts: Charts) -> Iter
 
 
 def _curves(sides: Sides, task: str, charts: Charts) -> Iterator[str]:
-    """The percentile curves of all sides over one another."""
+    """Yield a chart of the percentile curves of all sides over one another."""
     for measure in RESPONSE_TIMES:  # a closed loop has no latency
         if curves := sides.curves(task, measure.name):
             together = "" if sides.are_single else " All races of a side together."

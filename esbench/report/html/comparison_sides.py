@@ -1,4 +1,5 @@
-"""The sides of a comparison beside one another: by task and metric what each of them has. Nothing is drawn here."""
+"""The sides of a comparison side by side: the rows, values and curves of each, by task and metric. Nothing is drawn
+here."""
 
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ Judged = Sequence[tuple[int, Row]]  # a row of each contender that has it, by th
 
 @dataclass(frozen=True)
 class Raced:
-    """The races of a side, and the values that they have of one metric: None where a race has none. The baseline is
-    number 0, contenders follow."""
+    """The races of a side, and their values of one metric: None if a race has no value. The baseline is number 0,
+    contenders follow."""
 
     number: int
     name: str
@@ -46,7 +47,7 @@ class Curve:
 
 
 class Sides:
-    """The sides of all pairs, the baseline first; `names` are different from one another."""
+    """The sides of all pairs, the baseline first; `names` are unique."""
 
     def __init__(self, compared: Comparison) -> None:
         self._pairs = compared.pairs
@@ -66,7 +67,7 @@ class Sides:
         return ((name, side.records[0]) for name, side in zip(self.names, self._all, strict=True))
 
     def judged(self) -> dict[str, dict[str, Judged]]:
-        """By task and metric."""
+        """Return the judged rows by task and metric."""
         found: dict[str, dict[str, list[tuple[int, Row]]]] = {}
         for number, pair in enumerate(self._pairs, 1):
             for row in pair.primary:
@@ -74,14 +75,14 @@ class Sides:
         return {task: dict(metrics) for task, metrics in found.items()}
 
     def raced(self, rows: Judged) -> Iterator[Raced]:
-        """Of one metric of a task: the baseline, and each contender that has it."""
+        """Yield the races and values of the baseline and of each contender for one metric of a task."""
         first = rows[0][1]
         yield Raced(0, self.names[0], self._all[0].records, first.baseline_rounds, first.baseline)
         for number, row in rows:
             yield Raced(number, self.names[number], self._all[number].records, row.contender_rounds, row.contender)
 
     def curves(self, task: str, measure: str) -> list[Curve]:
-        """Of the baseline, and of each contender that has one; nothing when it would stand alone."""
+        """Return the curves of the baseline and of each contender that has one; empty unless there are both."""
         found = [
             Curve(number, self.names[number], curve_of_races(side.records, task, measure))
             for number, side in enumerate(self._all)
@@ -90,7 +91,7 @@ class Sides:
         return found if len(found) > 1 and found[0].number == 0 else []
 
     def rounds(self) -> Table:
-        """The values of all races of each side: what the charts show as points."""
+        """Return the table of the values of all races of each side: those that the charts show as points."""
         most = max(len(side.records) for side in self._all)
         columns = tuple(Column(f"Race {n}", f"race_{n}", numeric=True) for n in range(1, most + 1))
         rows = [
@@ -102,7 +103,7 @@ class Sides:
         return Table((*_ROUNDS, *columns), tuple(rows))
 
     def races(self) -> Table:
-        """All races of all sides, in the order of their start."""
+        """Return the table of all races of all sides, in the order of their start."""
         raced = [
             (record.started_at, name, record)
             for name, side in zip(self.names, self._all, strict=True)

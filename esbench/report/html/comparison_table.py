@@ -26,7 +26,7 @@ _TITLES = {"note": "Note"}  # a column without a title on a terminal
 
 
 def verdict_table(table: Table, links: Mapping[str, str]) -> str:
-    """The table of a comparison as HTML; `links` has what the name of a task leads to.
+    """Return the table of a comparison as HTML; `links` maps the name of a task to the anchor that it links to.
 
     A phone shows its rows and cells as blocks, which are no table to a screen reader unless their roles say so.
     """

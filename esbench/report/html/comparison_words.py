@@ -1,4 +1,4 @@
-"""What a comparison says in words: what is under test, and which rows came out how. Nothing is judged here."""
+"""The text of a comparison: what is under test, and the verdicts of rows as sentences. Nothing is judged here."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ _WITHOUT_NOTE = (SAME, UNDECIDED)  # there it is how many rounds would settle it
 
 
 def verdict_word(kind: str) -> str:
-    """A verdict with its sign: ▲ faster."""
+    """Return a verdict with its sign: ▲ faster."""
     word, sign, _ = _look(kind)
     return f"{sign} {word}".strip()
 
 
 def badge(kind: str) -> str:
-    """The same in its colour, as HTML."""
+    """Return a verdict with its sign in its colour, as HTML."""
     return f'<span class="badge {_look(kind)[2]}">{escape(verdict_word(kind))}</span>'
 
 
@@ -55,7 +55,7 @@ def _look(kind: str) -> tuple[str, str, str]:
 
 
 def in_words(pair: Pair) -> str:
-    """The rows of each verdict as a sentence, worst first; then all tasks in one number."""
+    """Return the rows of each verdict as a sentence, worst first; then all tasks in one number (HTML)."""
     by_kind: dict[str, list[Row]] = {}
     for row in pair.primary:
         if row.verdict is not None:
@@ -73,7 +73,7 @@ def _sentences(by_kind: dict[str, list[Row]], judged: int) -> Iterator[str]:
 
 
 def _counted(rows: Sequence[Row]) -> str:
-    """few events (14): the table says why"""
+    """Return the numbers of rows by verdict: few events (14): the table says why."""
     kinds = Counter(row.verdict.kind for row in rows if row.verdict is not None)
     return f"{', '.join(f'{kind} ({count})' for kind, count in kinds.items())}: the table says why"
 
@@ -92,7 +92,7 @@ def _of(count: int, judged: int) -> str:
 
 
 def _told(rows: Sequence[Row], judged: int) -> str:
-    """The rows, those with the same reason together; the reason alone where it is that of all rows there are."""
+    """Return the rows as text, grouped by reason; if one reason applies to all rows there are, the reason alone."""
     by_reason: dict[str, list[Row]] = {}
     for row in rows:
         by_reason.setdefault(_reason(row.verdict), []).append(row)
@@ -109,7 +109,8 @@ def _reason(found: Verdict | None) -> str:
 
 
 def _named(rows: Sequence[Row]) -> str:
-    """bulk, Mean throughput -16.5% and p99 service time +19.7%; get, Mean throughput +2.0%"""
+    """Return rows with their changes: bulk, Mean throughput -16.5% and p99 service time +19.7%; get, Mean throughput
+    +2.0%."""
     by_task: dict[str, list[str]] = {}
     for row in rows:
         change = f" {row.diff_percent:+.1f}%" if row.usable and row.diff_percent is not None else ""
@@ -118,7 +119,7 @@ def _named(rows: Sequence[Row]) -> str:
 
 
 def under_test(pair: Pair, differences: Table | None, column: int) -> str:
-    """What the sides differ in, as lines of HTML: what is tried, then what should be equal.
+    """Return the differences of the sides as lines of HTML: those under test, then those of facts that should be equal.
 
     `differences` is the table of all that differs, `column` that of the contender in it; the baseline's is 1.
     """

@@ -1,4 +1,4 @@
-"""The shell of a page: title, style, theme, scripts and the places of its charts, in one file that loads nothing."""
+"""The frame of a page: title, style, theme, scripts and the places of its charts, in one file that loads nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ class Charts:
         self._models: list[LayoutDOM] = []
 
     def place(self, model: LayoutDOM, title: str, caption: str = "", *, wide: bool = False) -> str:
-        """The HTML that shows a chart under a title; `caption` says how to read it. `wide` fills the row of a grid."""
+        """Add a chart and return the HTML that shows it under a title.
+
+        `caption` explains how to read it. `wide` fills the row of a grid.
+        """
         self._models.append(model)
         kind = ' class="wide"' if wide else ""
         below = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
@@ -32,7 +35,7 @@ class Charts:
         return f"<figure{kind}><h3>{escape(title)}</h3>{drawn}{below}</figure>"
 
     def embedded(self, body: str) -> tuple[str, str]:
-        """The body with its charts in their places, and the JavaScript that draws them ("" without charts)."""
+        """Return the body with its charts in their places, and the JavaScript that draws them ("" without charts)."""
         from bokeh.document import Document
         from bokeh.embed import components
 
@@ -49,7 +52,7 @@ class Charts:
 
 
 def render_page(title: str, body: str, charts: Charts) -> str:
-    """A whole HTML document: `body` is HTML whose charts were placed with `charts`."""
+    """Return a whole HTML document: `body` is HTML whose charts were placed with `charts`."""
     from bokeh.resources import Resources
 
     placed, script = charts.embedded(body)
@@ -80,7 +83,8 @@ def render_page(title: str, body: str, charts: Charts) -> str:
 
 
 def drawn_when_unfolded(script: str) -> str:
-    """The JavaScript of `Charts.embedded` in a few bytes, for the `details` that hold its charts (page.js runs it)."""
+    """Return the JavaScript of `Charts.embedded` compressed, for the `details` that hold its charts (page.js runs
+    it)."""
     packed = base64.b64encode(zlib.compress(script.encode(), 9)).decode("ascii")
     return f'<script type="text/plain" class="packed">{packed}</script>'
 

@@ -1,4 +1,5 @@
-"""The page of one race: the verdict in words, its figures, each task over time, what servers did, and the settings."""
+"""The page of one race: the verdict in words, its figures, each task over time, figures of servers, and the
+settings."""
 
 from __future__ import annotations
 
@@ -51,14 +52,14 @@ _TASK_COLUMNS = (
 
 
 def race_page(record: RaceRecord, seconds: Iterable[SecondLine], telemetry: Sequence[Series]) -> str:
-    """A whole HTML document of a race, from its record and its series (esbench.record.series reads them)."""
+    """Return a whole HTML document of a race, from its record and its series (esbench.record.series reads them)."""
     charts = Charts()
     body = race_body(record, race_charts(record, seconds, telemetry, charts), links_to_charts(record))
     return render_page(f"{record.track.name} / {record.challenge}", body, charts)
 
 
 def race_body(record: RaceRecord, drawn: str, links: str = "") -> str:
-    """What a page says of a race: verdict, figures, notices, then what is `drawn`, and the rest folded away."""
+    """Return the body of a race's page: verdict, figures, notices, the charts (`drawn`), and the rest folded away."""
     tasks, document = reported_tasks(record), summary(record)
     parts = [
         f'<p class="muted">{escape(_what(record))}</p>',
@@ -76,7 +77,7 @@ def race_body(record: RaceRecord, drawn: str, links: str = "") -> str:
 
 
 def links_to_charts(record: RaceRecord, anchor: str = "task") -> str:
-    """Links to the sections of `race_charts`."""
+    """Return links to the sections of `race_charts`."""
     links = (
         f'<a href="#{anchor}-{n}">{escape(task_label(record, task))}</a>'
         for n, task in enumerate(reported_tasks(record))
@@ -91,7 +92,7 @@ def race_charts(
     charts: Charts,
     anchor: str = "task",
 ) -> str:
-    """The charts of the whole race, and a section for each task: `anchor`-0, `anchor`-1 and so on."""
+    """Return the charts of the whole race, and a section for each task: `anchor`-0, `anchor`-1 and so on."""
     tasks, cursor = reported_tasks(record), shared_cursor()
     timed = _over_time(tasks, seconds)
     sections = (
@@ -102,13 +103,13 @@ def race_charts(
 
 
 def _what(record: RaceRecord) -> str:
-    """The race's id, and what was given to it."""
+    """Return the race's id, parameters and tags as text."""
     given = (pairs_text(each) for each in (record.track_params, record.user_tags) if each)
     return ", ".join([f"race {record.race_id}", *given])
 
 
 def _over_time(tasks: Sequence[TaskResult], seconds: Iterable[SecondLine]) -> dict[str, TaskOverTime]:
-    """By name, the tasks that ran for a few seconds."""
+    """Return, by name, the series of tasks that ran for at least three seconds."""
     by_task: dict[str, list[SecondLine]] = {task.name: [] for task in tasks}
     for line in seconds:
         if line.task in by_task:
@@ -137,7 +138,7 @@ def _whole_race(
     charts: Charts,
     cursor: Span,
 ) -> str:
-    """All tasks, and below them servers and hosts, over one time axis."""
+    """Return charts of all tasks, and below them of servers and hosts, over one time axis."""
     begun = [task for task in tasks if task.begun_s is not None]
     if not begun:
         return ""
@@ -193,7 +194,7 @@ def _percentiles(task: TaskResult, charts: Charts) -> list[str]:
 
 
 def _service_levels(task: TaskResult) -> str:
-    """What share of requests was answered within each threshold, as bars."""
+    """Return the share of requests that were answered within each threshold, as bars."""
     if not task.within_ms:
         return ""
     rows = "".join(
@@ -209,7 +210,7 @@ def _service_levels(task: TaskResult) -> str:
 
 
 def _how(task: TaskResult) -> str:
-    """How a task was driven, in one line."""
+    """Return the load of a task in one line: operation type, loop, clients, target rate and requests."""
     words: list[Any] = [task.operation_type, f"{task.loop} loop", f"{task.clients} clients"]
     if task.target_rate_per_s is not None:
         words.append(f"target {format_number(task.target_rate_per_s)} {task.target_unit or task.unit}/s")

@@ -1,6 +1,6 @@
-"""The page of several races: what they say side by side first, then each of them as on a page of its own, folded away.
+"""The page of several races: their figures side by side first, then each of them as on a single page, folded away.
 
-Nothing is judged here: whether sides differ is what a comparison says.
+Nothing is judged here: comparisons say whether sides differ.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ _NUMBER = Column("", "number", numeric=True)
 
 @dataclass(frozen=True)
 class _Raced:
-    """A race with its number on the page; `place` says which round of which side it is, where it is one of several."""
+    """A race with its number on the page; `place` names its side and round if it is one of several rounds, else it is
+    ""."""
 
     number: int
     record: RaceRecord
@@ -50,9 +51,9 @@ class _Raced:
 def races_page(
     sides: Sequence[Side], series_of: SeriesOf, notices: Sequence[Notice] = (), *, most_bytes: int = MOST_BYTES
 ) -> str:
-    """A whole HTML document of races. A side is a column: a single race, or the mean of several.
+    """Return a whole HTML document of races. A side is a column: a single race, or the mean of several.
 
-    `series_of` reads a race's series. `notices` are told beside the verdict. The charts of races take at most
+    `series_of` reads a race's series. `notices` are shown beside the verdict. The charts of races take at most
     `most_bytes`: those of the last ones are left out.
     """
     charts, raced, columns = Charts(), _numbered(sides), _columns(sides)
@@ -83,7 +84,7 @@ def _numbered(sides: Sequence[Side]) -> list[_Raced]:
 
 @dataclass(frozen=True)
 class _Column:
-    """Races whose figures stand in one column. `is_round`: a single race that another column has, too."""
+    """Races whose figures stand in one column. `is_round`: a single race that another column includes, too."""
 
     name: str
     records: Sequence[RaceRecord]
@@ -96,7 +97,7 @@ class _Column:
 
 
 def _columns(sides: Sequence[Side]) -> list[_Column]:
-    """The mean of each side of several races, and each race by its number."""
+    """Return a column for the mean of each side of several races, and one for each race by its number."""
     columns, number = [], 0
     for side in sides:
         several = len(side.records) > 1
@@ -109,7 +110,7 @@ def _columns(sides: Sequence[Side]) -> list[_Column]:
 
 
 def _in_words(raced: Sequence[_Raced]) -> Iterator[str]:
-    """What is wrong with which races, and which are as they should be."""
+    """Yield a line for each group of races with the same faults or, without faults, the same good sentences."""
     said: dict[tuple[Sentence, ...], list[int]] = {}
     for race in raced:
         found = sentences(race.record)
@@ -139,7 +140,7 @@ def _told_of_left_out(left_out: Sequence[_Raced]) -> Iterator[Notice]:
 
 
 def _races(raced: Sequence[_Raced]) -> str:
-    """What differs between the races as a table, and what does not in a line."""
+    """Return the facts of the races: those that differ as a table, the others in a line."""
     facts = [_facts(race) for race in raced]
     names = list({name: None for found in facts for name in found})
     differing = [name for name in names if len({found.get(name) for found in facts}) > 1]
@@ -154,7 +155,7 @@ def _races(raced: Sequence[_Raced]) -> str:
 
 
 def _facts(race: _Raced) -> dict[str, str]:
-    """The facts of a race by name, each parameter and tag for itself."""
+    """Return the facts of a race by name, each parameter and tag separately."""
     found: dict[str, Any] = {}
     for name, value in race_facts(race.record).rows:
         if isinstance(value, Mapping):
@@ -167,7 +168,7 @@ def _facts(race: _Raced) -> dict[str, str]:
 
 
 def _side_by_side(columns: Sequence[_Column]) -> str:
-    """The main figures of each task in each column."""
+    """Return a table of the main figures of each task in each column."""
     found = [_figures(column) for column in columns]
     lines = []
     for task in _tasks(columns):
@@ -188,7 +189,7 @@ def _side_by_side(columns: Sequence[_Column]) -> str:
 
 
 def _figures(column: _Column) -> dict[_Key, Mapping[str, Any]]:
-    """What `esbench race --rounds` prints of these races, row by row."""
+    """Return the rows that `esbench race --rounds` prints of these races, by task, metric and unit."""
     keys = [column.key for column in COLUMNS]
     rows: list[dict[str, Any]] = [
         dict(zip(keys, row, strict=True)) for row in rounds(column.name, column.records).table.rows
@@ -197,7 +198,7 @@ def _figures(column: _Column) -> dict[_Key, Mapping[str, Any]]:
 
 
 def _tasks(columns: Sequence[_Column]) -> list[str]:
-    """The labels of all tasks that are reported, in the order of their first race."""
+    """Return the labels of all tasks that are reported, in the order of their first race."""
     labels = (
         task_label(record, task) for column in columns for record in column.records for task in reported_tasks(record)
     )
@@ -205,7 +206,8 @@ def _tasks(columns: Sequence[_Column]) -> list[str]:
 
 
 def _is_main(key: _Key, found: Sequence[Mapping[_Key, Mapping[str, Any]]]) -> bool:
-    """An open loop has its latency, a closed one its service time; error rates only where there were errors."""
+    """True if a figure is a main one: an open loop's latency, a closed one's service time; error rates only with
+    errors."""
     task, metric, unit = key
     if metric.endswith("service time"):
         latency = (task, metric.replace("service time", "latency"), unit)
@@ -227,7 +229,7 @@ def _cell(row: Mapping[str, Any] | None) -> str:
 
 
 def _curves(columns: Sequence[_Column], charts: Charts) -> str:
-    """The percentile curves of columns over one another, for each task."""
+    """Return charts of the percentile curves of columns over one another, for each task."""
     places = []
     coloured = list(zip(columns, COLOURS, strict=False))
     first = f"Of the first {len(coloured)}. " if len(columns) > len(coloured) else ""
@@ -251,7 +253,7 @@ def _rounds(side: Side) -> str:
 
 
 def _kept_charts(raced: Sequence[_Raced], series_of: SeriesOf, most_bytes: int) -> tuple[dict[int, str], list[_Raced]]:
-    """The charts of each race by its number, as long as there is room for them; and the races that got none."""
+    """Return the charts of each race by its number, as long as there is room for them; and the races without charts."""
     kept: dict[int, str] = {}
     room = most_bytes
     for place, race in enumerate(raced):

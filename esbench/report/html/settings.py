@@ -1,4 +1,4 @@
-"""How a race was set up, folded away: parameters, clusters and their nodes, corpora, the driver's host."""
+"""The settings of a race, folded away: parameters, clusters and their nodes, corpora, the driver's host."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NOT_SETTINGS = ("statistics", "shards", "shards_by_node")  # of a cluster: they
 
 
 def settings_html(record: RaceRecord) -> str:
-    """One folded table for each thing that was set or found."""
+    """Return folded tables of a race's settings and environment: race, clusters, corpora, driver."""
     parts = [
         _table(
             "Race",
@@ -48,7 +48,7 @@ def _table(title: str, values: Mapping[str, Any]) -> str:
 
 
 def _flat(value: Any, name: str = "") -> Iterator[tuple[Cell, ...]]:
-    """Nested values as rows, by their path; what is empty or unknown is left out."""
+    """Yield nested values as rows, by their path; empty and unknown ones are left out."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             yield from _flat(inner, f"{name}.{key}" if name else str(key))

@@ -11,7 +11,7 @@ from esbench.report.text import cell_text
 
 
 def render_table(table: Table) -> str:
-    """A table, in a box of its own that scrolls where the page is too narrow; "" without rows."""
+    """Return a table, in a box that scrolls if the page is too narrow; "" without rows."""
     if not table.rows:
         return ""
     shown = [
@@ -30,14 +30,14 @@ def render_table(table: Table) -> str:
 
 
 def render_document(document: Document) -> str:
-    """The header, the tables and the notices of a document."""
+    """Return the header, the tables and the notices of a document."""
     parts = [render_table(document.header) if document.header else "", render_table(document.table)]
     parts += [f"<h3>{escape(section.title)}</h3>{render_table(section.table)}" for section in document.sections]
     return "".join([*parts, render_notices(document.notices)])
 
 
 def render_notices(notices: Iterable[Notice]) -> str:
-    """A list of sentences; those that forbid the use of figures first."""
+    """Return notices as a list of sentences; those that forbid the use of figures come first."""
     worst_first = sorted(notices, key=lambda notice: (not notice.unusable, notice.note))
     items = [
         verdict_line("bad" if notice.unusable else "" if notice.note else "warning", "", notice.text)
@@ -47,19 +47,19 @@ def render_notices(notices: Iterable[Notice]) -> str:
 
 
 def verdict_line(level: str, title: str, text: str) -> str:
-    """A sentence of a verdict; `level` is good, warning, bad or "" (neither)."""
+    """Return a sentence of a verdict as a list item; `level` is good, warning, bad or "" (neither)."""
     strong = f"<strong>{escape(title)}</strong>" if title else ""
     return f'<li class="{level}">{strong}{escape(text)}</li>'
 
 
 def verdict(lines: Iterable[str]) -> str:
-    """Lines of `verdict_line` as a list; "" without any."""
+    """Return lines of `verdict_line` as a list; "" without any."""
     found = "".join(lines)
     return f'<ul class="verdict">{found}</ul>' if found else ""
 
 
 def folded(title: str, html: str) -> str:
-    """What is only shown when it is asked for."""
+    """Return HTML that is folded away under a title until a click; "" without content."""
     return f"<details><summary>{escape(title)}</summary>{html}</details>" if html else ""
 
 

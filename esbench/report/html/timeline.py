@@ -1,4 +1,4 @@
-"""Charts over the race's clock: a task second by second, and what servers and hosts did meanwhile."""
+"""Charts over the race's clock: a task second by second, and the figures of servers and hosts in that time."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ SERVER_HEIGHT = 170
 
 @dataclass(frozen=True)
 class Clock:
-    """What charts with the same time axis share: the part of the race's clock that they show, and the cursor."""
+    """The shared time axis of several charts: the part of the race's clock that they show, and the cursor."""
 
     span_s: Range1d
     cursor: Span
 
 
 def clock(start_s: float, end_s: float, cursor: Span) -> Clock:
-    """A time axis from one end to the other, with a little room beside them."""
+    """Return a time axis between two times of the race's clock, with a margin of 1 % at both ends."""
     room = 0.01 * max(end_s - start_s, 1.0)
     return Clock(Range1d(start=start_s - room, end=end_s + room, bounds=(start_s - room, end_s + room)), cursor)
 
 
 def time_chart(y_title: str, shown: Clock, **options: Any) -> figure:
-    """An empty chart over the race's clock."""
+    """Return an empty chart over the race's clock."""
     drawn = chart(y_title, cursor=shown.cursor, x_range=shown.span_s, **options)
     drawn.xaxis.axis_label = _CLOCK
     drawn.xaxis.formatter = NumeralTickFormatter(format=_MARK)
@@ -60,7 +60,7 @@ def time_chart(y_title: str, shown: Clock, **options: Any) -> figure:
 
 
 def shade_warmup(drawn: figure, task: TaskResult) -> None:
-    """Grey over what was measured before the window began, and after it ended."""
+    """Shade the times of a task before its measurement window and after it in grey."""
     begun_s = task.begun_s or 0.0
     window = task.window
     for start_s, end_s in ((0.0, window.start_s), (window.end_s, task.duration_s)):
@@ -73,7 +73,7 @@ def _shade(drawn: figure, start_s: float, end_s: float) -> None:
 
 
 def tasks_chart(tasks: Sequence[tuple[TaskResult, TaskOverTime]], shown: Clock) -> figure:
-    """The p99 of each second of all tasks, on stripes that tell them apart."""
+    """Return a chart of the p99 of each second of all tasks, on stripes that separate them."""
     drawn = time_chart("p99, ms", shown, y_axis_type="log")
     stripe([task for task, _ in tasks], drawn)
     for number, (task, seconds) in enumerate(tasks):
@@ -88,14 +88,15 @@ def tasks_chart(tasks: Sequence[tuple[TaskResult, TaskOverTime]], shown: Clock) 
 
 
 def stripe(tasks: Sequence[TaskResult], drawn: figure) -> None:
-    """Shade every other task's time."""
+    """Shade the time of every other task."""
     for task in tasks[::2]:
         begun_s = task.begun_s or 0.0
         _shade(drawn, begun_s, begun_s + task.duration_s)
 
 
 def latency_chart(task: TaskResult, seconds: TaskOverTime, shown: Clock) -> figure:
-    """The band from p50 to p99 of each second and its longest request, in milliseconds on a logarithmic axis."""
+    """Return a chart of the band from p50 to p99 of each second and its longest request, in ms on a logarithmic
+    axis."""
     drawn = time_chart(f"{seconds.measure.title}, ms", shown, y_axis_type="log")
     shade_warmup(drawn, task)
     data = source(x=seconds.times_s, p50=seconds.p50_ms, p99=seconds.p99_ms, max=seconds.max_ms)
@@ -114,7 +115,8 @@ def latency_chart(task: TaskResult, seconds: TaskOverTime, shown: Clock) -> figu
 
 
 def throughput_chart(task: TaskResult, seconds: TaskOverTime, shown: Clock) -> figure:
-    """Units of each second, with the target of an open loop, and crosses where requests failed."""
+    """Return a chart of the units of each second, with the target of an open loop, and crosses where requests
+    failed."""
     drawn = time_chart(f"throughput, {task.unit}/s", shown)
     shade_warmup(drawn, task)
     data = source(x=seconds.times_s, y=seconds.units_per_s)
@@ -143,7 +145,7 @@ def throughput_chart(task: TaskResult, seconds: TaskOverTime, shown: Clock) -> f
 
 
 def heat_map(task: TaskResult, seconds: TaskOverTime, shown: Clock) -> figure:
-    """How many requests took how long, second by second: brighter cells hold more of them."""
+    """Return a chart of the durations of requests, second by second: brighter cells hold more requests."""
     drawn = time_chart(f"{seconds.measure.title}, ms", shown)
     grid = seconds.grid
     drawn.rect(
@@ -174,13 +176,13 @@ return show(value - {0.5 / BINS_PER_DECADE}) + " to " + show(value + {0.5 / BINS
 
 
 def _brightness(grid: Grid) -> LogColorMapper:
-    # The darkest colours of the palette cannot be told from a dark page.
+    # The darkest colours of the palette cannot be distinguished from a dark page.
     return LogColorMapper(palette=Cividis256[70:], low=1, high=max(2, *grid.counts) if grid.counts else 2)
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A figure of servers or hosts: where telemetry.jsonl has it, and how its values become those of the chart.
+    """A figure of servers or hosts: its place in telemetry.jsonl, and the conversion of its values for the chart.
 
     A counter is shown as its gain per second, times `factor`; with `whole` as a part of another counter's gain.
     """
@@ -208,7 +210,7 @@ READINGS = (
 def reading_chart(
     reading: Reading, telemetry: Sequence[Series], tasks: Sequence[TaskResult], shown: Clock
 ) -> figure | None:
-    """A line for each thing that was read, on the stripes of the tasks; None where nothing was read."""
+    """Return a chart with a line for each node or process read, on the stripes of the tasks; None without readings."""
     lines: dict[str, list[tuple[float, float | None]]] = {}
     for series in telemetry:
         if series.device in reading.devices and series.group == reading.group:
@@ -252,7 +254,7 @@ def _known(
 
 
 def _gain(gained: float, before_s: float, time_s: float, whole: Mapping[float, float] | None) -> float | None:
-    """Per second, or per what the whole gained."""
+    """Return the gain per second or, with `whole`, per gain of that counter; None if that did not grow."""
     if whole is None:
         return gained / (time_s - before_s)
     if before_s not in whole or time_s not in whole or whole[time_s] <= whole[before_s]:

@@ -1,4 +1,4 @@
-"""What a race says in words: whether it ended, reached its rates, met errors, and whether the driver kept up."""
+"""The verdict of a race in words: whether it ended, reached its rates, met errors, and whether the driver kept up."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TEXT = Column("", "value")
 
 @dataclass(frozen=True)
 class Sentence:
-    """What a race says to one question. `level` is good, warning, bad or "" (neither), `text` may be empty."""
+    """The answer to one question about a race. `level` is good, warning, bad or "" (neither), `text` may be empty."""
 
     level: str
     title: str
@@ -28,12 +28,12 @@ class Sentence:
 
 
 def verdict_of_race(record: RaceRecord) -> str:
-    """One line for each question that a reader has first."""
+    """Return the verdict of a race as HTML: one line for each of the questions that a reader has first."""
     return verdict(verdict_line(each.level, each.title, each.text) for each in sentences(record))
 
 
 def sentences(record: RaceRecord) -> tuple[Sentence, ...]:
-    """The answers to these questions, in their order."""
+    """Return the verdict's sentences in order: status, unusable figures (if any), target rates, errors, the driver."""
     tasks = reported_tasks(record)
     unusable = _usable(record, tasks)
     return (
@@ -95,7 +95,7 @@ def _driver(record: RaceRecord, tasks: Sequence[TaskResult]) -> Sentence:
 
 
 def _levels(task: TaskResult, subjects: Sequence[Subject | None]) -> set[str]:
-    """The levels of a task's checks about these subjects that failed."""
+    """Return the levels of a task's failed checks about these subjects."""
     return {check.level for check in task.checks if check.subject in subjects} - {"ok"}
 
 
@@ -104,7 +104,7 @@ def _names(record: RaceRecord, tasks: Sequence[TaskResult]) -> str:
 
 
 def cards(record: RaceRecord) -> str:
-    """The facts of the race, and how much was measured, as cards."""
+    """Return the facts of the race, and the amounts that were measured, as cards."""
     shown = "".join(
         f'<div class="card"><b>{escape(value)}</b><span>{escape(name)}</span></div>' for name, value in _facts(record)
     )
