@@ -53,7 +53,7 @@ class Alarm:
     def _fired(self) -> None:
         self._is_set = False
         self._callback()
-        if self._timer is not None and not self._is_set:  # to set it anew clears it, too
+        if self._timer is not None and not self._is_set:  # setting it again clears it, too
             self._timer.drain()
 
 
