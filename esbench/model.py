@@ -140,8 +140,8 @@ class Task:
     """An operation with clients, a length and a schedule.
 
     Length: `time_period_s` after `warmup_time_s`; or the schedule's stages; or `requests` in total or `iterations`
-    per client, after `warmup_iterations` per client; or, without any of these, one request or until the operation's
-    corpus is exhausted.
+    per client, after `warmup_iterations` per client; or, without any of these, once, or until the operation's corpus
+    is exhausted.
     """
 
     name: str
