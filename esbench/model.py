@@ -1,4 +1,4 @@
-"""A track, as frozen dataclasses: what to index and what to ask. No I/O, no behaviour beyond lookups.
+"""A track as frozen dataclasses: what to index and what to ask. No I/O, no behaviour beyond lookups.
 
 Durations are seconds, sizes bytes. Keys of raw `params` are spelled as in the track (`bulk-size`).
 """
@@ -32,14 +32,14 @@ class Index:
 
 @dataclass(frozen=True)
 class DataStream:
-    """A data stream that the track creates; a composable template says what its indices are like."""
+    """A data stream that the track creates; a composable template defines its indices."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Template:
-    """A legacy, composable or component template; `index_pattern`: the indices to delete with it, if any."""
+    """A legacy, composable or component template; `index_pattern`: the indices to delete together with it, if any."""
 
     name: str
     body: Mapping[str, Any]
@@ -60,9 +60,9 @@ class Templates:
 class Documents:
     """One document file of a corpus: a `source_file`, or `generate` (the generator's keys) instead of it.
 
-    `document_count` is None where the track does not say it: then the file does. `sample`: in test mode, how many
-    documents of the file are enough, of as many as it has. `synthetic`: generated in place of a file. `stand_in`: the
-    keys of a generator that is used when the file cannot be had.
+    `document_count` is None if the track does not state it: then the file's documents are counted. `sample`: the most
+    documents to use in test mode, None for all. `synthetic`: generated in place of a file. `stand_in`: the keys of a
+    generator to use if the file cannot be obtained.
     """
 
     document_count: int | None
@@ -85,19 +85,21 @@ class Documents:
 
 @dataclass(frozen=True)
 class Corpus:
+    """A named set of document files."""
+
     name: str
     documents: tuple[Documents, ...]
     meta: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def document_count(self) -> int:
-        """Of the files whose number of documents the track says."""
+        """The number of documents, of those files for which the track states it."""
         return sum(part.document_count or 0 for part in self.documents)
 
 
 @dataclass(frozen=True)
 class Operation:
-    """What a task does: a registered `type` with its `params` as the track spells them."""
+    """The work of a task: a registered `type` with its `params` as the track spells them."""
 
     name: str
     type: str
@@ -110,7 +112,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class Stage:
-    """A part of an open loop's rate over time: `rate` for `duration_s`."""
+    """A stage of an open loop's rate over time: `rate` for `duration_s`."""
 
     duration_s: float
     rate: Rate
@@ -118,7 +120,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Schedule:
-    """When requests are due. Without a rate and stages the loop is closed."""
+    """The rule by which requests are due. Without a rate, stages or a custom scheduler the loop is closed."""
 
     kind: str = "deterministic"
     rate: Rate | None = None
@@ -129,6 +131,7 @@ class Schedule:
 
     @property
     def is_open(self) -> bool:
+        """True if requests are due by this schedule: it has a rate, stages or a custom scheduler."""
         return self.rate is not None or bool(self.stages) or self.custom
 
 
@@ -137,7 +140,8 @@ class Task:
     """An operation with clients, a length and a schedule.
 
     Length: `time_period_s` after `warmup_time_s`; or the schedule's stages; or `requests` in total or `iterations`
-    per client, after `warmup_iterations` per client; or neither: once, or until the operation's corpus is exhausted.
+    per client, after `warmup_iterations` per client; or, without any of these, once, or until the operation's corpus
+    is exhausted.
     """
 
     name: str
@@ -158,6 +162,7 @@ class Task:
 
     @property
     def is_time_based(self) -> bool:
+        """True if the task has a warmup time or a time period."""
         return self.warmup_time_s is not None or self.time_period_s is not None
 
 
@@ -174,12 +179,14 @@ class Step:
 
     @property
     def width(self) -> int:
-        """The number of its clients."""
+        """The number of clients of the step."""
         return self.clients or sum(task.clients for task in self.tasks)
 
 
 @dataclass(frozen=True)
 class Challenge:
+    """One schedule of a track: its steps in order."""
+
     name: str
     steps: tuple[Step, ...]
     description: str = ""
@@ -189,6 +196,7 @@ class Challenge:
 
     @property
     def tasks(self) -> tuple[Task, ...]:
+        """The tasks of all steps, in order."""
         return tuple(task for step in self.steps for task in step.tasks)
 
 
@@ -214,5 +222,5 @@ class Track:
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The names of its indices and data streams."""
+        """The names of the track's indices and data streams."""
         return (*(index.name for index in self.indices), *(stream.name for stream in self.data_streams))

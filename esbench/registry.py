@@ -1,4 +1,4 @@
-"""Plugins by name: one shape of registry for operations, variables, schedules, devices, engines."""
+"""Registries of plugins by name: one class for operations, variables, schedules, devices, engines."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """Name -> plugin. Built by a function and passed in; never a module's global state."""
+    """A mapping from name to plugin, in order of names; built by a function and passed in, never global."""
 
     def __init__(self, kind: str) -> None:
-        """`kind` is what the plugins are called in errors, in the singular ("operation type")."""
+        """`kind` is the name for one plugin in error messages, in the singular ("operation type")."""
         self.kind = kind
         self._plugins: dict[str, T] = {}
 
     def add(self, name: str, plugin: T) -> None:
-        """Register a plugin; a name that is taken is a ValueError: nothing is overridden silently."""
+        """Register a plugin. Raises ValueError if the name is taken: nothing is overridden silently."""
         if name in self._plugins:
             raise ValueError(f'{self.kind} "{name}" is registered twice')
         self._plugins[name] = plugin
 
     def add_entry_points(self, group: str) -> None:
-        """Add what installed packages offer under an entry-point group (say `esbench.operations`)."""
+        """Register the plugins that installed packages declare under an entry-point group (`esbench.operations`)."""
         for point in entry_points(group=group):
             self.add(point.name, point.load())
 
     def get(self, name: str, where: str = "") -> T:
-        """The plugin of that name, or a UsageError with a did-you-mean."""
+        """Return the plugin of that name. Raises UsageError, with a suggestion, if there is no such plugin."""
         try:
             return self._plugins[name]
         except KeyError:

@@ -1,6 +1,6 @@
-"""Durations, rates and sizes: parsed from what users write, formatted for what they read.
+"""Durations, rates and sizes: parsing of user input, formatting for display.
 
-Nobody else parses or formats a number with a unit.
+No other module parses or formats a number with a unit.
 """
 
 from __future__ import annotations
@@ -46,7 +46,10 @@ class Rate:
 
 
 def parse_duration(value: object, where: str = "") -> float:
-    """Seconds from a number of seconds or text with a unit: 90, "90", "500ms", "5m", "1h"."""
+    """Return seconds from a number of seconds or text with a unit: 90, "90", "500ms", "5m", "1h".
+
+    Raises UsageError for anything else, and for a negative number.
+    """
     number, unit = _split(value, where, "a duration", 'say 30, "500ms" or "5m"')
     if unit and unit not in _SECONDS:
         raise UsageError(f'"{value}" has no known unit of time', where=where, hint=f"units: {', '.join(_SECONDS)}")
@@ -54,7 +57,10 @@ def parse_duration(value: object, where: str = "") -> float:
 
 
 def parse_rate(value: object, where: str = "") -> Rate:
-    """A rate from a number (ops/s) or text: 1000, "1000", "1000 docs/s", "1000/s", "512 KB/s" (0.5 MB/s)."""
+    """Return a rate from a number (ops/s) or text: 1000, "1000", "1000 docs/s", "1000/s", "512 KB/s" (0.5 MB/s).
+
+    Raises UsageError for anything else, for zero and for bits.
+    """
     number, text = _split(value, where, "a rate", 'say 1000 or "1000 docs/s"')
     per_second = _PER_SECOND.fullmatch(text.strip())
     if text.strip() and per_second is None:
@@ -70,7 +76,10 @@ def parse_rate(value: object, where: str = "") -> Rate:
 
 
 def parse_size(value: object, where: str = "") -> int:
-    """Bytes from a number or text: 1048576, "512m", "1g", "1.5 GB" (powers of 1,024)."""
+    """Return bytes from a number or text: 1048576, "512m", "1g", "1.5 GB" (powers of 1,024).
+
+    Raises UsageError for anything else, and for a negative number.
+    """
     number, unit = _split(value, where, "a size", 'say "512m" or "1g"')
     key = unit.lower().removesuffix("ib").removesuffix("b") if unit.lower() != "b" else "b"
     if key and key not in _BYTES:
@@ -79,7 +88,10 @@ def parse_size(value: object, where: str = "") -> int:
 
 
 def parse_ratio(value: str, where: str = "") -> float:
-    """A part of a whole, 0 to 1, from text: "1%", "0.01"; a bare 1 or more is taken for a forgotten %."""
+    """Return a ratio from 0 to 1, from text: "1%", "0.01".
+
+    Raises UsageError for anything else; for a bare number of 1 or more it suggests adding the missing %.
+    """
     text = value.strip()
     is_percent = text.endswith("%")
     number, unit = _split(text.removesuffix("%"), where, "a ratio", 'say "1%" or 0.01')
@@ -108,7 +120,7 @@ def _split(value: object, where: str, what: str, hint: str) -> tuple[float, str]
 
 
 def format_duration(seconds: float) -> str:
-    """A duration for people: 0.42 -> "420 ms", 75 -> "1 min 15 s"."""
+    """Return a duration for display: 0.42 -> "420 ms", 75 -> "1 min 15 s"."""
     if round(seconds * 1000) < 1000:
         return f"{seconds * 1000:.0f} ms"
     if round(seconds, 1) < 60:
@@ -121,7 +133,7 @@ def format_duration(seconds: float) -> str:
 
 
 def format_bytes(count: float) -> str:
-    """A size for people: 1536 -> "1.5 KB" (powers of 1,024)."""
+    """Return a size for display: 1536 -> "1.5 KB" (powers of 1,024)."""
     for unit in ("B", "KB", "MB", "GB"):
         if abs(count) < 1024:
             return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
@@ -130,7 +142,7 @@ def format_bytes(count: float) -> str:
 
 
 def format_number(value: float) -> str:
-    """A measured number for a table: about four significant digits, none invented for counts."""
+    """Return a measured number for a table: an integer as it is, a float with about four significant digits."""
     if isinstance(value, int) or not math.isfinite(value):
         return str(value)
     magnitude = abs(value)

@@ -1,4 +1,4 @@
-"""The addresses behind the names of hosts, looked up once before a race: each of them is a host of its own."""
+"""Resolution of host names to addresses, once before a race: each address becomes a host."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ Lookup = Callable[[str, int], Sequence[tuple[int, str]]]  # name, port -> (famil
 
 
 def look_up(name: str, port: int) -> Sequence[tuple[int, str]]:
-    """The system's answer; OSError when there is none."""
+    """Return the system's addresses of a name, as (family, address). Raises OSError if it cannot be resolved."""
     found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys((family, str(address[0])) for family, _, _, _, address in found))
 
 
 def resolve(hosts: Iterable[Host], lookup: Lookup = look_up) -> tuple[Host, ...]:
-    """Each name as a host for each of its addresses; hosts that are addresses stay what they are.
+    """Return the hosts with each name replaced by one host per address; hosts that are addresses stay as they are.
 
-    A name that has addresses of both IP versions is one of machines that have both: those of the version that the
-    system prefers and that can be reached are used. Of these every one must be reached, else it is a ClusterError.
+    A name with addresses of both IP versions stands for machines that have both: only one version is used, the first
+    in the system's order that has a reachable address. Raises ClusterError if one of its addresses cannot be reached,
+    or if a name cannot be resolved.
     """
     resolved: list[Host] = []
     for host in hosts:
@@ -35,7 +36,7 @@ def resolve(hosts: Iterable[Host], lookup: Lookup = look_up) -> tuple[Host, ...]
 
 
 def addresses_by_name(hosts: Iterable[Host]) -> dict[str, tuple[str, ...]]:
-    """What the names among resolved hosts stand for."""
+    """Return the addresses of each name among resolved hosts: `name:port` -> addresses."""
     found: dict[str, tuple[str, ...]] = {}
     for host in hosts:
         if host.address:
@@ -73,7 +74,7 @@ def _addresses(host: Host, lookup: Lookup) -> list[Host]:
 
 
 def _why_unreachable(host: Host) -> str:
-    """Empty when a connection to the host's address can be opened."""
+    """Return why no connection to the host's address can be opened; empty if one can."""
     try:
         socket.create_connection((host.address, host.port), _CONNECT_TIMEOUT_S).close()
     except TimeoutError:

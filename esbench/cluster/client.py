@@ -1,7 +1,7 @@
-"""The one door to elasticsearch-py: administrative requests of the parent process, synchronous and never measured.
+"""The only module that uses elasticsearch-py: synchronous administrative requests of the parent process, not measured.
 
 Built on its connection layer (elastic_transport) alone: no product check and plain JSON media types, so that
-Elasticsearch 5 to 9 and OpenSearch 1 to 3 answer. Requests of the measured kind do not belong here.
+Elasticsearch 5 to 9 and OpenSearch 1 to 3 answer. Measured requests do not belong here.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _SAFE_TO_REPEAT = ("GET", "HEAD")
 _SETTINGS_OF_ITS_OWN = ("index.creation_date", "index.uuid", "index.version.", "index.provided_name")
 # Options of Java that tune it; those with paths differ with every node and say nothing.
 _TUNES = re.compile(r"-X[^/\\]*")
-# The record has room for so much of them.
+# The record keeps mappings up to these lengths.
 _MAPPINGS_OF_AN_INDEX_CHARACTERS = 20_000
 _MAPPINGS_CHARACTERS = 200_000
 
 
 @dataclass(frozen=True)
 class ClusterInfo:
-    """What a cluster says it is; `distribution` is elasticsearch or opensearch."""
+    """The identity of a cluster as it reports it; `distribution` is elasticsearch or opensearch."""
 
     distribution: str
     version: str
@@ -56,20 +56,21 @@ class ClusterInfo:
 
     @property
     def version_tuple(self) -> tuple[int, ...]:
-        """`8.19.4-SNAPSHOT` as (8, 19, 4), to be compared."""
+        """The version as numbers that can be compared: `8.19.4-SNAPSHOT` as (8, 19, 4)."""
         return tuple(int(number) for number in re.findall(r"\d+", self.version.partition("-")[0]))
 
     @cached_property
     def dialect(self) -> Dialect:
+        """The paths and bodies that servers of this distribution and version understand."""
         major, minor = (*self.version_tuple, 0, 0)[:2]
         return Dialect(self.distribution, (major, minor))
 
 
 class Cluster:
-    """A cluster behind one or more URLs (`http://host:9200`); safe to use from several threads.
+    """A client for a cluster behind one or more URLs (`http://host:9200`); safe to use from several threads.
 
-    A request goes to the first host that takes connections; what might have reached a cluster is repeated on
-    another host only when it is safe to repeat.
+    A request goes to the first host that accepts connections; a request that may have reached a cluster is repeated on
+    another host only if it is safe to repeat.
     """
 
     def __init__(self, urls: Iterable[str], options: ClientOptions | None = None) -> None:
@@ -137,10 +138,11 @@ class Cluster:
         timeout_s: float | None = None,
         ignore: Collection[int] = (),
     ) -> Any:
-        """The reply's JSON (text where it is none, None where it is empty), or a ClusterError in one line.
+        """Send a request and return the reply's JSON: text if it is not JSON, None if it is empty.
 
         `path` is percent-encoded already and starts with a slash; `params` hold text, numbers, booleans or
-        lists; `body` is JSON, or text or bytes that are sent as they are. HTTP errors in `ignore` are replies.
+        lists; `body` is JSON, or text or bytes that are sent as they are. Replies with an HTTP status in `ignore` are
+        returned; any other HTTP error and a failed connection raise ClusterError.
         """
         return _decode(self.request_bytes(method, path, params=params, body=body, timeout_s=timeout_s, ignore=ignore))
 
@@ -154,7 +156,7 @@ class Cluster:
         timeout_s: float | None = None,
         ignore: Collection[int] = (),
     ) -> bytes:
-        """As `request`, but the reply as it came: for documents, whose numbers must stay as they were written."""
+        """Send a request as `request` does and return the reply unparsed: numbers in documents keep their spelling."""
         target = path + _query(params)
         data = _encode(body)
         headers = {"accept": "application/json"}
@@ -195,7 +197,10 @@ class Cluster:
         raise AssertionError("unreachable: the last host either answers or raises")
 
     def info(self) -> ClusterInfo:
-        """Who the cluster is; where `/` is not served (405, some 8.x builds) its local node says it."""
+        """Return the cluster's identity; from its local node if `/` is not served (405, some 8.x builds).
+
+        Raises ClusterError if it is neither Elasticsearch nor OpenSearch.
+        """
         reply = self.request("GET", "/", ignore=(405,))
         if isinstance(reply, Mapping) and "error" in reply:
             return self._info_of_local_node()
@@ -227,13 +232,13 @@ class Cluster:
         )
 
     def health(self, *, level: str = "cluster") -> Mapping[str, Any]:
-        """The cluster's health as it is now; `level` "indices" adds that of each index."""
+        """Return the cluster's current health; `level` "indices" adds the health of each index."""
         params = {"level": level, "master_timeout": "1s"}  # says soon when there is no master
         reply: Mapping[str, Any] = self.request("GET", "/_cluster/health", params=params)
         return reply
 
     def nodes(self) -> tuple[NodeFacts, ...]:
-        """Its nodes, by name."""
+        """Return the cluster's nodes, sorted by name."""
         reply = self.request("GET", "/_nodes/os,jvm,plugins")
         with _known_form("/_nodes"):
             return tuple(sorted((_node_facts(*node) for node in reply["nodes"].items()), key=lambda n: n.name))
@@ -241,11 +246,11 @@ class Cluster:
     def indices_facts(
         self, names: Iterable[str] = ("*",), *, timeout_s: float | None = None
     ) -> dict[str, dict[str, Any]]:
-        """Index -> primary_shards, replicas, docs, store_bytes, settings, mappings_digest, mappings.
+        """Return index -> primary_shards, replicas, docs, store_bytes, settings, mappings_digest, mappings.
 
         `names` are indices, data streams, aliases or patterns; those that do not exist are left out, and
         indices that start with a dot unless they are named. `docs` are of primaries, `store_bytes` of all copies;
-        `mappings` are left out where they are long. `timeout_s` is of each of three requests.
+        `mappings` are left out if they are long. `timeout_s` is of each of three requests.
         """
         path = index_path(names)
         if not path:
@@ -273,7 +278,7 @@ class Cluster:
 
 
 def _index_facts(settings: Mapping[str, Any], mappings: Mapping[str, Any], stats: Mapping[str, Any]) -> dict[str, Any]:
-    """What the record keeps of one index; a closed one has no statistics."""
+    """Return the record's entry for one index; a closed index has no statistics."""
     typeless = _typeless(mappings.get("mappings", {}))
     return {
         "primary_shards": int(settings["index.number_of_shards"]),
@@ -288,7 +293,7 @@ def _index_facts(settings: Mapping[str, Any], mappings: Mapping[str, Any], stats
 
 @contextmanager
 def _known_form(path: str) -> Iterator[None]:
-    """A reply that is not what a cluster answers is a ClusterError: a proxy may stand before it."""
+    """Raise ClusterError for a reply of an unknown form, as a proxy in front of the cluster may send."""
     try:
         yield
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -296,7 +301,7 @@ def _known_form(path: str) -> Iterator[None]:
 
 
 def index_path(names: Iterable[str]) -> str:
-    """`/a,b` for indices, data streams, aliases or patterns; empty for none, which must not become all of them."""
+    """Return `/a,b` for indices, data streams, aliases or patterns; empty without names: that must not mean all."""
     expression = ",".join(quote(name, safe="*") for name in names)
     return f"/{expression}" if expression else ""
 
@@ -349,7 +354,7 @@ def _decode(content: bytes) -> Any:
 
 
 def _typeless(mappings: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The mapping without the type's name around it, which 5.x and 6.x have."""
+    """Return the mapping without the type name around it that 5.x and 6.x add."""
     names = list(mappings)
     if len(names) == 1 and names[0] in ("doc", "_doc"):
         inner: Mapping[str, Any] = mappings[names[0]]

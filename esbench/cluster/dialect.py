@@ -1,6 +1,6 @@
-"""How a server's version wants to be spoken to: typed paths on 5.x and 6.x, typeless ones from 7.0 and OpenSearch.
+"""Differences between server versions: typed paths on 5.x and 6.x, typeless ones from 7.0 on and on OpenSearch.
 
-And what it cannot do at all, by its version; what a distribution leaves out (x-pack), only the server itself can tell.
+Also the features that a version lacks; which features a distribution leaves out (x-pack) only the server can say.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _NAMES = {"elasticsearch": "Elasticsearch", "opensearch": "OpenSearch"}
 
 @dataclass(frozen=True)
 class Feature:
-    """What not every server can do: its name in the plural, and each distribution's first version that can."""
+    """A feature that not every server has: its name in the plural, and each distribution's first version with it."""
 
     name: str
     elasticsearch: tuple[int, int]
@@ -24,45 +24,45 @@ class Feature:
 
     @property
     def first_versions(self) -> tuple[str, ...]:
-        """The servers that can do it, each by the first version that can."""
+        """The first version of each distribution that has the feature, such as "Elasticsearch 7.9"."""
         first = {"elasticsearch": self.elasticsearch, "opensearch": self.opensearch}
         return tuple(f"{_NAMES[name]} {_dotted(version)}" for name, version in first.items() if version)
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """`distribution` is elasticsearch or opensearch; `version` is (major, minor)."""
+    """The paths and bodies for a server; `distribution` is elasticsearch or opensearch; `version` is (major, minor)."""
 
     distribution: str
     version: tuple[int, int]
 
     @property
     def typed(self) -> bool:
-        """Whether mappings and bulk paths carry a type name."""
+        """True if mappings and bulk paths carry a type name."""
         return self.distribution == "elasticsearch" and self.version[0] < 7
 
     @property
     def type_name(self) -> str:
-        """The type in document paths: `doc` before 6.2, which refuses a leading underscore, `_doc` from there."""
+        """The type in document paths: `_doc`; `doc` before 6.2, which rejects a leading underscore."""
         return "doc" if self.distribution == "elasticsearch" and self.version < (6, 2) else "_doc"
 
     @property
     def server(self) -> str:
-        """The server as people name it."""
+        """The server's name for display, such as "Elasticsearch 8.19"."""
         return f"{_NAMES.get(self.distribution, self.distribution)} {_dotted(self.version)}"
 
     @property
     def ml(self) -> str:
-        """Where the paths of machine learning begin."""
+        """The prefix of the paths of machine learning."""
         return "/_xpack/ml" if self.typed else "/_ml"
 
     @property
     def transforms(self) -> str:
-        """Where the paths of transforms begin: up to 7.4 they were called data frame transforms."""
+        """The prefix of the paths of transforms: up to 7.4 they were called data frame transforms."""
         return "/_data_frame/transforms" if self.version < (7, 5) else "/_transform"
 
     def require(self, feature: Feature, where: str) -> None:
-        """Refuse what this version cannot do (TrackError)."""
+        """Raise TrackError if this version lacks a feature."""
         is_opensearch = self.distribution == "opensearch"
         since = feature.opensearch if is_opensearch else feature.elasticsearch
         if since is None or self.version < since:
@@ -71,7 +71,10 @@ class Dialect:
             raise TrackError(f"{self.server} has no {feature.name}", where=where, hint=hint)
 
     def template_body(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The body of a legacy template: before 6.0 it has one `template`, later `index_patterns`."""
+        """Return the body of a legacy template for this version: one `template` before 6.0, `index_patterns` later.
+
+        Raises TrackError if a version before 6.0 would need several patterns.
+        """
         body = self.index_body(body)
         patterns = body.get("index_patterns")
         if self.distribution != "elasticsearch" or self.version[0] >= 6 or patterns is None:
@@ -82,14 +85,15 @@ class Dialect:
         return {**{key: value for key, value in body.items() if key != "index_patterns"}, "template": patterns[0]}
 
     def document_path(self, index: str) -> str:
+        """Return the path of an index's documents."""
         return f"/{index}/{self.type_name}"
 
     def bulk_path(self, index: str, document_type: str | None = None) -> str:
-        """A document type other than esbench's own has meaning only where there are types."""
+        """Return the path of bulk requests to an index; `document_type` has an effect only in versions with types."""
         return f"/{index}/{document_type or self.type_name}/_bulk" if self.typed else f"/{index}/_bulk"
 
     def index_body(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """An index body as this version takes it: a typeless mapping is wrapped in the type."""
+        """Return an index body for this version: with types, a typeless mapping is wrapped in the type."""
         mappings = body.get("mappings")
         if not self.typed or not isinstance(mappings, Mapping) or not _is_typeless(mappings):
             return dict(body)

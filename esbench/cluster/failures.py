@@ -1,6 +1,6 @@
-"""Why a cluster could not be talked to, as the one line that helps: cause, host, remedy.
+"""One-line errors for failed requests to a cluster: cause, host, remedy.
 
-Reads exceptions and replies only; the one connection it may open asks a host whether it speaks TLS.
+Reads exceptions and replies only; the one connection it may open checks whether a host speaks TLS.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ _UNREACHABLE = (
 
 
 def explain_connection_failure(error: BaseException, url: str, limit_s: float) -> ClusterError:
-    """A ClusterError for a request to `url` that got no reply within `limit_s`, from the causes of `error`."""
+    """Return a ClusterError for a request to `url` that failed without a reply, from the causes of `error`.
+
+    `limit_s` is the request's time limit, for the message.
+    """
     where = urlsplit(url).netloc
     for cause in _causes(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
@@ -49,7 +52,7 @@ def explain_connection_failure(error: BaseException, url: str, limit_s: float) -
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The innermost cause first: libraries wrap what the socket said."""
+    """Yield the causes of an error, the innermost first: libraries wrap the socket's own error."""
     chain: list[BaseException] = []
     cause: BaseException | None = error
     while cause is not None and cause not in chain:
@@ -68,7 +71,7 @@ def _closed_connection(url: str, where: str) -> ClusterError:
 
 
 def host_speaks_tls(url: str) -> ClusterError:
-    """The error of plain HTTP against a TLS port."""
+    """Return the error for plain HTTP sent to a TLS port."""
     return ClusterError(
         "the host speaks TLS, not plain HTTP",
         where=urlsplit(url).netloc,
@@ -115,7 +118,7 @@ def _wants_client_certificate(where: str) -> ClusterError:
 
 
 def speaks_tls(url: str, limit_s: float = 1.0) -> bool:
-    """Whether the host behind a URL answers a TLS handshake."""
+    """True if the host behind a URL answers a TLS handshake within `limit_s`, be it with a refusal."""
     parts = urlsplit(url)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
@@ -133,7 +136,7 @@ def speaks_tls(url: str, limit_s: float = 1.0) -> bool:
 
 
 def explain_http_error(request: str, status: int, reply: Any, options: ClientOptions) -> ClusterError:
-    """A ClusterError for an HTTP error, with the reason from Elasticsearch's JSON `reply`."""
+    """Return a ClusterError for an HTTP error, with the reason from Elasticsearch's JSON `reply`."""
     kind, reason = _kind_and_reason(reply)
     reason = _shortened(Redactor(options.secrets())(reason))
     if status == 401:

@@ -1,4 +1,4 @@
-"""How to reach a cluster: its hosts, and the connection options that every client of a race shares.
+"""The connection to a cluster: its hosts, and the connection options that all clients of a race share.
 
 Standard library only, and light: load workers import it. It must not open a connection.
 """
@@ -34,7 +34,7 @@ _OPTIONS = (
     "api_key",
     "http_compress",
 )
-# Options of other clients that change nothing here, with the reason that the user is told.
+# Options of other clients that change nothing here, with the reason shown to the user.
 _WITHOUT_EFFECT = {
     "max_connections": "each client has a connection of its own",
     "enable_cleanup_closed": "esbench closes its connections itself",
@@ -52,7 +52,7 @@ _REFUSED = {
 class Host:
     """One HTTP address of a cluster; `host` is a name or an address, an IPv6 address without brackets.
 
-    `address` is what a name was resolved to. Requests and certificates are about the name all the same.
+    `address` is what a name was resolved to; requests and certificates still use the name.
     """
 
     host: str
@@ -62,12 +62,12 @@ class Host:
 
     @property
     def url(self) -> str:
-        """`http://10.0.0.1:9200`, with brackets around an IPv6 address."""
+        """The URL, with brackets around an IPv6 address: `http://10.0.0.1:9200`."""
         return f"{self.scheme}://{self}"
 
     @property
     def label(self) -> str:
-        """How people are told of it: `es:9200 (10.0.0.1)` for one address of a name."""
+        """The host as shown to the user: `es:9200 (10.0.0.1)` for one address of a name."""
         return f"{self} ({self.address})" if self.address else str(self)
 
     def __str__(self) -> str:
@@ -78,8 +78,8 @@ class Host:
 class ClientOptions:
     """Connection options, the same for every client of a race. Secrets stay out of its repr.
 
-    `timeout_s` is how long one request may take; `warnings` are sentences about given options without effect;
-    `other_secrets` are those of the race that a server may repeat, too.
+    `timeout_s` is the time limit of one request; `warnings` are sentences about given options without effect;
+    `other_secrets` are further secrets of the race that a server's reply may contain.
     """
 
     timeout_s: float = 60.0
@@ -98,7 +98,7 @@ class ClientOptions:
 
     @classmethod
     def from_mapping(cls, options: Mapping[str, Any], where: str = WHERE) -> ClientOptions:
-        """Options from what `--client-options` parses to (Rally's names); a UsageError says what is wrong."""
+        """Return the options for the parsed `--client-options` (Rally's names). Raises UsageError if one is invalid."""
         reader = _Reader(options, where)
         reader.check_names()
         user, password, api_key = (
@@ -130,7 +130,7 @@ class ClientOptions:
         )
 
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """The headers that each request carries for these options: Authorization, or none."""
+        """Return the headers that every request carries: Authorization, or none."""
         if self.api_key is not None:
             return (("Authorization", f"ApiKey {self.api_key}"),)
         if self.basic_auth_user is not None:
@@ -139,7 +139,7 @@ class ClientOptions:
         return ()
 
     def secrets(self) -> tuple[str, ...]:
-        """What must never be shown, in every form in which it was sent."""
+        """Return the secrets that must never be shown, in every form in which they are sent."""
         found = [self.basic_auth_password, self.api_key, *self.other_secrets]
         found += [value.partition(" ")[2] for _, value in self.headers()]
         if self.api_key is not None:
@@ -150,7 +150,7 @@ class ClientOptions:
         return tuple(secret for secret in found if secret)
 
     def ssl_context(self) -> ssl.SSLContext | None:
-        """A TLS context with these certificates, or None without TLS; a UsageError for a bad certificate."""
+        """Return a TLS context with these certificates; None without TLS. Raises UsageError for a bad certificate."""
         if not self.use_ssl:
             return None
         try:
@@ -189,10 +189,10 @@ def _add_public_authorities(context: ssl.SSLContext) -> None:
 def parse_hosts(
     value: str | Iterable[str], options: ClientOptions | None = None, where: str = "--target-hosts"
 ) -> tuple[tuple[Host, ...], ClientOptions]:
-    """Hosts from `10.0.0.1:9200,es2,[::1]` or `https://user:secret@x:9243`, and the options that they imply.
+    """Return hosts from `10.0.0.1:9200,es2,[::1]` or `https://user:secret@x:9243`, and the options that they imply.
 
-    The port is 9200, as in elasticsearch-py 443 after `https://`. A cluster has one scheme: https when
-    `use_ssl` or one of the hosts says so. User and password of a URL move into the options.
+    The default port is 9200; after `https://` it is 443, as in elasticsearch-py. A cluster has one scheme: https if
+    `use_ssl` or one of the hosts says so. User and password of a URL move into the options. Raises UsageError.
     """
     options = options or ClientOptions()
     parts = value.split(",") if isinstance(value, str) else list(value)
@@ -258,7 +258,7 @@ def _with_user(options: ClientOptions, user: str, quoted_password: str | None, s
 
 
 class _Reader:
-    """Reads options one by one, each with a clear error; never repeats a secret in one."""
+    """A reader of options one by one that raises clear errors; never repeats a secret in an error."""
 
     def __init__(self, options: Mapping[str, Any], where: str) -> None:
         self.options = options
@@ -291,12 +291,12 @@ class _Reader:
     def text(self, name: str) -> str | None:
         value = self.options.get(name)
         if value is not None and not isinstance(value, str):
-            # A number lost its leading zeros on the way: nobody would find out why the password is wrong.
+            # A number has lost its leading zeros: the password would be wrong without a visible reason.
             raise UsageError(f"{name} must be text", where=self.where, hint=f"quote it: {name}:'...'")
         return value
 
     def api_key(self) -> str | None:
-        """As the header wants it: base64 of `id:key`; `id:key` itself and [id, key] are encoded."""
+        """Return the API key as the header needs it: base64 of `id:key`; `id:key` itself and [id, key] are encoded."""
         value = self.options.get("api_key")
         if isinstance(value, list | tuple) and len(value) == 2 and all(isinstance(v, str) for v in value):
             value = ":".join(value)

@@ -1,6 +1,6 @@
-"""The errors that a user meets: what was wrong, where, and how to fix it, in one line.
+"""The errors shown to the user, each as one line: what is wrong, where, and how to fix it.
 
-A programming error is never wrapped in one of these.
+Programming errors are never wrapped in one of these.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 
 class EsbenchError(Exception):
-    """An error that is told to the user as one line; `exit_code` is the command's exit status."""
+    """An error shown to the user as one line, `where: what (hint)`; `exit_code` is the command's exit status."""
 
     exit_code = 1
 
@@ -33,19 +33,19 @@ def _rebuild(kind: type[EsbenchError], what: str, where: str, hint: str) -> Esbe
 
 
 class UsageError(EsbenchError):
-    """The command line or something that it names is wrong: nothing was started."""
+    """An error in the command line or in something that it names; nothing was started."""
 
     exit_code = 2
 
 
 class TrackError(EsbenchError):
-    """A track cannot be read or does not mean anything; `where` is file:line where it is known."""
+    """A track that cannot be read or is not valid; `where` is file:line if that is known."""
 
     exit_code = 2
 
 
 class TrackCodeError(TrackError):
-    """Python code of a track raised an error; `frames` are the lines of the traceback that are the track's own."""
+    """An error raised by Python code of a track; `frames` are the traceback's lines that belong to the track."""
 
     def __init__(self, what: str, *, where: str = "", hint: str = "", frames: str = "") -> None:
         super().__init__(what, where=where, hint=hint)
@@ -64,56 +64,56 @@ def _rebuild_code_error(what: str, where: str, hint: str, frames: str) -> TrackC
 
 
 class DependencyError(TrackError):
-    """Python packages that a track needs are not installed, and are not to be."""
+    """Python packages that a track needs are missing, and installing them was not asked for."""
 
 
 class CorpusError(EsbenchError):
-    """A document file is missing, damaged or cannot be made."""
+    """A document file that is missing, damaged or cannot be made."""
 
 
 class EngineError(EsbenchError):
-    """A node cannot be had, started or reached."""
+    """A node that cannot be obtained, started or reached."""
 
 
 class ClusterError(EsbenchError):
-    """A cluster refused or failed an administrative request."""
+    """A cluster that cannot be reached, or that refused or failed an administrative request."""
 
 
 class RecordError(EsbenchError):
-    """A race record is missing, ambiguous, damaged or cannot be written."""
+    """A race record that is missing, ambiguous, damaged or cannot be written."""
 
 
 class RaceError(EsbenchError):
-    """A race could not be finished; what was measured until then is in its record."""
+    """A race that could not be finished; the measurements up to that point are in its record."""
 
 
 class FailOnError(EsbenchError):
-    """A condition of `--fail-on` holds."""
+    """A condition of `--fail-on` that holds."""
 
     exit_code = 3
 
 
 class UndecidedError(EsbenchError):
-    """It cannot be told whether a condition of `--fail-on` holds."""
+    """A condition of `--fail-on` that the measurements do not decide."""
 
     exit_code = 4
 
 
 def closest(word: str, names: Iterable[str]) -> str | None:
-    """The name that a mistyped word is nearest to, whatever its case; None when none is near."""
+    """Return the name most similar to a mistyped word, ignoring case; None if no name is similar."""
     by_case = {name.lower(): name for name in sorted(names)}
     close = difflib.get_close_matches(word.lower(), by_case, n=1, cutoff=0.6)
     return by_case[close[0]] if close else None
 
 
 def nearest(word: str, allowed: Iterable[str]) -> str:
-    """A hint without the list: `did you mean "x"?`, or nothing when no name is near."""
+    """Return the hint `did you mean "x"?` without a list of names; empty if no name is similar."""
     close = closest(word, allowed)
     return f'did you mean "{close}"?' if close else ""
 
 
 def did_you_mean(word: str, allowed: Iterable[str]) -> str:
-    """A hint for a mistyped name: `did you mean "x"?` and the allowed names, at most twenty of them."""
+    """Return a hint for a mistyped name: `did you mean "x"?` if a name is similar, and at most twenty allowed names."""
     names = sorted(allowed)
     if not names:
         return "there are none"

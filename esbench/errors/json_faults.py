@@ -1,6 +1,6 @@
-"""Says why a text is no JSON: the first fault against its grammar, the place, and the remedy.
+"""Explanation of invalid JSON: the first violation of its grammar, the position, and the remedy.
 
-Python's parser reads JSON; its errors are not shown, since their words and places differ from version to version.
+Python's parser reads JSON; its error messages are not shown, since wording and position differ between versions.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ _SCALAR = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true
 
 @dataclass(frozen=True)
 class JsonFault:
-    """What is wrong at which line (from 1) and column (from 0); `opened` is the place of the bracket it speaks of."""
+    """The first error of an invalid JSON text, at `line` (from 1) and `column` (from 0).
+
+    `opened` is the (line, column) of the bracket that the message refers to, if any.
+    """
 
     what: str
     line: int
@@ -53,7 +56,7 @@ class JsonFault:
 
 
 def json_fault(text: str | bytes) -> JsonFault:
-    """The first fault of a text that Python cannot read as JSON. NaN and Infinity are faults, too."""
+    """Return the first fault of a text that Python cannot read as JSON. NaN and Infinity are faults, too."""
     if isinstance(text, bytes):
         try:
             text = text.decode("utf-8")
@@ -71,7 +74,7 @@ def _line_and_column(text: str, offset: int) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class _Found:
-    """A fault at an offset; `opener` is the offset of the bracket that it speaks of."""
+    """A fault at an offset; `opener` is the offset of the bracket that the message refers to."""
 
     what: str
     offset: int
@@ -80,7 +83,7 @@ class _Found:
 
 
 class _Reader:
-    """Reads a text token by token, as far as it is JSON."""
+    """A tokenizer that reads a text up to its first JSON error."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -110,7 +113,7 @@ class _Reader:
         return self._text[self._open[-1]] if self._open else ""
 
     def _take(self, word: str, offset: int) -> bool:
-        """Go on after a token; False for one that must not stand here."""
+        """Advance past a token; return False if the token is not allowed here."""
         match self._expected, word:
             case ("end", "}" | "]") | ("key", "}") | ("value", "]"):
                 if not self._open or word != _CLOSERS[self._opener]:

@@ -1,6 +1,6 @@
-"""Says why a call failed from facts: error numbers, OpenSSL's names, types of errors.
+"""Reasons of failed calls, derived from facts: error numbers, OpenSSL's names, types of errors.
 
-The texts of Python's own exceptions differ from version to version, and between event loops; none is shown.
+The messages of Python's own exceptions differ between versions and between event loops; they are the last resort.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ TLS_CLOSED = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
 
 
 def reason_of(error: BaseException) -> str:  # noqa: PLR0911 - one line for each
-    """Why a connection could not be opened or used, or a file not be read."""
+    """Return the reason why a connection could not be opened or used, or a file not be read."""
     match error:
         case ssl.SSLCertVerificationError():
             return f"its certificate is not trusted: {error.verify_message}"
@@ -35,5 +35,5 @@ def reason_of(error: BaseException) -> str:  # noqa: PLR0911 - one line for each
 
 
 def form_fault(error: BaseException) -> str:
-    """What was missing where data have an unknown form: the key, or only the type of the error."""
+    """Return a description of an error raised by data of an unknown form: the missing key, or only the error's type."""
     return f"KeyError: {error}" if isinstance(error, KeyError) else type(error).__name__

@@ -1,6 +1,6 @@
-"""Who follows a race while it runs: the lines on the terminal, the live view, metrics for scrapers, annotations.
+"""Listeners of a running race: the lines on the terminal, the live view, metrics for scrapers, annotations.
 
-A listener is told; it never asks, decides or delays. What several listeners need is told to all of them alike.
+A listener only receives events; it never asks, decides or delays. Every listener receives all events.
 """
 
 from __future__ import annotations
@@ -17,44 +17,44 @@ if TYPE_CHECKING:
 
 
 class Listener:
-    """Follows a race. Each method returns at once: they are called between the ticks of the load workers.
+    """Receives the events of a race. Each method must return at once: it runs between the ticks of the load workers.
 
-    All are called in the race's thread but `read`, which telemetry's threads call.
+    All methods are called in the race's thread, except `read`, which the threads of telemetry devices call.
     """
 
     def race_begins(self, record: RaceRecord, steps: Sequence[Step]) -> None:
-        """The record was made; the cluster may not have been started yet."""
+        """Handle the start of a race: its record was made; the cluster may not have been started yet."""
 
     def step_begins(self, number: int, step: Step) -> None:
-        """Step `number` (from 0) is prepared, and begins then."""
+        """Handle the start of step `number` (from 0), before it is prepared."""
 
     def amounts_known(self, units_in_all: Mapping[str, float]) -> None:
-        """How many units each task of the step that begins will do in all, as far as that is known."""
+        """Handle the total number of units of each task of the current step, for those tasks where it is known."""
 
     def step_runs(self, number: int, units: dict[str, str]) -> None:
-        """The clock of the step has started. `units`: task -> what it counts."""
+        """Handle the start of the step's clock. `units`: task -> the unit that it counts."""
 
     def second(self, task: str, second: Second) -> None:
-        """A second of a task has been merged over all workers; it ended about a second ago."""
+        """Handle a second of a task, merged over all workers; it ended about a second ago."""
 
     def worker_told(self, worker: int, usage: Usage, loop_lag_ns: int) -> None:
-        """What a load worker has had of its CPUs so far, and its event loop's worst lateness since it told before."""
+        """Handle a load worker's report: its CPU usage so far, its event loop's maximum lag since the last report."""
 
     def task_ended(self, result: TaskResult) -> None:
-        """A task's result, when its step has ended."""
+        """Handle a task's result, after its step has ended."""
 
     def host_changed(self, event: HostEvent) -> None:
-        """A host was lost, or is back."""
+        """Handle the loss of a host, or its return."""
 
     def read(self, device: str, reading: Reading) -> None:
-        """A telemetry device has taken a sample; called from its thread."""
+        """Handle a sample of a telemetry device; called from the device's thread."""
 
     def race_ended(self, record: RaceRecord) -> None:
-        """The record is final: complete, cancelled or failed."""
+        """Handle the end of a race; its record is final: complete, cancelled or failed."""
 
 
 class Listeners(Listener):
-    """Tells several, in their order."""
+    """A listener that passes each event to several listeners, in their order."""
 
     def __init__(self, listeners: Sequence[Listener]) -> None:
         self._listeners = tuple(listeners)

@@ -1,4 +1,4 @@
-"""Whom to tell what goes on: messages, and work that takes its time. Engines and corpora know nothing more of it."""
+"""Display of progress: messages and long-running jobs. Engines and corpora depend on nothing else of the display."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Self
 
 
 def print_to_stderr(line: str) -> None:
-    """Print a line; where nobody reads it any more, the work goes on."""
+    """Print a line to stderr; ignore an OSError, such as that of a closed pipe."""
     with suppress(OSError):
         print(line, file=sys.stderr, flush=True)
 
 
 class Job:
-    """Something that takes its time; `total` is how much of `unit` there is to do, None where nobody knows."""
+    """A long-running job; `total` is the amount of `unit` to do, None if it is unknown."""
 
     def __init__(self, what: str, total: float | None, unit: str, began_s: float) -> None:
         self.what = what
@@ -26,16 +26,16 @@ class Job:
         self.done = 0.0
 
     def advance(self, count: float) -> None:
-        """So much more is done."""
+        """Add to the amount done."""
         self.done += count
 
     def reach(self, done: float) -> None:
-        """So much is done in all."""
+        """Set the amount done."""
         self.done = done
 
 
 class Progress:
-    """Someone to tell, for the length of a `with`. This one says nothing but what must be known (--quiet)."""
+    """The display of progress, active within a `with` block. This class shows only what --quiet does not hide."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
@@ -46,22 +46,22 @@ class Progress:
     def __exit__(self, *exc: object) -> None: ...
 
     def say(self, message: str) -> None:
-        """One line of news."""
+        """Show one line of information."""
 
     def warn(self, message: str) -> None:
-        """One line of something that may spoil the result."""
+        """Show one line about something that may spoil the result."""
 
     def insist(self, message: str) -> None:
-        """One line that --quiet does not hide: what is left behind, what went wrong."""
+        """Show one line that --quiet does not hide: what is left behind, what went wrong."""
         print_to_stderr(message)
 
     def fail(self, message: str) -> bool:
-        """The error that ends it all; False where it is the caller's to print."""
+        """Show the error that ends the command. Returns False if it was not shown and the caller must print it."""
         return False
 
     @contextmanager
     def job(self, what: str, total: float | None = None, unit: str = "", *, announce: bool = True) -> Iterator[Job]:
-        """A job, from its begin to its end; without `announce` it is a part of one that was told."""
+        """Context manager for a long-running job. `announce=False` for a part of a job that is already shown."""
         job = Job(what, total or None, unit, self.clock())
         self._begin(job, announce)
         try:
@@ -71,12 +71,15 @@ class Progress:
 
     @contextmanager
     def download(self, name: str, total_bytes: int) -> Iterator[Callable[[int], None]]:
-        """A file of a download that was told: the function that it yields is called with each chunk's bytes."""
+        """Context manager for one file of an announced download.
+
+        Yields the function to call with the number of bytes of each chunk.
+        """
         with self.job(f"downloading {name}", total_bytes, "bytes", announce=False) as job:
             yield job.advance
 
     def _begin(self, job: Job, announce: bool) -> None:
-        """A job begins."""
+        """Show the start of a job."""
 
     def _end(self, job: Job) -> None:
-        """A job has ended."""
+        """Show the end of a job."""

@@ -1,4 +1,4 @@
-"""CPU time of processes. It imports next to nothing: workers and null servers ask it."""
+"""CPU time of processes. Imports only the standard library: load workers and null servers use it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Usage:
-    """CPU time of a process since it began: in which it ran, and in which it was runnable and did not."""
+    """CPU time of a process since its start (ns): running, and runnable but not running."""
 
     cpu_ns: int = 0
     run_delay_ns: int = 0
 
 
 def run_delay_ns() -> int:
-    """How long this process was runnable but not running so far (Linux: /proc/self/schedstat); 0 elsewhere."""
+    """Return the time this process was runnable but not running so far (Linux: /proc/self/schedstat); 0 elsewhere."""
     try:
         return int(Path("/proc/self/schedstat").read_text().split()[1])
     except (OSError, IndexError, ValueError):

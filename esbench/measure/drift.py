@@ -1,6 +1,6 @@
-"""Whether a figure moved while it was measured: a line through ten equal sections of the measurement.
+"""Detection of drift, a change of a figure during its measurement: a line through ten equal sections of it.
 
-Pure, and without numpy: it runs beside the load. What a change means is for `checks` to say.
+Pure, and without numpy: it runs beside the load. `checks` decides what a change means.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ _MOST_BLOCKS = 64
 
 
 def change(values: Sequence[float]) -> float | None:
-    """How far a least-squares line through ten equal sections rises from the first one's start to the last one's end.
+    """Return the rise of a least-squares line through ten equal sections, from the first's start to the last's end.
 
-    In the unit of the values; None where the rise may be chance (p >= 0.01). Worked: 0, 1 ... 9 rise by 10.
+    In the unit of the values; None if the rise may be chance (p >= 0.01). Worked: 0, 1 ... 9 rise by 10.
+    Raises ValueError unless there are ten values.
     """
     if len(values) != SECTIONS:
         raise ValueError(f"{SECTIONS} sections are needed, not {len(values)}")
@@ -35,27 +36,29 @@ def change(values: Sequence[float]) -> float | None:
 
 
 def relative_change(values: Sequence[float | None]) -> float | None:
-    """The same as a ratio, of a line through the logarithms: 0.1 is a rise by 10 %. None, too, where a section is
-    empty or zero."""
+    """Return the change as a ratio, from a line through the logarithms: 0.1 is a rise by 10 %.
+
+    None if it may be chance, or if a section is empty or zero.
+    """
     logs = [math.log(value) for value in values if value]
     log_change = change(logs) if len(logs) == SECTIONS else None
     return None if log_change is None else math.expm1(log_change)
 
 
 def section_means(values: Sequence[float]) -> list[float]:
-    """The mean in each of ten equal sections (to one place) of at least ten values that were taken in turn."""
+    """Return the mean of each of ten equal sections (to one value) of at least ten consecutive values."""
     return [math.fsum(values[place] for place in places) / len(places) for places in _sections(len(values))]
 
 
 def _sections(count: int) -> list[range]:
-    """`count` places, at least ten, cut into ten ranges that differ by one at most."""
+    """Divide the positions 0 to `count` - 1, at least ten, into ten ranges whose lengths differ by one at most."""
     edges = [round(number * count / SECTIONS) for number in range(SECTIONS + 1)]
     return [range(begin, end) for begin, end in itertools.pairwise(edges)]
 
 
 @dataclass(frozen=True, slots=True)
 class _Packed:
-    """Counts at rest: 12 bytes a bucket, where a dict takes about 100."""
+    """Counts in compact form: 12 bytes per bucket, where a dict takes about 100."""
 
     indices: array[int]
     amounts: array[int]
@@ -75,10 +78,10 @@ class _Packed:
 
 
 class Medians:
-    """Durations over time, for the median of each section.
+    """Durations over time, for the median of each of ten sections.
 
-    They are kept in at most 64 blocks of equally many seconds, of which each two become one when they are full:
-    memory does not grow with the length of a task.
+    They are kept in at most 64 blocks of equally many seconds; when all are full, each two become one: memory does not
+    grow with the length of a task.
     """
 
     def __init__(self) -> None:
@@ -88,7 +91,7 @@ class Medians:
         self._last = Counts()
 
     def add(self, second: int, counts: Counts) -> None:
-        """Take a second's durations; seconds come in order, and may be missing."""
+        """Add the durations of one second; seconds come in ascending order, and may be missing."""
         if self._first is None:
             self._first = second
         while (block := (second - self._first) // self._block_s) >= _MOST_BLOCKS:
@@ -106,9 +109,10 @@ class Medians:
         self._block_s *= 2
 
     def of_sections(self, end: int) -> list[float | None] | None:
-        """The median (ns) in each of ten equal sections (to one block) before second `end`; None under ten blocks.
+        """Return the median (ns) of each of ten equal sections (to one block) before second `end`.
 
-        A section without durations has None. What is left of a block before `end` is left out.
+        None with fewer than ten complete blocks. A section without durations has None. An incomplete block before `end`
+        is left out.
         """
         whole = 0 if self._first is None else (end - self._first) // self._block_s
         if whole < SECTIONS:

@@ -1,8 +1,8 @@
-"""Counting durations up to 24 h, and HdrHistograms of them, in ns: right to 0.1 %, or to 512 ns below 1.05 ms.
+"""Histograms of durations up to 24 h, in ns, and HdrHistograms of them: exact to 0.1 %, or to 512 ns below 1.05 ms.
 
-`Counts` lays its buckets out as HdrHistogram does (github.com/HdrHistogram: sub-buckets of 2,048, unit 2^9 ns), in a
+`Counts` has the same buckets as HdrHistogram (github.com/HdrHistogram: sub-buckets of 2,048, unit 2^9 ns), in a
 sparse dict: counting costs a tenth of `HdrHistogram.record_value`. Pure: no I/O, no event loop. The only module that
-knows the hdrhistogram library, which workers never import.
+imports the hdrhistogram library, which workers never load.
 """
 
 from __future__ import annotations
@@ -62,17 +62,17 @@ class Counts:
             self.max_ns = ns
 
     def add_zeros(self, times: int) -> None:
-        """Count durations of nothing."""
+        """Count `times` durations of 0 ns."""
         if times:
             self.buckets[0] = self.buckets.get(0, 0) + times
             self.min_ns = 0
 
     def merge(self, other: Counts) -> None:
-        """Add what another one counted."""
+        """Add the counts of another histogram."""
         self.absorb(other.buckets, other.total_ns, other.min_ns, other.max_ns, other.clamped)
 
     def absorb(self, buckets: Mapping[int, int], total_ns: int, min_ns: int, max_ns: int, clamped: int) -> None:
-        """Add counts by bucket, with their exact sum, minimum and maximum."""
+        """Add counts by bucket, with their exact sum, minimum and maximum (ns)."""
         mine = self.buckets
         for index, count in buckets.items():
             mine[index] = mine.get(index, 0) + count
@@ -83,16 +83,17 @@ class Counts:
 
     @property
     def count(self) -> int:
+        """The number of durations counted."""
         return sum(self.buckets.values())
 
     @property
     def mean_ns(self) -> float:
-        """The exact mean; an error when nothing was counted."""
+        """The exact mean (ns). Raises ZeroDivisionError if nothing was counted."""
         return self.total_ns / self.count
 
 
 def index_of(ns: int) -> int:
-    """The bucket that a duration is counted in."""
+    """Return the index of the bucket in which a duration is counted."""
     counts = Counts()
     counts.add(ns)
     (index,) = counts.buckets
@@ -100,14 +101,14 @@ def index_of(ns: int) -> int:
 
 
 def lowest_equivalent_ns(index: int) -> int:
-    """The smallest duration that is counted in a bucket."""
+    """Return the smallest duration that is counted in a bucket."""
     shift = max(0, (index >> _HALF_BITS) - 1)
     return (index - (shift << _HALF_BITS)) << (shift + _UNIT_BITS)
 
 
 @cache
 def _all_lowest_ns() -> tuple[int, ...]:
-    """`lowest_equivalent_ns` of every bucket, for thousands of histograms: a third of the time of asking each time."""
+    """Return `lowest_equivalent_ns` of every bucket, cached: for thousands of histograms a third of the time."""
     return tuple(map(lowest_equivalent_ns, range(index_of(HIGHEST_NS) + 1)))
 
 
@@ -121,7 +122,7 @@ def _hdr_histogram(counts: Counts) -> HdrHistogram:
 
 
 def encode(counts: Counts) -> str:
-    """HdrHistogram V2, compressed, base64: readable by every HdrHistogram library."""
+    """Return the counts as HdrHistogram V2, compressed, in base64: readable by every HdrHistogram library."""
     histogram = _hdr_histogram(counts)
     encoded: bytes = histogram.encode()
     histogram.encoder.histogram = None  # they refer to each other: 0.2 MB that only a full collection would find
@@ -129,9 +130,9 @@ def encode(counts: Counts) -> str:
 
 
 def decode(text: str) -> Counts:
-    """Counts from an encoded histogram; sum, minimum and maximum are those of the buckets, not exact.
+    """Return the counts of an encoded histogram; sum, minimum and maximum are those of the buckets, not exact.
 
-    ValueError when the text is none.
+    Raises ValueError if the text is not an HdrHistogram.
     """
     from hdrh.codec import HdrCookieException, HdrHistogramSettingsException, HdrLengthException
     from hdrh.histogram import HdrHistogram
@@ -152,11 +153,11 @@ def decode(text: str) -> Counts:
 
 
 def percentiles_ns(counts: Counts, ranks: tuple[float, ...], beyond: int = 0) -> dict[float, float]:
-    """Durations at percentiles (0-100): the ends of their buckets, never beyond the exact minimum and maximum.
+    """Return durations at percentiles (0-100): the ends of their buckets, within the exact minimum and maximum.
 
     The p-th percentile is the smallest duration that at least p percent of the samples do not exceed (nearest
     rank). `beyond` further samples rank as longer than all that were counted (unsent, timed out): a percentile that
-    falls among them is `inf`.
+    falls among them is `inf`. Empty without samples.
     """
     good = counts.count
     total = good + beyond
@@ -178,9 +179,9 @@ def percentiles_ns(counts: Counts, ranks: tuple[float, ...], beyond: int = 0) ->
 
 
 def at_least_ns(counts: Counts, ranks: tuple[float, ...], beyond: Counts) -> dict[float, float]:
-    """The least that those percentiles can be which fall among `beyond`, as exact as percentiles are.
+    """Return lower bounds (ns) of those percentiles that fall among `beyond`, as exact as percentiles are.
 
-    These are durations of which only a beginning is known; they rank as longer than all that were counted.
+    `beyond` are durations of which only a minimum is known; they rank as longer than all that were counted.
     """
     together = Counts()
     together.merge(counts)
@@ -190,7 +191,7 @@ def at_least_ns(counts: Counts, ranks: tuple[float, ...], beyond: Counts) -> dic
 
 
 def supported(ranks: tuple[float, ...], samples: int) -> tuple[float, ...]:
-    """The percentiles that a number of samples carries: p90 from 36, p99 from 368, p99.9 from 3,688.
+    """Return the percentiles that `samples` suffice for: p90 from 36, p99 from 368, p99.9 from 3,688; up to p50 always.
 
     A percentile p needs 3.69 / (1 - p) samples: with fewer, its 95 % interval has no upper end inside the sample
     (the chance that no sample lies beyond p is p^n; p^n < 2.5 % from n = ln 0.025 / ln p = 3.69 / (1 - p)).

@@ -1,4 +1,4 @@
-"""The durations that are measured of requests, each declared once (docs/method.md defines them). Pure."""
+"""The measured durations of requests, each declared once (docs/method.md defines them). Pure."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ FAILED = "failed"  # the histogram of requests that failed, which are in no meas
 class Measure:
     """A duration of requests, under one `name` in counters, series and the record (there `name`_ms are its figures).
 
-    `open_only`: a closed loop lacks it, since nothing is due in one. `is_lag`: a part of a latency, and no request
-    that was given up counts in it. `by_second`: seconds.jsonl has it.
+    `open_only`: missing in a closed loop, where nothing is due. `is_lag`: a part of a latency, in which requests that
+    were given up are not counted. `by_second`: included in seconds.jsonl.
     """
 
     name: str
@@ -23,7 +23,7 @@ class Measure:
 
     @property
     def title(self) -> str:
-        """The name as tables and charts have it."""
+        """The name as shown in tables and charts."""
         return self.name.replace("_", " ")
 
     @property
@@ -54,12 +54,12 @@ RESPONSE_TIMES = tuple(each for each in MEASURES if not each.is_lag)
 
 
 def with_beyond(name: str) -> tuple[str, str]:
-    """The names of a measure's histograms: of good replies, and of requests that timed out or were never sent."""
+    """Return the names of a measure's two histograms: good replies; requests that timed out or were never sent."""
     return name, f"{name}_beyond"
 
 
 def response_time(*, is_open: bool) -> Measure:
-    """The measure that a loop's requests are judged by."""
+    """Return the measure by which requests are judged: latency in an open loop, service time in a closed one."""
     return LATENCY if is_open else SERVICE_TIME
 
 

@@ -1,4 +1,4 @@
-"""Calling back at absolute times: a timerfd on Linux, whose resolution is microseconds; the loop's timers elsewhere."""
+"""Callbacks at absolute times: a timerfd on Linux, with a resolution of microseconds; the loop's timers elsewhere."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _TFD_TIMER_ABSTIME = 1
 
 
 class Alarm:
-    """One alarm at a time at an absolute time of the monotonic clock; it calls back at once for a time gone by.
+    """A timer for one absolute time of the monotonic clock; for a time in the past it calls back at once.
 
-    A call back may come early, where the alarm was set to a later time in the moment in which it was due.
+    The callback may come early if the timer is set to a later time at the moment in which it was due.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
@@ -32,7 +32,7 @@ class Alarm:
             loop.add_reader(self._timer.fd, self._fired)
 
     def set(self, at_ns: int) -> None:
-        """Call back at `at_ns` (CLOCK_MONOTONIC), instead of at a time that was set before."""
+        """Call back at `at_ns` (CLOCK_MONOTONIC), instead of at the time that was set before."""
         if self._timer is not None:
             self._is_set = True
             self._timer.set(at_ns)
@@ -42,6 +42,7 @@ class Alarm:
         self._handle = self._loop.call_later(max(0, at_ns - time.monotonic_ns()) / NS, self._callback)
 
     def close(self) -> None:
+        """Cancel the callback and release the timer."""
         if self._handle is not None:
             self._handle.cancel()
         if self._timer is not None:
@@ -52,7 +53,7 @@ class Alarm:
     def _fired(self) -> None:
         self._is_set = False
         self._callback()
-        if self._timer is not None and not self._is_set:  # to set it anew clears it, too
+        if self._timer is not None and not self._is_set:  # setting it again clears it, too
             self._timer.drain()
 
 
@@ -60,7 +61,7 @@ _TIMER_SPEC = Struct("@4l")  # seconds and nanoseconds of the interval, and of t
 
 
 class _TimerFd:
-    """timerfd_create(2) through libc: `os.timerfd_create` is Python 3.13's."""
+    """timerfd_create(2) through libc: `os.timerfd_create` exists from Python 3.13 on."""
 
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
@@ -76,7 +77,7 @@ class _TimerFd:
             raise OSError(ctypes.get_errno(), "timerfd_settime")
 
     def drain(self) -> None:
-        """Forget that it has expired."""
+        """Clear the expiry, so that the descriptor is no longer readable."""
         with suppress(BlockingIOError):
             os.read(self.fd, 8)
 

@@ -1,4 +1,4 @@
-"""When requests are due: pure functions of a task's schedule. No I/O, no clock, no event loop.
+"""The times at which requests are due: pure functions of a task's schedule. No I/O, no clock, no event loop.
 
 The rate of an open loop is a function of time (ramp-up, stages); arrival n is due when the integral of the rate
 reaches n (deterministic) or the sum of n unit exponential gaps (poisson, seeded). Times are ns since the start.
@@ -20,7 +20,7 @@ NS = 1_000_000_000
 
 @dataclass(frozen=True)
 class Segment:
-    """A stretch of time in which the rate runs linearly from `rate_start` to `rate_end` (arrivals per second)."""
+    """A time segment in which the rate changes linearly from `rate_start` to `rate_end` (arrivals per second)."""
 
     start_s: float
     end_s: float  # may be math.inf
@@ -29,13 +29,13 @@ class Segment:
 
     @property
     def arrivals(self) -> float:
-        """The integral of the rate over the segment."""
+        """The number of arrivals: the integral of the rate over the segment."""
         if math.isinf(self.end_s):
             return math.inf
         return (self.rate_start + self.rate_end) / 2 * (self.end_s - self.start_s)
 
     def offset_s(self, count: float) -> float:
-        """Seconds after `start_s` at which the integral reaches `count`; 0 <= count <= arrivals."""
+        """Return the seconds after `start_s` at which the integral reaches `count`; 0 <= count <= arrivals."""
         slope = 0.0 if math.isinf(self.end_s) else (self.rate_end - self.rate_start) / (self.end_s - self.start_s)
         if count <= 0.0:
             return 0.0
@@ -49,10 +49,11 @@ OF_A_REQUEST: Mapping[str, float] = {"ops": 1.0}
 
 
 def rate_segments(schedule: Schedule, per_request: Mapping[str, float] = OF_A_REQUEST) -> tuple[Segment, ...]:
-    """The rate of an open loop over time, in requests per second.
+    """Return the rate of an open loop over time, in requests per second.
 
-    `per_request`: how much of each unit that rates may have ("ops", "docs", "MB") one request stands for. After the
+    `per_request`: the amount of each unit of rates ("ops", "docs", "MB") that one request stands for. After the
     last stage the rate is zero. Worked: 100/s with a ramp-up of 10 s has 500 arrivals in the ramp.
+    Raises ValueError for a closed loop.
     """
     if schedule.stages:
         segments: list[Segment] = []
@@ -74,7 +75,7 @@ def rate_segments(schedule: Schedule, per_request: Mapping[str, float] = OF_A_RE
 
 
 def due_times(segments: tuple[Segment, ...], cumulative: Iterator[float]) -> Iterator[int]:
-    """Due times in ns of arrivals at the given values of the rate's integral (rising)."""
+    """Yield the times (ns) at which the integral of the rate reaches the `cumulative` values, which must rise."""
     count = next(cumulative, math.inf)
     before = 0.0
     for segment in segments:
@@ -90,7 +91,7 @@ def due_times(segments: tuple[Segment, ...], cumulative: Iterator[float]) -> Ite
 
 
 def deterministic(seed: int) -> Iterator[float]:
-    """0, 1, 2 ...: evenly spaced arrivals, the first one at the start."""
+    """Yield 0, 1, 2 ...: evenly spaced arrivals, the first one at the start. The seed has no effect."""
     count = 0
     while True:
         yield float(count)
@@ -98,7 +99,7 @@ def deterministic(seed: int) -> Iterator[float]:
 
 
 def poisson(seed: int) -> Iterator[float]:
-    """Sums of unit exponential gaps: a Poisson process, the same for the same seed."""
+    """Yield sums of unit exponential gaps: a Poisson process, the same for the same seed."""
     gap = random.Random(seed).expovariate
     total = 0.0
     while True:
@@ -107,7 +108,7 @@ def poisson(seed: int) -> Iterator[float]:
 
 
 def arrival_seed(race_seed: int, task: str) -> int:
-    """The seed of a task's arrivals: the same in every worker, another one for each task."""
+    """Return the seed of a task's arrivals: the same in every worker, a different one for each task."""
     return random.Random(f"{race_seed}/{task}").getrandbits(63)
 
 
@@ -115,7 +116,7 @@ ArrivalProcess = Callable[[int], Iterator[float]]
 
 
 def builtin_schedules() -> Registry[ArrivalProcess]:
-    """Arrival processes by the name that a task's `schedule` gives."""
+    """Return the arrival processes by the name that a task's `schedule` gives."""
     registry: Registry[ArrivalProcess] = Registry("schedule")
     registry.add("deterministic", deterministic)
     registry.add("poisson", poisson)
@@ -130,10 +131,10 @@ def arrivals(
     slots: tuple[int, ...],
     per_request: Mapping[str, float] = OF_A_REQUEST,
 ) -> Iterator[int]:
-    """Due times (ns since the start) of the arrivals that belong to a worker's client slots.
+    """Return the due times (ns since the start) of the arrivals that belong to a worker's client slots.
 
-    Arrival n belongs to the worker that holds slot n mod `clients`; every worker walks the whole sequence, so
-    that the union over workers is the same for any number of them.
+    Arrival n belongs to the worker that holds slot n mod `clients`; every worker iterates over the whole sequence, so
+    that the union over workers is the same for any number of workers.
     """
     process = builtin_schedules().get(schedule.kind)
     due = due_times(rate_segments(schedule, per_request), process(seed))
@@ -144,14 +145,14 @@ def arrivals(
 
 
 def stages_duration_s(schedule: Schedule) -> float:
-    """How long the stages of a schedule last together; 0 without stages."""
+    """Return the total duration (s) of a schedule's stages; 0 without stages."""
     return sum(stage.duration_s for stage in schedule.stages)
 
 
 def measured_period_s(task: Task) -> float | None:
-    """How long the measurement of a time-based task lasts: its period, or what its stages leave after the warmup.
+    """Return the duration (s) of a time-based task's measurement: its period, or its stages' duration minus the warmup.
 
-    None where neither says it: until corpora are exhausted, or by numbers.
+    None if the task has neither: it ends when its corpus is exhausted, or after a number of requests.
     """
     if task.time_period_s is not None or not task.schedule.stages:
         return task.time_period_s
@@ -159,9 +160,9 @@ def measured_period_s(task: Task) -> float | None:
 
 
 def nominal_rate(schedule: Schedule, elapsed_s: float) -> Rate | None:
-    """The target rate at a time since the task's start, its stage's where it has stages; a ramp-up is not looked at.
+    """Return the target rate `elapsed_s` after the task's start, that of the current stage if any. Ignores ramp-up.
 
-    None of a closed loop, and after the last stage.
+    None for a closed loop, and after the last stage.
     """
     if not schedule.stages:
         return schedule.rate
@@ -174,7 +175,7 @@ def nominal_rate(schedule: Schedule, elapsed_s: float) -> Rate | None:
 
 
 def rates(schedule: Schedule) -> tuple[Rate, ...]:
-    """The target rates of an open loop, stage after stage; none of a closed one."""
+    """Return the target rates of an open loop, one per stage; empty for a closed loop."""
     if schedule.stages:
         return tuple(stage.rate for stage in schedule.stages)
     return (schedule.rate,) if schedule.rate is not None else ()

@@ -1,4 +1,4 @@
-"""Counts of one task, per second and phase, and their sums over workers and seconds. Pure."""
+"""Counts of one task per second and phase, and their sums over workers and seconds. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_RETURNED = 100  # names, so that memory does not grow with what a runner ma
 
 @dataclass(slots=True)
 class PartTally:
-    """One request of a sequence, or one class of results, under its own name. `beyond` as in `Tally`."""
+    """Counts of one request of a sequence, or of one class of results, under its name. `beyond` as in `Tally`."""
 
     requests: int = 0
     errors: int = 0
@@ -30,7 +30,7 @@ class PartTally:
 
 @dataclass(slots=True)
 class Spread:
-    """Numbers of one name: how many, their sum, the smallest and the largest."""
+    """A summary of numbers of one name: their count, sum, minimum and maximum."""
 
     count: int = 0
     total: float = 0.0
@@ -46,13 +46,14 @@ class Spread:
 
 @dataclass(slots=True)
 class Errors:
-    """Failures by kind, with the text of the first of each and its evidence."""
+    """Failures by kind, with the text of the first failure of each kind and its evidence."""
 
     counts: dict[str, int] = field(default_factory=dict)
     examples: dict[str, str] = field(default_factory=dict)
     evidence: dict[str, Evidence | None] = field(default_factory=dict)
 
     def add(self, kind: str, example: str, count: int = 1, evidence: Evidence | None = None) -> None:
+        """Count failures of a kind; `example` and `evidence` are kept of the first one only."""
         self.counts[kind] = self.counts.get(kind, 0) + count
         if kind not in self.examples:
             self.examples[kind], self.evidence[kind] = example, evidence
@@ -63,11 +64,12 @@ class Errors:
 
     @property
     def total(self) -> int:
+        """The number of failures of all kinds."""
         return sum(self.counts.values())
 
     @property
     def most_frequent(self) -> Verdict:
-        """The kind that there is most of, as its first failure."""
+        """The most frequent kind of failure, as the verdict of its first failure."""
         kind = max(self.counts, key=lambda kind: self.counts[kind])
         return Verdict(0, kind, self.examples[kind], evidence=self.evidence.get(kind))
 
@@ -78,8 +80,8 @@ class Tally:
 
     `requests` are completed ones, good and failed; `units` what the server acknowledged. Of these, `in_window` and
     `in_window_units` completed inside the measurement window, whatever their due time. `waited` arrivals found no
-    free client; `backlog` (of one second, not of a sum) were still in line. Until `settle` is called, `punctual` is
-    the driver lag of requests that waited for no client.
+    free client; `backlog` (of one second, not of a sum) were still waiting for one. Until `settle` is called,
+    `punctual` is the driver lag of requests that waited for no client.
 
     Requests that timed out, and arrivals that were never sent, rank as longer than every duration. They are counted
     in `service_time_beyond` and `latency_beyond`, at the time after which they were given up.
@@ -108,16 +110,17 @@ class Tally:
     returned: dict[str, Spread] = field(default_factory=dict)
 
     def add_returned(self, name: str, numbers: Spread) -> None:
-        """Add numbers that a runner returned; of more than MOST_RETURNED names, the first ones are kept."""
+        """Add numbers that a runner returned under a name; after MOST_RETURNED names, new names are ignored."""
         if name in self.returned:
             self.returned[name].merge(numbers)
         elif len(self.returned) < MOST_RETURNED:
             self.returned[name] = replace(numbers)  # a copy: several sums take the same second
 
     def settle(self) -> None:
-        """Count what `punctual` has under its measures: such requests have no client wait, and no other schedule lag.
+        """Move the counts of `punctual` into `driver_lag`, `schedule_lag` and, as zeros, `client_wait`.
 
-        One histogram is counted for three while the clock runs.
+        A request that waited for no client has a client wait of 0 and equal driver and schedule lags: while the clock
+        runs, one histogram is counted instead of three.
         """
         punctual, self.punctual = self.punctual, Counts()
         self.driver_lag.merge(punctual)
@@ -125,6 +128,7 @@ class Tally:
         self.client_wait.add_zeros(punctual.count)
 
     def part(self, name: str) -> PartTally:
+        """Return the tally of a part, a new one for a new name."""
         if name not in self.parts:
             self.parts[name] = PartTally()
         return self.parts[name]
@@ -152,7 +156,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Second:
-    """A closed second of a task: what completed in [second, second + 1) since the step's start."""
+    """A completed second of a task: the requests completed in [second, second + 1) since the step's start."""
 
     second: int
     warmup: bool

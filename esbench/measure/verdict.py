@@ -1,4 +1,4 @@
-"""The worth of a reply: acknowledged units, or the kind of its failure. Pure."""
+"""The result of judging a reply: acknowledged units, or the kind of its failure. Pure."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """What a reply tells beyond its worth: what became of so many documents, by name; the server's own time for it.
+    """Extra figures from a reply: document counts per result ("created", "noop") and the server's `took`.
 
-    `returned` are numbers that a runner of the track's own returned under names of its own.
+    `returned` are numbers, by name, that a track's own runner returned.
     """
 
     results: Mapping[str, int] = field(default_factory=dict)
@@ -29,10 +29,10 @@ class Details:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a reply was worth: acknowledged `units`, and the `error` kind of a failure with the reply's own words.
+    """The result of judging a reply: acknowledged `units`, or the `error` kind of a failure with the server's text.
 
-    `label` counts good replies of different results apart (created, updated). `evidence` is the client's to add.
-    `again_after_s`: this was only a try, and what is left of the request is sent after so many seconds.
+    `label` separates good replies of different results (created, updated). `evidence` is added by the client.
+    `again_after_s`: this was only one attempt, and the rest of the request is sent after that time.
     """
 
     units: float = 1
@@ -45,7 +45,7 @@ class Verdict:
 
     @property
     def error_is_of_connection(self) -> bool:
-        """Whether there was no connection to get a reply on; a timeout is not such an error."""
+        """True if there was no connection to receive a reply on; a timeout is not such an error."""
         return self.error in CONNECTION_ERRORS
 
 

@@ -1,4 +1,4 @@
-"""Telemetry devices by the name that `--telemetry` gives them, and the choice of some of them for a race."""
+"""Telemetry devices by the name that `--telemetry` gives them, and the selection of devices for a race."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
 def builtin_devices() -> Registry[type[Device]]:
-    """Every device of esbench, and those that installed packages offer as `esbench.telemetry`."""
+    """Return all devices of esbench, and those that installed packages register as `esbench.telemetry`."""
     from esbench.telemetry.data_stream_stats import DataStreamStats
     from esbench.telemetry.disk_usage import DiskUsage
     from esbench.telemetry.driver_host import DriverHost  # psutil is not for start-up
@@ -69,7 +69,7 @@ def builtin_devices() -> Registry[type[Device]]:
 
 @dataclass(frozen=True)
 class Chosen:
-    """A device for a race, with a value for each of its parameters."""
+    """A device selected for a race, with a value for each of its parameters."""
 
     kind: type[Device]
     params: Mapping[str, Any] = field(default_factory=dict)
@@ -78,10 +78,11 @@ class Chosen:
 def choose(
     names: Sequence[str], params: Mapping[str, Any], registry: Registry[type[Device]], *, embedded: bool
 ) -> tuple[Chosen, ...]:
-    """The devices that are always on and those of the `names` (or `all` that there are, or `none` at all), in order.
+    """Return the devices that are always on and those in `names`, in the registry's order.
 
-    Raises UsageError for an unknown device or parameter, a value that does not fit, and a device that needs a node of
-    esbench's own where there is none.
+    `names` may hold `all` for every device that suits the race, or be `none` alone for no device at all. A device that
+    another one replaces is left out. Raises UsageError for an unknown device or parameter, an invalid value, and a
+    device that needs embedded nodes if the race has none.
     """
     if NONE in names:
         if len(names) > 1 or params:

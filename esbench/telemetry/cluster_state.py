@@ -1,7 +1,7 @@
-"""What a cluster is like beside the race: its health, its machines, its settings, what its indices have done.
+"""The state of a cluster before and after a race: health, machines, settings, the activity of its indices.
 
-Taken before the first step and after the last one, never in between. What the cluster does not tell (rights, missing
-APIs) costs its facts and a sentence.
+Read before the first step and after the last one, never in between. If the cluster does not report something
+(permissions, missing APIs), its facts are missing and a sentence says so.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _OF_INDICES = ("primaries.indexing.index_total", "total.search.query_total", "to
 
 @dataclass(frozen=True)
 class IndexUse:
-    """What an index has done since it was opened; `queries` of all copies, `merges` are those that run."""
+    """The activity of an index since it was opened; queries and gets of all copies; `merges` are those running now."""
 
     indexed: int
     queries: int
@@ -50,7 +50,7 @@ class IndexUse:
 
 @dataclass(frozen=True)
 class Use:
-    """What each index had done at a moment (`at_s`, of the monotonic clock)."""
+    """The activity of all indices up to one moment (`at_s`, of the monotonic clock)."""
 
     at_s: float
     indices: Mapping[str, IndexUse]
@@ -58,7 +58,7 @@ class Use:
 
 @dataclass(frozen=True)
 class Machine:
-    """What a node runs on."""
+    """The memory and disks of a node's host."""
 
     name: str
     memory_bytes: int | None
@@ -67,10 +67,10 @@ class Machine:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """The cluster at one moment; what it did not tell is empty or None, with a sentence in `notes`.
+    """The state of the cluster at one moment; what it did not report is empty or None, with a sentence in `notes`.
 
-    `settings`: persistent and transient; `disk`: those of cluster.routing.allocation.disk that hold; `shards` with the
-    ids of their nodes.
+    `settings`: persistent and transient; `disk`: the effective settings of cluster.routing.allocation.disk; `shards`
+    with the ids of their nodes.
     """
 
     health: Mapping[str, Any] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class Surroundings:
 
 
 class _Asking:
-    """Questions to a cluster, each bounded in time; what has no answer is noted."""
+    """Requests to a cluster, each with a time limit; a request without a usable reply is noted."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -111,12 +111,12 @@ class _Asking:
 
 
 def use_now(cluster: Cluster) -> Use | None:
-    """What all indices have done until now; None where it is not told."""
+    """Return the activity of all indices up to now; None if the cluster does not report it."""
     return _Asking(cluster).use()
 
 
 def look(cluster: Cluster) -> Surroundings:
-    """The cluster as it is before a race: four requests."""
+    """Return the state of the cluster before a race, from four requests."""
     asking = _Asking(cluster)
     settings = asking.ask("cluster settings", "/_cluster/settings", _SETTINGS, _mapping, {})
     redactor = Redactor(cluster.options.secrets())
@@ -133,7 +133,10 @@ def look(cluster: Cluster) -> Surroundings:
 
 
 def look_back(cluster: Cluster, names: Iterable[str]) -> Surroundings:
-    """The cluster as it is after a race, with the shards of its indices, data streams or aliases: three requests."""
+    """Return the state of the cluster after a race, with the shards of the given indices: three requests.
+
+    `names` are indices, data streams or aliases.
+    """
     asking = _Asking(cluster)
     path, by_shard = index_path(names), {"ignore_unavailable": True, "allow_no_indices": True, "level": "shards"}
     return Surroundings(
@@ -149,12 +152,12 @@ def _mapping(reply: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def health_of(reply: Mapping[str, Any]) -> dict[str, Any]:
-    """The record's part of a reply to _cluster/health."""
+    """Return the record's part of a reply to _cluster/health."""
     return {name: reply[key] for key, name in _HEALTH.items() if key in reply}
 
 
 def use_of(reply: Mapping[str, Any]) -> Use:
-    """From a reply to _stats/indexing,search,get,merge; a filtered one lacks what is empty."""
+    """Return the activity of indices from a reply to _stats/indexing,search,get,merge; missing figures count as 0."""
     return Use(time.monotonic(), {name: _index_use(entry) for name, entry in reply.get("indices", {}).items()})
 
 
@@ -169,7 +172,7 @@ def _index_use(entry: Mapping[str, Any]) -> IndexUse:
 
 
 def machines_of(reply: Mapping[str, Any]) -> dict[str, Machine]:
-    """By node id, from a reply to _nodes/stats/os,fs."""
+    """Return node id -> machine, from a reply to _nodes/stats/os,fs."""
     return {
         node: Machine(
             name=entry["name"],
@@ -186,12 +189,12 @@ def _disk(entry: Mapping[str, Any]) -> DiskFacts:
         mount=entry.get("mount", ""),
         total_bytes=entry.get("total_in_bytes"),
         available_bytes=entry.get("available_in_bytes"),
-        spins=entry["spins"] == "true" if "spins" in entry else None,  # told up to 6.x
+        spins=entry["spins"] == "true" if "spins" in entry else None,  # reported up to 6.x
     )
 
 
 def disk_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """`threshold_enabled` and watermarks, each from where it is set last."""
+    """Return `threshold_enabled` and the watermarks that apply: transient before persistent before default ones."""
     found: dict[str, Any] = {}
     for kind in ("defaults", "persistent", "transient"):
         entry: Any = settings.get(kind) or {}
@@ -202,7 +205,7 @@ def disk_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Nested settings by their full names."""
+    """Yield the full name and the value of each of nested settings."""
     for name, value in settings.items():
         if isinstance(value, Mapping):
             yield from flat(value, f"{prefix}{name}.")
@@ -211,7 +214,7 @@ def flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
 
 
 def _hidden(settings: Mapping[str, Any], redactor: Redactor) -> dict[str, Any]:
-    """Settings without secrets: neither under names that say so nor inside of values."""
+    """Return settings without secrets: neither under names of secrets nor within values."""
 
     def hide(value: Any) -> Any:
         if isinstance(value, Mapping):
@@ -225,7 +228,7 @@ def _hidden(settings: Mapping[str, Any], redactor: Redactor) -> dict[str, Any]:
 
 
 def described(facts: ClusterFacts, before: Surroundings) -> ClusterFacts:
-    """A record's facts with what was seen before the race."""
+    """Return a record's facts about the cluster with the state before the race added."""
     machines = before.machines
     return replace(
         facts,
@@ -241,7 +244,7 @@ def described(facts: ClusterFacts, before: Surroundings) -> ClusterFacts:
 
 
 def shards_of(reply: Mapping[str, Any]) -> tuple[ShardFacts, ...]:
-    """From a reply to _stats/docs,store?level=shards; `node` is its id."""
+    """Return the shards of a reply to _stats/docs,store?level=shards; `node` is the node's id."""
     return tuple(
         ShardFacts(
             index=index,
@@ -258,8 +261,10 @@ def shards_of(reply: Mapping[str, Any]) -> tuple[ShardFacts, ...]:
 
 
 def completed(facts: ClusterFacts, after: Surroundings) -> ClusterFacts:
-    """A record's facts with what was seen after the race: shards with the names of their nodes, where they are many
-    their sums only."""
+    """Return a record's facts about the cluster with the state after the race added.
+
+    Shards get the names of their nodes, and their sums by node are added; more than 500 shards are kept as sums only.
+    """
     names = {node.id: node.name for node in facts.nodes}
     named = [replace(shard, node=names.get(shard.node, shard.node)) for shard in after.shards]
     by_node: dict[str, dict[str, int]] = {}

@@ -1,4 +1,4 @@
-"""data-stream-stats: how many backing indices data streams have, how large they are, how new their documents."""
+"""data-stream-stats: number of backing indices, size and newest document of data streams."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class DataStreamStats(IndexDevice):
         return [Reading(name, _GROUP, self._last[name]) for name in self._largest()]
 
     def of_task(self, span: TaskSpan, series: Mapping[tuple[str, str], SeriesOf]) -> Mapping[str, Any]:
-        """Backing indices and bytes of all data streams at the task's end."""
+        """Return the number of backing indices and bytes of all data streams at the task's end."""
         streams = [figures for (_, group), figures in series.items() if group == _GROUP]
         if not streams:
             return {}
@@ -59,7 +59,7 @@ class DataStreamStats(IndexDevice):
         return {"data_streams": len(streams), **{name: sum(values) for name, values in found.items()}}
 
     def end(self) -> Mapping[str, Any]:
-        """The data streams as they were last seen, the largest first."""
+        """Return the data streams as of the last sample, the largest first."""
         if (left_out := len(self._last) - _STREAMS_AT_MOST) > 0:
             self.note(f"{left_out} of {len(self._last)} data streams are left out: the largest are kept")
         kept = [{"data_stream": name, **self._last[name]} for name in self._largest()]
@@ -69,7 +69,10 @@ class DataStreamStats(IndexDevice):
         return sorted(self._last, key=lambda name: (-self._last[name]["store_bytes"], name))[:_STREAMS_AT_MOST]
 
     def _ask(self, names: Iterable[str]) -> list[Mapping[str, Any]] | None:
-        """The statistics of data streams; None when one of them is not there. What is an index is left out."""
+        """Return the statistics of data streams; None if one of them does not exist. Indices are left out.
+
+        Raises Unseen if the cluster does not report data streams.
+        """
         path = f"/{_API}{index_path(names)}/_stats"
         reply = self.scene.cluster.request("GET", path, ignore=_NO_SUCH)
         if "error" not in reply:

@@ -1,7 +1,7 @@
-"""What watches a race from beside it, and what it may see: the protocol of all telemetry devices.
+"""The protocol of telemetry devices, which observe a race from outside, and the data that they get.
 
 A device knows a cluster and this host, never a track, an engine or the load driver. It runs in the parent process,
-in a thread of its own, and whatever it cannot see costs its figures and a sentence in the record, never a race.
+in its own thread; if it cannot observe something, its figures are missing and the record says why; the race goes on.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _LONGEST_NOTE = 500  # characters: servers may answer with pages
 
 
 class Unseen(EsbenchError):  # noqa: N818 - it is no fault of anybody
-    """Something that a device was to watch cannot be seen: rights, an API or a process are missing."""
+    """Something that a device should observe is not accessible: permissions, an API or a process are missing."""
 
 
 @dataclass(frozen=True)
 class Scene:
-    """What a race has to be watched: its cluster, over a connection of telemetry's own, and processes of this host.
+    """The environment of a race: its cluster, over a connection of telemetry's own, and processes of this host.
 
-    `targets` are the track's indices and data streams; `pids` maps the names of embedded nodes to their Java
-    processes; `workers` are the load workers'. `folder` is the race's folder of logs, for raw texts; `targets` may
-    name what does not exist (yet).
+    `targets` are the track's indices and data streams; they may not exist (yet). `pids` maps the names of embedded
+    nodes to their Java processes; `workers` are the process ids of the load workers. `folder` is the race's folder of
+    logs, for raw texts.
     """
 
     cluster: Cluster
@@ -43,8 +43,11 @@ class Scene:
 
 @dataclass(frozen=True)
 class Param:
-    """An option of a device (`--telemetry-params name:value`). `kind`: duration (seconds, or text with a unit), count,
-    flag, text (one of `choices` where there are any), names (a list, or text with commas), mapping."""
+    """An option of a device (`--telemetry-params name:value`).
+
+    `kind`: duration (seconds, or text with a unit), count, flag, text (one of `choices` if there are any), names (a
+    list, or text with commas), mapping.
+    """
 
     name: str
     kind: str
@@ -54,7 +57,7 @@ class Param:
 
     @property
     def default_text(self) -> str:
-        """The default as it would be typed."""
+        """The default as the user would type it."""
         if self.default in (None, "", ()):
             return "none"
         if isinstance(self.default, bool):
@@ -66,11 +69,11 @@ class Param:
 
 @dataclass(frozen=True)
 class Reading:
-    """What a device read at one moment of one thing (`of`: a node, a process, an index) and one group of figures.
+    """One sample of a device: one subject (`of`: a node, a process, an index) and one group of figures.
 
-    Gauges are values of that moment; counters only grow, from whatever they stood at, and begin anew when their
-    process does. None is a figure that is missing this time. `age_s`: how long before now it was true (servers keep
-    some figures for a second).
+    Gauges are values of that moment; counters only grow, from any value, and restart when their process does. None is a
+    figure that is missing this time. `age_s`: the age of the values when they were read (servers keep some figures for
+    a second).
     """
 
     of: str
@@ -80,18 +83,18 @@ class Reading:
     age_s: float = 0.0
 
     def columns(self, device: str) -> Columns:
-        """The names of its figures in telemetry.jsonl."""
+        """Return the names of its figures in telemetry.jsonl."""
         return Columns(device, self.of, self.group, tuple(self.gauges), tuple(self.counters))
 
     @property
     def figures(self) -> tuple[float | None, ...]:
-        """The values of its columns."""
+        """The values of its columns: gauges, then counters."""
         return (*self.gauges.values(), *self.counters.values())
 
 
 @dataclass(frozen=True)
 class Pulse:
-    """One second of a task, as it has just been merged over all workers."""
+    """One second of a task, just merged over all workers."""
 
     task: str
     second: int
@@ -103,7 +106,7 @@ class Pulse:
 
 @dataclass(frozen=True)
 class TaskSpan:
-    """When a task ran, in seconds of the race's clock: all of it, and its measurement window."""
+    """The time span of a task, in seconds of the race's clock: all of it, and its measurement window."""
 
     task: str
     begun_s: float
@@ -113,9 +116,11 @@ class TaskSpan:
 
 
 class Device:
-    """Watches one thing for the length of a race. Its methods are called by a thread of its own, all of them but
-    `java_options` after the cluster has started. What they raise is told once, and the race goes on; Unseen ends the
-    samples."""
+    """A telemetry device: it observes one thing during a race.
+
+    Its methods are called by its own thread, all except `java_options` after the cluster has started. An error that
+    they raise is noted once, and the race goes on; Unseen ends the sampling.
+    """
 
     name: ClassVar[str]
     help: ClassVar[str]  # one line of `esbench list telemetry`
@@ -140,45 +145,51 @@ class Device:
 
     @classmethod
     def java_options(cls, params: Mapping[str, Any]) -> tuple[str, ...]:
-        """What the Java of embedded nodes must be started with; `{logs}` stands for a node's folder of logs, whose
-        files are kept with the race."""
+        """Return the options with which the Java of embedded nodes must start.
+
+        `{logs}` stands for a node's folder of logs, whose files are kept with the race.
+        """
         return ()
 
     @property
     def interval_s(self) -> float | None:
-        """Seconds between samples; None for a device that takes none."""
+        """The seconds between samples; None for a device that takes none."""
         return None
 
     def note(self, text: str) -> None:
-        """Say something in the record about what could not be seen; the same sentence once, secrets hidden."""
+        """Record a sentence about something that could not be observed, each sentence once; secrets are hidden."""
         text = Redactor(self.scene.cluster.options.secrets())(text)[:_LONGEST_NOTE]
         if text not in self.notes:
             self.notes.append(text)
 
     def begin(self) -> None:
-        """Before the first step. An error switches the device off."""
+        """Prepare, before the first step. An error switches the device off."""
 
     def sample(self) -> Iterable[Reading]:
-        """What is to be seen now: every `interval_s`, and when a step has ended."""
+        """Take a sample, every `interval_s` and when a step has ended: a reading for each subject and group."""
         return ()
 
     def begin_step(self, step: int, tasks: tuple[str, ...]) -> None:
-        """A step is about to begin."""
+        """Handle the start of a step, just before it begins."""
 
     def pulse(self, pulse: Pulse) -> bool:
-        """A second of a task has passed; whether to sample at once."""
+        """Handle a second of a task. Returns True to take a sample at once."""
         return False
 
     def end_step(self, step: int, tasks: tuple[str, ...]) -> Mapping[str, Any]:
-        """What was seen during the step, for each of its tasks alike."""
+        """Return figures of the step that has ended, recorded with each of its tasks."""
         return {}
 
     def of_task(self, span: TaskSpan, series: Mapping[tuple[str, str], SeriesOf]) -> Mapping[str, Any]:
-        """What a task's own figures are: aggregates over its window. `series`: (of, group) -> what was sampled since
-        the step before."""
+        """Return the figures of one task: aggregates over its window.
+
+        `series`: (of, group) -> readings since the previous step.
+        """
         return {}
 
     def end(self) -> Mapping[str, Any]:
-        """After the last step, also of a race that failed: what is to be kept of the race as a whole. What the device
-        has changed in the cluster is put back here."""
+        """Return the figures of the whole race, after the last step, also of a race that failed.
+
+        A device that has changed something in the cluster restores it here.
+        """
         return {}

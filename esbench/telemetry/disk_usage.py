@@ -1,4 +1,4 @@
-"""disk-usage: what each field of the track's indices takes on disk, asked for once at the end of a race."""
+"""disk-usage: the disk usage of each field of the track's indices, read once at the end of a race."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _INDICES = Param("disk-usage-stats-indices", "names", (), "indices to look at; t
 
 
 class DiskUsage(IndexDevice):
-    """Asks for the disk usage of indices by field, which reads all their files: at the end, when nobody is measured."""
+    """Reads the disk usage of indices by field after all measurements: the cluster reads all their files for it."""
 
     name: ClassVar[str] = "disk-usage"
     help: ClassVar[str] = "what each field takes on disk, at the end of the race (Elasticsearch from 7.15)"
@@ -38,8 +38,10 @@ class DiskUsage(IndexDevice):
         super().begin()
 
     def end(self) -> Mapping[str, Any]:
-        """Indices with the bytes of all their fields by part, and the largest fields; all of them are in
-        `disk-usage.json`."""
+        """Return indices with the bytes of all their fields by part, and the largest fields.
+
+        The complete replies are written to `disk-usage.json`.
+        """
         if not self.seeing:
             return {}
         begun_s = time.monotonic()
@@ -54,7 +56,7 @@ class DiskUsage(IndexDevice):
         return {**usage(entries), "took_s": round(took_s, 3), "replies": "disk-usage.json"}
 
     def _ask(self) -> dict[str, Any]:
-        """Index -> its entry in the replies. One name at a time: one that cannot be had leaves the others."""
+        """Return index -> its entry in the replies. One name per request: a failed one does not affect the others."""
         entries: dict[str, Any] = {}
         for name in self.names:
             path = f"{index_path([name])}/_disk_usage"
@@ -71,7 +73,10 @@ class DiskUsage(IndexDevice):
 
 
 def usage(entries: Mapping[str, Any]) -> dict[str, Any]:
-    """What is kept of replies (index -> entry of `_disk_usage`): the largest indices and fields, the others summed."""
+    """Return the recorded part of replies (index -> entry of `_disk_usage`).
+
+    The largest indices and fields, and the sums of the others.
+    """
     indices = [
         {"index": index, "store_bytes": entry["store_size_in_bytes"], **_parts(entry["all_fields"])}
         for index, entry in entries.items()
@@ -93,15 +98,17 @@ def usage(entries: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parts(sizes: Mapping[str, Any]) -> dict[str, int]:
-    """`total_bytes`, and the other parts that are not empty (`doc_values_bytes` ...), of
-    `{"total_in_bytes": .., "inverted_index": {"total_in_bytes": ..}, "doc_values_in_bytes": ..}`."""
+    """Return `total_bytes`, and the other parts that are not empty (`doc_values_bytes` ...).
+
+    `sizes`: `{"total_in_bytes": .., "inverted_index": {"total_in_bytes": ..}, "doc_values_in_bytes": ..}`.
+    """
     flat = {name.removesuffix("_in_bytes"): size for name, size in sizes.items() if name.endswith("_in_bytes")}
     nested = {name: value["total_in_bytes"] for name, value in sizes.items() if isinstance(value, Mapping)}
     return {f"{name}_bytes": size for name, size in {**flat, **nested}.items() if size or name == "total"}
 
 
 def _others(name: str, sizes: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
-    """Their number and sums under a name; empty when there are none."""
+    """Return the number and the sums of entries under a name; empty without entries."""
     parts = dict.fromkeys(part for one in sizes for part in one if part.endswith("_bytes"))
     sums = {part: sum(one.get(part, 0) for one in sizes) for part in parts}
     return {name: {"count": len(sizes), **sums}} if sizes else {}

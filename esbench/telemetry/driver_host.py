@@ -1,6 +1,6 @@
-"""The driver's own host and processes, watched from the first task to the last: what vmstat shows, once a second.
+"""The driver's own host and processes, observed from the first task to the last: the figures of vmstat, once a second.
 
-It asks the operating system only; what this one does not tell (I/O wait on macOS, say) is absent.
+It asks the operating system only; figures that a system does not report (I/O wait on macOS, say) are absent.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _KINDS: Mapping[str, tuple[str, ...]] = {  # ours -> psutil's; guests' time is w
 
 
 class DriverHost(Device):
-    """CPU, load, memory, swap, disks and network of this host, and what esbench's own processes take of it."""
+    """CPU, load, memory, swap, disks and network of this host, and the share of esbench's own processes."""
 
     name = "driver"
     help = "the driver's host (CPU, load, memory, swap, disk and network I/O) and its processes"
@@ -93,10 +93,10 @@ class DriverHost(Device):
 
 
 class Gains:
-    """Counters of the host that only grow, from 0, whatever the system's own do.
+    """Counters of the host that start at 0 and never fall, even if the system's own counters do.
 
-    Linux takes back some of the time that CPUs waited for disks, and disks and network cards come and go, with all
-    that they had counted.
+    Linux takes back some of the time that CPUs waited for disks; disks and network cards appear and disappear with
+    their counts.
     """
 
     def __init__(self) -> None:
@@ -104,7 +104,10 @@ class Gains:
         self._totals: dict[str, float] = {}
 
     def total(self, counter: str, parts: Mapping[str, float]) -> float:
-        """What the parts of a counter, by their names, have gained; a part gains nothing when it is new or falls."""
+        """Return the total growth of a counter, given the current value of each of its parts by name.
+
+        A part adds nothing if it is new or has fallen.
+        """
         last = self._last.get(counter, {})
         gained = sum(max(0.0, value - last.get(name, value)) for name, value in parts.items())
         self._last[counter] = parts
@@ -113,7 +116,7 @@ class Gains:
 
 
 def cpu_reading(gains: Gains, times: Any, stats: Any) -> Reading:
-    """CPU by kind, from psutil's `cpu_times` and `cpu_stats`: kinds that a system lacks are absent."""
+    """Return a reading of CPU time by kind, from psutil's `cpu_times` and `cpu_stats`; missing kinds are absent."""
     counters: dict[str, float] = {}
     for kind, names in _KINDS.items():
         if parts := {name: getattr(times, name) for name in names if hasattr(times, name)}:
@@ -125,7 +128,7 @@ def cpu_reading(gains: Gains, times: Any, stats: Any) -> Reading:
 
 
 def _load() -> Reading:
-    """Load averages and, where /proc tells, how many processes run or could run."""
+    """Return a reading of the load averages and, on systems with /proc, of the number of runnable processes."""
     try:
         one, five, fifteen, running, *_ = Path("/proc/loadavg").read_text("ascii").split()
     except OSError:

@@ -1,4 +1,4 @@
-"""Pauses of the garbage collector and other safepoints of esbench's own nodes, from the log that their Java writes."""
+"""Garbage collection pauses and other safepoints of embedded nodes, from the log that their Java writes."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Gc(Device):
 
 
 class _GcLog:
-    """The log of one Java as it grows, from the moment on at which this is made."""
+    """The growing log of one Java process, read from the creation of this object on."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -110,7 +110,7 @@ class _GcLog:
         self.tells_safepoints = any(isinstance(event, Safepoint) for event in self._events())
 
     def read(self) -> list[Pause]:
-        """Take in what was written since the last time; the pauses among it."""
+        """Process the lines written since the last call. Returns the pauses among them."""
         pauses = []
         for event in self._events():
             if isinstance(event, Pause):
@@ -124,7 +124,7 @@ class _GcLog:
         return pauses
 
     def summary(self) -> dict[str, Any]:
-        """Of all that was read: each kind of pause, and the safepoints."""
+        """Return a summary of all lines read: each kind of pause, and the safepoints."""
         kinds = {kind: _summary(times_ms) for kind, times_ms in sorted(self._pauses_ms.items())}
         stops = _summary(self._stops_ms) if self._stops_ms else {}
         if stops:
@@ -156,5 +156,5 @@ def _summary(times_ms: Sequence[float]) -> dict[str, float]:
 
 
 def _quantile(ordered: Sequence[float], share: float) -> float:
-    """The smallest value that at least this share of them does not exceed."""
+    """Return the smallest value that at least this share of the sorted values does not exceed."""
     return ordered[math.ceil(share * len(ordered)) - 1]

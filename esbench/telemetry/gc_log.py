@@ -1,4 +1,4 @@
-"""Lines of the log that Java writes of its pauses (`-Xlog:gc*,safepoint`, Java 9 and later). Pure: no clock, no I/O."""
+"""Parsing of Java's log of its pauses (`-Xlog:gc*,safepoint`, Java 9 and later). Pure: no clock, no I/O."""
 
 from __future__ import annotations
 
@@ -25,8 +25,11 @@ _OLD = {"O: ": "Old "}
 
 @dataclass(frozen=True)
 class Pause:
-    """A time in which the collector stopped the program. `ended_at` is the wall clock's, in seconds of the epoch;
-    `kind` is Java's ("Young (Mixed)", "Full", "Remark") without the cause."""
+    """A period in which the garbage collector stopped the program.
+
+    `ended_at` is wall clock time, in seconds since the epoch; `kind` is Java's name ("Young (Mixed)", "Full", "Remark")
+    without the cause.
+    """
 
     ended_at: float
     kind: str
@@ -35,8 +38,10 @@ class Pause:
 
 @dataclass(frozen=True)
 class Safepoint:
-    """A time in which all threads stood still, for a collection or for anything else; `reaching_ms` is the part in
-    which they were waited for."""
+    """A period in which all threads were stopped, for a collection or any other reason.
+
+    `reaching_ms` is the part in which Java waited for the threads to stop; `ended_at` is as in `Pause`.
+    """
 
     ended_at: float
     ms: float
@@ -44,7 +49,7 @@ class Safepoint:
 
 
 def parse_line(line: str) -> Pause | Safepoint | None:
-    """What a line of the log tells; None when it tells neither of a pause nor of a safepoint, or is cut."""
+    """Return the pause or safepoint of a line of the log; None if the line has neither or is cut off."""
     stamp = _STAMP.match(line)
     if stamp is None:
         return None

@@ -1,6 +1,6 @@
-"""The server processes of esbench's own nodes, as this host's operating system sees them.
+"""The server processes of embedded nodes, as this host's operating system sees them.
 
-Unlike node-stats it asks no node: it sees one that is too busy to answer, and nothing of nodes elsewhere.
+Unlike node-stats it sends no request to a node: it sees a node that is too busy to answer, but no node elsewhere.
 """
 
 from __future__ import annotations
@@ -77,7 +77,10 @@ class Host(Device):
 
 
 def disk_io(process: psutil.Process) -> dict[str, float]:
-    """What a process had read from and written to disks, and its calls; Unseen where that is not to be known."""
+    """Return the bytes that a process has read from and written to disks, and the number of its calls.
+
+    Raises Unseen if the system does not report it or access is denied.
+    """
     if not hasattr(process, "io_counters"):
         raise Unseen("this system does not tell the disk I/O of a process")
     try:
@@ -115,7 +118,7 @@ def _of_node(seen: SeriesOf, start_s: float, end_s: float) -> dict[str, Any]:
 
 
 def major_faults(pid: int, proc: Path = Path("/proc")) -> int | None:
-    """How often a process has waited for a page from disk (Linux); None elsewhere, or when it has ended."""
+    """Return how many times a process has waited for a page from disk (Linux); None elsewhere, or after its end."""
     try:
         stat = (proc / str(pid) / "stat").read_text("utf-8", errors="replace")
     except OSError:

@@ -1,4 +1,4 @@
-"""What the busiest threads of the nodes are in: at intervals, and at once when a task becomes slow or fails.
+"""Samples of the nodes' busiest threads and their methods: at intervals, and at once if a task becomes slow or fails.
 
 One request takes as long as its `interval`, in which the nodes look at their threads several times.
 """
@@ -28,7 +28,7 @@ _REFUSALS = (400, 401, 403, 404, 405, 410)
 
 
 class HotThreads(Device):
-    """Asks all nodes for their hot threads and says of each task which methods its thread pools were in.
+    """Samples the hot threads of all nodes and reports for each task the methods that its thread pools were in.
 
     Samples are taken while steps run: every `hot-threads-sample-interval`, in the first measured second of a step, and
     when `pulse` sees a second whose p99 is beyond three times the median of the task's 30 seconds before, or in which
@@ -84,7 +84,7 @@ class HotThreads(Device):
         return begins
 
     def _trigger(self, pulse: Pulse) -> str:
-        """Why this second wants a sample of its own; "" when it does not."""
+        """Return the reason to take a sample for this second; "" without a reason."""
         history = self._p99_ms.setdefault(pulse.task, deque(maxlen=_HISTORY_S))
         usual_ms = median(history) if len(history) >= _KNOWN_S else None
         if pulse.p99_ms is not None:
@@ -97,7 +97,10 @@ class HotThreads(Device):
         return ""
 
     def sample(self) -> Iterable[Reading]:
-        """The pools of each node: percent of a core of all their threads and of the busiest. Nothing between steps."""
+        """Yield readings of each node's thread pools: percent of a core of all threads and of the busiest one.
+
+        Nothing between steps.
+        """
         step = self._step
         if step is None:
             return
@@ -132,7 +135,7 @@ class HotThreads(Device):
         return reply or ""
 
     def _keep(self, text: str, taken: str) -> None:
-        """Append a reply as it came, under a line that says when and why it was taken."""
+        """Append a reply as it came, under a line with the time and the reason of the sample."""
         if self._raw_bytes > RAW_BYTES_AT_MOST:
             return
         content = f"===== sample {self._samples} {taken}\n{text.rstrip()}\n\n".encode()
@@ -143,7 +146,10 @@ class HotThreads(Device):
             self.note(f"{RAW_FILE} ends with sample {self._samples}: the texts of later ones are not kept")
 
     def of_task(self, span: TaskSpan, series: Mapping[tuple[str, str], SeriesOf]) -> Mapping[str, Any]:
-        """`samples` in the task's window, those `triggered` with why, and its hot `pools` (thread_stacks.rows)."""
+        """Return `samples` in the task's window, the reasons of `triggered` ones, and its hot `pools`.
+
+        `pools` are those of `thread_stacks.rows`.
+        """
         samples = _between(series.get(("nodes", "samples"), SeriesOf()), span.window_start_s, span.window_end_s)
         seen = [pools for sample in samples for pools in self._seen.get(sample, ())]
         if not seen:
@@ -176,7 +182,7 @@ def _between(samples: SeriesOf, start_s: float, end_s: float) -> list[int]:
 
 
 def _reason(reply: Any) -> str:
-    """What an error reply says, in one line."""
+    """Return the reason in an error reply, in one line."""
     error = reply.get("error", reply) if isinstance(reply, Mapping) else reply
     reason = error.get("reason", error) if isinstance(error, Mapping) else error
     return " ".join(str(reason).split())

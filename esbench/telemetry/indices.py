@@ -1,6 +1,6 @@
-"""What devices that look at indices share: which indices those are, and what their nodes are called.
+"""The common part of devices that observe indices: the selection of indices, and the names of nodes.
 
-Indices that are closed, deleted or renamed meanwhile are left out by the cluster; no index never means all of them.
+The cluster leaves out indices that are closed, deleted or renamed meanwhile; no index never means all indices.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ LENIENT: Mapping[str, Any] = {"ignore_unavailable": True, "allow_no_indices": Tr
 
 
 class IndexDevice(Device):
-    """Watches the track's indices, or those that its parameter `of` names."""
+    """A device that observes the track's indices, or those that its parameter `of` names."""
 
     of: ClassVar[Param | None] = None
 
@@ -26,13 +26,16 @@ class IndexDevice(Device):
         self.seeing = False  # whether there is something to ask for
 
     def begin(self) -> None:
-        """Raises Unseen where there is no index to watch."""
+        """Raise Unseen if there is no index to observe."""
         if not self.names:
             raise Unseen("the track names no indices: there is nothing to look at")
         self.seeing = True
 
     def ask(self, api: str, keep: Iterable[str] = (), **params: Any) -> Mapping[str, Any]:
-        """The reply of `GET /INDICES/API` for those of the indices that are there, cut to `keep` (filter_path)."""
+        """Return the reply of `GET /INDICES/API` for those of the indices that exist, reduced to `keep` (filter_path).
+
+        Empty before `begin`.
+        """
         if not self.seeing:
             return {}
         wanted = {**LENIENT, **params, "filter_path": list(keep) or None}
@@ -40,14 +43,14 @@ class IndexDevice(Device):
 
 
 class NodeNames:
-    """The names of nodes by their ids; asks the cluster when an id is new."""
+    """The names of nodes by their ids; asks the cluster for a new id."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._known: dict[str, str] = {}
 
     def of(self, ids: Iterable[str]) -> Mapping[str, str]:
-        """Id -> name of each; the id itself where the cluster does not know it (any more)."""
+        """Return id -> name; the id itself if the cluster does not know the node (any more)."""
         wanted = set(ids)
         if wanted - self._known.keys():
             reply = self._cluster.request("GET", "/_nodes/http", params={"filter_path": "nodes.*.name"}) or {}

@@ -1,4 +1,4 @@
-"""ingest-pipeline-stats: how many documents went through each ingest pipeline, and what its processors took."""
+"""ingest-pipeline-stats: number of documents through each ingest pipeline, and the time of its processors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KEEP = ["nodes.*.name", "nodes.*.ingest"]
 
 @dataclass(frozen=True)
 class Work:
-    """Documents, the time that they took, and how many of them failed."""
+    """Number of documents, the time that they took, and the number of failed ones."""
 
     count: int = 0
     time_ms: int = 0
@@ -26,12 +26,13 @@ class Work:
         return Work(self.count + other.count, self.time_ms + other.time_ms, self.failed + other.failed)
 
     def since(self, earlier: Work) -> Work:
-        """What came on top; everything where the counters began anew."""
+        """Return the increase since an earlier state; the current values if the counters have restarted."""
         figures = (self.count - earlier.count, self.time_ms - earlier.time_ms, self.failed - earlier.failed)
         return Work(*figures) if min(figures) >= 0 else self
 
     @property
     def figures(self) -> dict[str, int]:
+        """The counts and the time, by name."""
         return {"count": self.count, "time_ms": self.time_ms, "failed": self.failed}
 
 
@@ -44,10 +45,14 @@ class Pipeline:
 
     @property
     def names(self) -> list[str]:
+        """The names of the processors."""
         return [name for name, _ in self.processors]
 
     def since(self, earlier: Pipeline) -> Pipeline:
-        """What came on top. A pipeline that was put anew goes on counting, its processors only if they are the same."""
+        """Return the increase since an earlier state.
+
+        A pipeline that was replaced goes on counting; its processors do so only if they are the same ones.
+        """
         whole = self.whole.since(earlier.whole)
         if self.names != earlier.names:
             return Pipeline(whole, self.processors)
@@ -55,7 +60,7 @@ class Pipeline:
         return Pipeline(whole, tuple((name, work.since(before)) for (name, work), (_, before) in pairs))
 
     def __add__(self, other: Pipeline) -> Pipeline:
-        """Processors are added where they are the same ones, else those of the later are kept."""
+        """Return the sum; if the processors differ, those of `other` are kept."""
         whole = self.whole + other.whole
         if self.names != other.names:
             return Pipeline(whole, other.processors)
@@ -63,7 +68,10 @@ class Pipeline:
         return Pipeline(whole, tuple((name, work + more) for (name, work), (_, more) in pairs))
 
     def figures(self, processors_at_most: int) -> dict[str, Any]:
-        """With the processors that took longest, in their order; those that had nothing to do are left out."""
+        """Return the pipeline's figures with those of the processors that took longest, in the pipeline's order.
+
+        Processors without work are left out.
+        """
         busy = [(name, work) for name, work in self.processors if work != Work()]
         longest = sorted(range(len(busy)), key=lambda place: -busy[place][1].time_ms)[:processors_at_most]
         kept = [{"processor": busy[place][0], **busy[place][1].figures} for place in sorted(longest)]
@@ -72,14 +80,14 @@ class Pipeline:
 
 @dataclass(frozen=True)
 class Counters:
-    """What nodes have counted, by id: of all documents, and by pipeline; `names` are the nodes'."""
+    """The counters of nodes, by node id: of all documents, and by (id, pipeline); `names` are the nodes'."""
 
     names: Mapping[str, str] = field(default_factory=dict)
     totals: Mapping[str, Pipeline] = field(default_factory=dict)
     pipelines: Mapping[tuple[str, str], Pipeline] = field(default_factory=dict)
 
     def since(self, earlier: Counters) -> Counters:
-        """What came on top. A node that is new, or began anew, counts whole."""
+        """Return the increase since an earlier state. A node that is new or has restarted counts in full."""
         return Counters(
             self.names,
             _gained(self.totals, earlier.totals),
@@ -87,7 +95,7 @@ class Counters:
         )
 
     def replaced_by(self, later: Counters) -> Counters:
-        """As each was last seen: a node that is away for a while does not begin anew."""
+        """Return the latest counters of each node: those of `later`, else (the node was absent) those of this state."""
         return Counters(
             {**self.names, **later.names}, {**self.totals, **later.totals}, {**self.pipelines, **later.pipelines}
         )
@@ -99,7 +107,7 @@ class Counters:
 
 
 class IngestPipelineStats(Device):
-    """What the nodes' ingest pipelines did in each step and in the race."""
+    """The work of the nodes' ingest pipelines in each step and in the race."""
 
     name: ClassVar[str] = "ingest-pipeline-stats"
     help: ClassVar[str] = "documents, time and failures of each ingest pipeline and its processors"
@@ -117,7 +125,7 @@ class IngestPipelineStats(Device):
         return summed(self._gained(), *_OF_A_TASK)
 
     def end(self) -> Mapping[str, Any]:
-        """The sums of the whole race, with those of each node."""
+        """Return the sums of the whole race, with those of each node."""
         self._gained()
         found = summed(self._race, *_OF_A_RACE)
         if not found:
@@ -147,7 +155,7 @@ class IngestPipelineStats(Device):
 
 
 def counters(reply: Mapping[str, Any]) -> Counters:
-    """The counters in a reply of `_nodes/stats/ingest`."""
+    """Return the counters in a reply of `_nodes/stats/ingest`."""
     nodes = {node: entry for node, entry in reply.get("nodes", {}).items() if "ingest" in entry}
     return Counters(
         {node: entry["name"] for node, entry in nodes.items()},
@@ -179,7 +187,11 @@ def _added(one: Mapping[Any, Pipeline], other: Mapping[Any, Pipeline]) -> dict[A
 
 
 def summed(gained: Counters, pipelines_at_most: int, processors_at_most: int) -> dict[str, Any]:
-    """Over all nodes, with the pipelines that had work, those that took longest first; empty when none had any."""
+    """Return the sums over all nodes, with the pipelines that had work, the longest time first.
+
+    Empty without any work. Each pipeline has at most `processors_at_most` processors; pipelines beyond
+    `pipelines_at_most` are only counted.
+    """
     pipelines: dict[str, Pipeline] = {}
     for (_, name), pipeline in gained.pipelines.items():
         pipelines = _added(pipelines, {name: pipeline})

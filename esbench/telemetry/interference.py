@@ -1,6 +1,6 @@
-"""What disturbed a race, or will: sentences about a cluster that was not idle. Pure.
+"""Sentences about interference with a race, before or during it: a cluster that was not idle. Pure.
 
-An idle cluster gives none, whatever its size; one that has just been started neither.
+An idle cluster gives no sentence, whatever its size; neither does one that has just been started.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ _NAMED_AT_MOST = 3
 
 
 def disturbances(now: Surroundings, earlier: Use | None = None) -> Iterator[str]:
-    """What an experienced operator would want to be told before a race begins, a sentence each.
+    """Yield a sentence for each circumstance that may disturb a race that is about to begin.
 
-    `earlier` is what its indices had done some time before: between the two, others were at work.
+    These are an unhealthy cluster, allocation that is restricted, full disks, running merges, and activity of others:
+    `earlier` is the activity of its indices some time before, and any growth since then is that of others.
     """
     yield from _unhealthy(now.health)
     settings = dict(flat(now.settings.get("persistent", {}))) | dict(flat(now.settings.get("transient", {})))
@@ -38,8 +39,10 @@ def disturbances(now: Surroundings, earlier: Use | None = None) -> Iterator[str]
 
 
 def disturbed(before: Surroundings, after: Surroundings, own: Collection[str]) -> Iterator[str]:
-    """What happened to the cluster during the race: nodes that are gone, shards that are; and who else was at work, in
-    indices that were there before it and are not its `own`."""
+    """Yield a sentence for each disturbance during the race: lost nodes, missing shards, activity of others.
+
+    Activity of others is that in indices that existed before the race and are not the race's `own`.
+    """
     then, now = before.health.get("nodes"), after.health.get("nodes")
     if then is not None and now is not None and then != now:
         yield f"the cluster had {then} node{'' if then == 1 else 's'} before the race and {now} after it"
@@ -83,7 +86,10 @@ def _full_disks(now: Surroundings) -> Iterator[str]:
 
 
 def _least_free_bytes(watermark: str, total_bytes: int, headroom: Any) -> float:
-    """What must be free: of a percentage or ratio of use, at most the headroom, or of a size that must be left."""
+    """Return the free bytes that a watermark requires: a percentage or ratio of use, or a size to leave free.
+
+    `headroom` is the upper limit for a percentage or ratio.
+    """
     if match := re.fullmatch(r"([\d.]+)(%?)", watermark):
         used_ratio = float(match[1]) / (100 if match[2] else 1)
         least = (1 - used_ratio) * total_bytes
@@ -92,7 +98,7 @@ def _least_free_bytes(watermark: str, total_bytes: int, headroom: Any) -> float:
 
 
 def _others(who: str, before: Use, after: Use, own: Collection[str]) -> Iterator[str]:
-    """What was done in indices that were there `before` and are neither `own` nor the cluster's."""
+    """Yield a sentence about activity in indices that existed `before` and are neither `own` nor the cluster's."""
     seconds = after.at_s - before.at_s
     done = {
         name: _gained(before.indices[name], now)
@@ -108,13 +114,13 @@ def _others(who: str, before: Use, after: Use, own: Collection[str]) -> Iterator
 
 
 def _gained(then: IndexUse, now: IndexUse) -> tuple[int, int, int]:
-    """Documents written, queries, gets; none where an index was made anew."""
+    """Return the increase of documents written, queries and gets; zeros for an index that was created again."""
     gained = (now.indexed - then.indexed, now.queries - then.queries, now.gets - then.gets)
     return gained if min(gained) >= 0 else (0, 0, 0)
 
 
 def _is_systems(name: str) -> bool:
-    """Indices with which a cluster keeps house."""
+    """True for an index that the cluster keeps for itself."""
     return name.startswith((".ds-ilm-history", ".ds-.")) or (name.startswith(".") and not name.startswith(".ds-"))
 
 

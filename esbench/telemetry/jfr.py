@@ -1,6 +1,6 @@
-"""Java Flight Recorder on esbench's own nodes, from their start to their end; its files are kept with the race's logs.
+"""Java Flight Recorder on embedded nodes, from their start to their end; its files are kept with the race's logs.
 
-Java writes a recording when it ends, after the last task: nothing here reads it.
+Java writes a recording when it ends, after the last task: this module does not read it.
 """
 
 from __future__ import annotations
@@ -61,5 +61,5 @@ class Jfr(Device):
 
 
 def _template(name: str) -> str:
-    """A template by name, or the absolute path of a .jfc file: nodes run in folders of their own."""
+    """Return a template's name, or the absolute path of a .jfc file, since nodes run in other folders."""
     return str(Path(name).expanduser().absolute()) if name.endswith(".jfc") else name

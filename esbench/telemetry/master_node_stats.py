@@ -1,4 +1,4 @@
-"""master-node-stats: which node is the master, and when another one became it."""
+"""master-node-stats: the current master node, and the times at which it changed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _GROUP = "master"
 
 
 class MasterNodeStats(Device):
-    """Asks who the master is; a series has only the moments at which that changed. Without a master samples fail."""
+    """Asks for the master node; a series has only the moments of changes. Without a master samples fail."""
 
     name: ClassVar[str] = "master-node-stats"
     help: ClassVar[str] = "which node is the master, and when another one became it"
@@ -48,7 +48,7 @@ class MasterNodeStats(Device):
         return {"changes": changes} if changes else {}
 
     def end(self) -> Mapping[str, Any]:
-        """The nodes that were master, one after the other."""
+        """Return the number of changes and the names of the nodes that were master, in order."""
         if self._changes:
             self.note(f"the master changed during the race: {', then '.join(self._masters)}")
         return {"changes": self._changes, "masters": self._masters} if self._masters else {}

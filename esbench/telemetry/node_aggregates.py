@@ -1,4 +1,4 @@
-"""What the nodes did during a task, from the series of either device that reads them. Pure: no clock, no I/O."""
+"""Aggregates of the nodes' figures over a task, from the series of either node device. Pure: no clock, no I/O."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COLUMNS = frozenset(
     }
 )
 _CORE_PERCENT = 0.1  # of a counter of ms: 1,000 ms per second are 100 % of a core
-_NODES_AT_MOST = 10  # told one by one, those with the most CPU: a record stays small in large clusters
+_NODES_AT_MOST = 10  # listed one by one, those with the most CPU: a record stays small in large clusters
 _OF_EACH_NODE = ("cpu_core_percent", "load_1m", "heap_used_percent", "gc_time_ms", "rejections")
 _DIGITS = {  # of the others none
     "cpu_core_percent": 1,
@@ -45,10 +45,10 @@ _Node = Mapping[str, Mapping[str, float]]  # figure -> mean, peak, last or gaine
 
 
 def of_task(span: TaskSpan, series: Mapping[tuple[str, str], SeriesOf]) -> dict[str, Any]:
-    """Aggregates over a task's measurement window; what no node has told is absent.
+    """Return aggregates over a task's measurement window; figures that no node has reported are absent.
 
     `cpu_core_percent` is the difference of process.cpu.total_in_millis over wall time, in percent of one core. `mean`
-    and `last` are means of the nodes, `peak` is the highest of any node, and what was gained is added up.
+    and `last` are means over the nodes, `peak` is the highest of any node, and gains of counters are added up.
     """
     names = sorted({of for of, _ in series})
     nodes = {name: node for name in names if (node := _node(span, name, series))}
@@ -84,7 +84,10 @@ def _node(span: TaskSpan, name: str, series: Mapping[tuple[str, str], SeriesOf])
 
 
 def _rates(of: SeriesOf, counter: str, window: tuple[float, float], factor: float = 1.0) -> dict[str, float | None]:
-    """Of the window alone: servers measure once a second, and between two readings may lie the end of another task."""
+    """Return a counter's mean and peak rate times `factor`, from readings in the window alone.
+
+    Servers measure once a second, and a reading before the window may include the end of another task.
+    """
     inside = of.inside(*window)
     mean = inside.rate(counter, *window)
     peak = None if mean is None else inside.peak_rate(counter, *window)
@@ -95,7 +98,7 @@ def _rates(of: SeriesOf, counter: str, window: tuple[float, float], factor: floa
 
 
 def _gained(of: SeriesOf, counter: str, window: tuple[float, float]) -> dict[str, float | None]:
-    """Of the whole window, where it is long enough for readings of its own."""
+    """Return the counter's gain over the whole window; None if the readings in the window cover too little of it."""
     own = of.inside(*window).rate(counter, *window)
     return {"gained": None if own is None else of.gained(counter, *window)}
 
@@ -117,7 +120,7 @@ def _together(nodes: Iterable[_Node]) -> _Node:
 
 
 def _told(node: _Node) -> dict[str, Any]:
-    """As a record has it: rounded, and what was gained as a plain number."""
+    """Return the figures for the record: rounded, and gains as plain numbers."""
     return {
         figure: _rounded(figure, kinds["gained"])
         if "gained" in kinds

@@ -1,6 +1,6 @@
-"""Which figures of a node's statistics are read, and what they are called: `_nodes/stats` as readings. Pure: no I/O.
+"""The figures that are read from a node's statistics, and their names: `_nodes/stats` as readings. Pure: no I/O.
 
-One table says what to ask for and what the columns of the series are; what a server does not tell is left out.
+One table defines both what to ask for and the columns of the series; what a server does not report is left out.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ Tree = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Figures:
-    """Figures of one section of a node's statistics, which is also the group of their readings.
+    """Figures of one section of a node's statistics; the section is also the group of their readings.
 
-    `option` is what switches them (`node-stats-include-OPTION`). `gauges` and `counters`: column -> path within the
-    section. A star in a path stands for every name; where the column has `{}` each name has a column of its own,
-    otherwise they are added up.
+    `option` is the name of the switch for them (`node-stats-include-OPTION`). `gauges` and `counters`: column -> path
+    within the section. A star in a path stands for every name; if the column has `{}`, each name has its own column,
+    otherwise the values are added up.
     """
 
     option: str
@@ -30,7 +30,7 @@ class Figures:
     counters: Mapping[str, str] = field(default_factory=dict)
 
     def only(self, columns: frozenset[str]) -> Figures:
-        """Without the columns that are not named."""
+        """Return these figures reduced to the given columns."""
         return replace(
             self,
             gauges={column: path for column, path in self.gauges.items() if column in columns},
@@ -38,13 +38,13 @@ class Figures:
         )
 
     def only_parts(self, parts: Collection[str]) -> Figures:
-        """Without what lies elsewhere than in those parts of the section."""
+        """Return these figures reduced to the given parts of the section."""
         paths = {**self.gauges, **self.counters}
         return self.only(frozenset(column for column, path in paths.items() if _part(path) in parts))
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """What the section is made of."""
+        """The names of the section's parts."""
         return tuple(sorted({_part(path) for path in (*self.gauges.values(), *self.counters.values())}))
 
 
@@ -228,7 +228,7 @@ _NOT_HEAP = ("CodeHeap", "Code Cache", "CodeCache", "Metaspace", "Compressed Cla
 
 
 def request_of(wanted: Iterable[Figures]) -> tuple[str, str]:
-    """The path that asks for figures of all nodes, and the `filter_path` that leaves nothing else in the reply."""
+    """Return the path of a request for figures of all nodes, and the `filter_path` that reduces the reply to them."""
     wanted = tuple(wanted)
     metrics = dict.fromkeys(_METRICS.get(figures.section, figures.section) for figures in wanted)
     paths = dict.fromkeys(
@@ -241,7 +241,7 @@ def request_of(wanted: Iterable[Figures]) -> tuple[str, str]:
 
 
 def readings_of(node: Tree, of: str, wanted: Iterable[Figures]) -> Iterator[tuple[int, Reading]]:
-    """A reading for each section that a node's statistics tell of, with the time at which the server took it.
+    """Yield a reading for each section in a node's statistics, with the time at which the server took it.
 
     The time is in ms of the node's clock: servers keep the figures of some sections for a second.
     """
@@ -265,7 +265,7 @@ def readings_of(node: Tree, of: str, wanted: Iterable[Figures]) -> Iterator[tupl
 
 
 def _known_parts(section: str, tree: Tree) -> Callable[[str], bool]:
-    """Whether a name in a section is worth a column of its own."""
+    """Return a predicate: True for a name in a section that gets its own column."""
     if section == "thread_pool":  # there are some thirty, and most of them never do anything
         busy = {name for name, pool in tree.items() if pool.get("completed") or pool.get("rejected")}
         return busy.__contains__
@@ -284,7 +284,7 @@ def _columns(paths: Mapping[str, str], tree: Tree, known: Callable[[str], bool])
 
 
 def _found(tree: Any, path: list[str], name: str = "") -> Iterator[tuple[str, float | None]]:
-    """The values at a path, by the name that its star stands for."""
+    """Yield the values at a path, each with the name that the star stands for."""
     if not path:
         yield name, _number(tree)
     elif isinstance(tree, Mapping):
@@ -296,7 +296,7 @@ def _found(tree: Any, path: list[str], name: str = "") -> Iterator[tuple[str, fl
 
 
 def _number(value: Any) -> float | None:
-    """A figure; negative ones stand for what a server does not know. Those of cgroups come as text."""
+    """Return a figure as a number; None for other values and for negatives, which mean unknown. Cgroups report text."""
     try:
         number = int(value) if isinstance(value, str) else value
     except ValueError:
@@ -305,5 +305,5 @@ def _number(value: Any) -> float | None:
 
 
 def _column(name: str) -> str:
-    """A collector's or a pool's name in a column: `G1 Concurrent GC` as g1_concurrent."""
+    """Return a collector's or a pool's name as a column: `G1 Concurrent GC` as g1_concurrent."""
     return re.sub(r"\W+", "_", name.removesuffix(" GC").lower()).strip("_")

@@ -1,6 +1,6 @@
-"""The devices that read what nodes say of themselves: the few figures of every race, and all of them.
+"""The devices that read the nodes' own statistics: a few figures in every race (nodes), or all (node-stats).
 
-Both read into the same groups and columns, so that whoever aggregates need not know which of the two it was.
+Both read into the same groups and columns, so that aggregation does not depend on the device.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ _NOT_ALLOWED = (401, 403)
 _NOT_THERE = (404, 405, 410)
 _REQUEST_TIMEOUT_S = 10.0  # of the whole request; nodes have half of it to answer
 _PRESSURE_SINCE = (7, 9)
-_INTERVAL_S = 1.05  # servers measure process, host and heap anew after a second: a little later all of it is new
+_INTERVAL_S = 1.05  # servers measure process, host and heap again after a second: a little later all of it is new
 
 _PARTS_OF_INDICES = "node-stats-include-indices-metrics"
 
 
 class NodeClock:
-    """Where a node's clock stands beside this process's, from requests that the node stamped between start and end.
+    """The offset of a node's clock to this process's, estimated from requests whose reply has the node's time.
 
-    The quickest of them says it best, until another one contradicts it.
+    The request with the shortest round trip gives the best estimate, until another one contradicts it.
     """
 
     def __init__(self) -> None:
@@ -35,18 +35,18 @@ class NodeClock:
         self._round_trip_s = float("inf")
 
     def see(self, begun_s: float, ended_s: float, node_s: float) -> None:
-        """A request of this process's time from `begun_s` to `ended_s` was stamped `node_s` by the node."""
+        """Take a request from `begun_s` to `ended_s`, this process's time, whose reply has the node's time `node_s`."""
         low, high = begun_s - node_s, ended_s - node_s
         if high - low <= self._round_trip_s or not low <= self._offset_s <= high:
             self._offset_s, self._round_trip_s = (low + high) / 2, high - low
 
     def here(self, node_s: float) -> float:
-        """A time of the node's clock by this process's."""
+        """Return a time of the node's clock in this process's clock."""
         return node_s + self._offset_s
 
 
 class Nodes(Device):
-    """What every race reads of each node, about once a second: CPU, load, memory, heap, pauses and rejections."""
+    """The figures of each node in every race, about once a second: CPU, load, memory, heap, pauses, rejections."""
 
     name = "nodes"
     help = "CPU, load, memory, heap, garbage collection and rejections of each node, once a second"
@@ -79,7 +79,10 @@ class Nodes(Device):
         ]
 
     def _ask(self) -> Mapping[str, Any]:
-        """The statistics of all nodes, by id."""
+        """Return the statistics of all nodes, by id.
+
+        Raises Unseen if the cluster does not report them at all, ClusterError if only this time.
+        """
         reply = self.scene.cluster.request(
             "GET",
             self._path,
@@ -100,7 +103,7 @@ class Nodes(Device):
     def _news(
         self, node_id: str, node: Mapping[str, Any], nodes: Mapping[str, Any], begun_s: float, ended_s: float
     ) -> Iterator[Reading]:
-        """What the server has taken since the sample before; a reading that is told again says nothing new."""
+        """Yield the readings that are new since the previous sample; servers repeat a reading until the next one."""
         of = self._called(node_id, str(node.get("name", node_id)), nodes)
         clock = self._clocks.setdefault(of, NodeClock())
         clock.see(begun_s, ended_s, node["timestamp"] / 1000)
@@ -112,7 +115,7 @@ class Nodes(Device):
                 yield Reading(of, reading.group, reading.gauges, reading.counters, age_s)
 
     def _called(self, node_id: str, name: str, nodes: Mapping[str, Any]) -> str:
-        """A node's name, with its id where another node of the cluster has that name already."""
+        """Return a node's name, with its id if another node of the cluster has the same name."""
         holder = self._ids.get(name, node_id)
         if holder == node_id or holder not in nodes:
             self._ids[name] = node_id
@@ -124,7 +127,7 @@ class Nodes(Device):
 
 
 class NodeStats(Nodes):
-    """Everything that nodes say of themselves, remote ones too."""
+    """All statistics of all nodes, remote ones too."""
 
     name = "node-stats"
     key = "nodes"
@@ -160,12 +163,12 @@ class NodeStats(Nodes):
 
 
 def _has_indexing_pressure(scene: Scene) -> bool:
-    """A server that does not know a section refuses the whole request."""
+    """True if the server knows that section: a server rejects the whole request for an unknown section."""
     return scene.info.distribution != "elasticsearch" or scene.info.version_tuple >= _PRESSURE_SINCE
 
 
 def _reason(reply: Any) -> tuple[str, int | None]:
-    """Why there are no statistics, and the HTTP status where the reply says it."""
+    """Return the reason why a reply has no statistics, and the HTTP status if the reply contains it."""
     if not isinstance(reply, Mapping):
         return str(reply or "an empty reply"), None
     said = {key.lower(): value for key, value in reply.items()}  # AWS says Message

@@ -1,4 +1,4 @@
-"""What the operating system tells about one process, for the devices that watch processes of this host."""
+"""Processes of this host as the operating system reports them, for the devices that observe processes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from esbench.telemetry.device import Reading, Unseen
 
 
 class Processes:
-    """Processes of this host by name, as long as they can be seen; `note` is told of those that cannot (any more)."""
+    """Processes of this host by name, as long as they are visible.
+
+    `note` is called with a sentence about each process that is not visible (any more).
+    """
 
     def __init__(self, pids: Mapping[str, int], note: Callable[[str], None]) -> None:
         self._note = note
@@ -24,7 +27,7 @@ class Processes:
                 note(f"{name}: {error}")
 
     def readings(self, read: Callable[[str, psutil.Process], Reading]) -> Iterator[Reading]:
-        """What is read of each; one that has ended is not read again."""
+        """Yield `read` of each process; a process that has ended is noted and not read again."""
         for name, process in list(self.seen.items()):
             try:
                 yield read(name, process)
@@ -34,9 +37,9 @@ class Processes:
 
 
 def process_figures(process: psutil.Process) -> tuple[dict[str, float], dict[str, float]]:
-    """Gauges and counters of a process: resident bytes, threads; seconds of CPU and context switches since it began.
+    """Return gauges and counters of a process: resident bytes, threads; CPU seconds and context switches so far.
 
-    Raises psutil.Error when it has ended or must not be seen. Within `process.oneshot()` this reads each file of
+    Raises psutil.Error if it has ended or access is denied. Within `process.oneshot()` this reads each file of
     /proc once.
     """
     times, switches = process.cpu_times(), process.num_ctx_switches()
@@ -51,7 +54,10 @@ def process_figures(process: psutil.Process) -> tuple[dict[str, float], dict[str
 
 
 def file_in_command(pid: int, name: str) -> Path:
-    """The path of a file of that name that an option of Java tells it to write; Unseen where there is none."""
+    """Return the path of the file `name` that a Java process was started to write, from its command line.
+
+    Raises Unseen if no option names such a file.
+    """
     try:
         arguments = psutil.Process(pid).cmdline()
     except psutil.Error as error:

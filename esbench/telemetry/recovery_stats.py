@@ -47,8 +47,10 @@ Key = tuple[str, int, str, int]  # index, number of the shard, target node, star
 
 @dataclass(frozen=True)
 class Recovery:
-    """A copy of a shard that comes to life: `kind` is peer (copied from another node), existing_store (opened again),
-    empty_store (new), snapshot, local_shards."""
+    """A recovery of one copy of a shard.
+
+    `kind` is peer (copied from another node), existing_store (opened again), empty_store (new), snapshot, local_shards.
+    """
 
     index: str
     shard: int
@@ -62,11 +64,12 @@ class Recovery:
 
     @property
     def key(self) -> Key:
+        """The identity of the recovery: index, number of the shard, target node, start."""
         return self.index, self.shard, self.node, self.started_ms
 
 
 class RecoveryStats(IndexDevice):
-    """Recoveries while they run, by index, and what was recovered in each step and in the race."""
+    """Recoveries while they run, by index, and the sums of each step and of the race."""
 
     name: ClassVar[str] = "recovery-stats"
     help: ClassVar[str] = "shards that are copied or opened: bytes, files and translog operations, by index"
@@ -95,7 +98,7 @@ class RecoveryStats(IndexDevice):
         self._before = dict(self._now)
 
     def sample(self) -> Iterable[Reading]:
-        """What is being recovered; an index that has nothing more to recover is told of once more."""
+        """Return the progress of running recoveries by index; an index that has none any more gets one last reading."""
         found = _by_index(recoveries(self.ask("_recovery", _KEEP, active_only=True)))
         indices = sorted(self._active | found.keys())
         self._active = set(found)
@@ -108,7 +111,7 @@ class RecoveryStats(IndexDevice):
         return _sums(earlier, self._now.values())
 
     def end(self) -> Mapping[str, Any]:
-        """Sums over all indices and by index, of what was recovered during the race."""
+        """Return sums over all indices and by index, of all recoveries during the race."""
         if self._before is None:
             return {}
         self._look()
@@ -122,14 +125,17 @@ class RecoveryStats(IndexDevice):
         return {**_sums(self._before, self._now.values()), "indices": by_index[:_INDICES_AT_MOST]} if by_index else {}
 
     def _look(self) -> dict[Key, Recovery]:
-        """Ask for all recoveries; what was known before. The cluster forgets a copy that is gone, this does not."""
+        """Ask for all recoveries and add them to those known. Returns those known before.
+
+        The cluster forgets a copy that is gone, this object does not.
+        """
         earlier = dict(self._now)
         self._now |= {one.key: one for one in recoveries(self.ask("_recovery", _KEEP))}
         return earlier
 
 
 def _by_index(found: Iterable[Recovery]) -> dict[str, list[Recovery]]:
-    """Index -> its recoveries; of many indices those with most bytes, and the others together."""
+    """Return index -> its recoveries; with many indices, those with the most bytes, and the others together."""
     every = {index: list(those) for index, those in groupby(sorted(found, key=_index), key=_index)}
     most_first = sorted(every, key=lambda index: (-sum(one.progress["bytes"] for one in every[index]), index))
     kept = {index: every[index] for index in most_first[:_SAMPLED_AT_MOST]}
@@ -139,7 +145,7 @@ def _by_index(found: Iterable[Recovery]) -> dict[str, list[Recovery]]:
 
 
 def recoveries(reply: Mapping[str, Any]) -> Iterator[Recovery]:
-    """The recoveries in a reply of `_recovery`."""
+    """Yield the recoveries in a reply of `_recovery`."""
     for index, entry in reply.items():
         for shard in entry["shards"]:
             files = shard.get("index", {})
@@ -173,7 +179,7 @@ def _gauges(found: list[Recovery]) -> dict[str, float | None]:
 
 
 def _sums(before: Mapping[Key, Recovery], after: Iterable[Recovery]) -> dict[str, Any]:
-    """What was recovered in between; empty when that is nothing."""
+    """Return the sums of the recoveries that have begun or progressed since `before`; empty without any."""
     changed = [one for one in after if one != before.get(one.key)]
     if not changed:
         return {}

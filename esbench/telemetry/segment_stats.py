@@ -1,4 +1,4 @@
-"""segment-stats: how many segments indices consist of and how large they are, after each step and at the end."""
+"""segment-stats: number and sizes of the segments of indices, after each step and at the end."""
 
 from __future__ import annotations
 
@@ -33,11 +33,13 @@ class Segment:
 
     @property
     def docs(self) -> int:
+        """The number of documents."""
         count: int = self.facts["num_docs"]
         return count
 
     @property
     def size_bytes(self) -> int:
+        """The size in bytes."""
         size: int = self.facts["size_in_bytes"]
         return size
 
@@ -58,7 +60,7 @@ class SegmentStats(IndexDevice):
         return _sums(found) if found else {}
 
     def end(self) -> Mapping[str, Any]:
-        """Sums over all indices and by index, the largest first; the table goes to `segments.txt`."""
+        """Return sums over all indices and by index, the largest first; the table is written to `segments.txt`."""
         found = list(segments(self.ask("_segments", _ALL)))
         if not found:
             return {}
@@ -73,7 +75,7 @@ class SegmentStats(IndexDevice):
         return {**_sums(found), "indices": indices, "table": "segments.txt"}
 
     def _table(self, found: list[Segment]) -> str:
-        """As text, a line for each segment of each copy, as `_cat/segments` has it."""
+        """Return a text table with a line for each segment of each copy, as in `_cat/segments`."""
         names = self._nodes.of({segment.node for segment in found})
         rows: list[tuple[str, ...]] = [_COLUMNS]
         for segment in sorted(found, key=lambda one: (one.index, one.shard, not one.primary, one.node)):
@@ -86,7 +88,7 @@ class SegmentStats(IndexDevice):
 
 
 def segments(reply: Mapping[str, Any]) -> Iterator[Segment]:
-    """The segments in a reply of `_segments`."""
+    """Yield the segments in a reply of `_segments`."""
     for index, entry in reply.get("indices", {}).items():
         for number, copies in entry["shards"].items():
             for copy in copies:
@@ -96,7 +98,7 @@ def segments(reply: Mapping[str, Any]) -> Iterator[Segment]:
 
 
 def _sums(found: Sequence[Segment]) -> dict[str, int]:
-    """Of the primary shards."""
+    """Return sums over the segments of primary shards."""
     primaries = [segment for segment in found if segment.primary]
     return {
         "segments": len(primaries),

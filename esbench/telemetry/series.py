@@ -1,4 +1,4 @@
-"""Samples of a few figures over time, and what they say about a span of it. Pure: no clock, no I/O."""
+"""Samples of figures over time, and their aggregates over a time span. Pure: no clock, no I/O."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _LEAST_BETWEEN_S = 0.2  # counters of the operating system grow by 0.01 s
 
 @dataclass
 class SeriesOf:
-    """Readings of one thing and group: `times_s` of the race's clock, a list of values for each gauge and counter.
+    """Readings of one subject and group: `times_s` of the race's clock, a list of values for each gauge and counter.
 
-    Counters are continued where they began anew, so that they never fall. A value is None where it was not read.
+    Counters are continued across restarts, so that they never fall. A value is None where it was not read.
     """
 
     times_s: list[float] = field(default_factory=list)
@@ -23,7 +23,7 @@ class SeriesOf:
     counters: dict[str, list[float | None]] = field(default_factory=dict)
 
     def add(self, time_s: float, gauges: Mapping[str, float | None], counters: Mapping[str, float | None]) -> None:
-        """Append a reading; names that it lacks or that are new are filled with None."""
+        """Append a reading; missing values, also those of a new name before this reading, are filled with None."""
         before = len(self.times_s)
         self.times_s.append(time_s)
         for kept, given in ((self.gauges, gauges), (self.counters, counters)):
@@ -33,7 +33,7 @@ class SeriesOf:
                 values.append(given.get(name))
 
     def values(self, gauge: str, start_s: float, end_s: float) -> list[float]:
-        """The values read in a span, both ends included."""
+        """Return the values of a gauge read in a span, both ends included."""
         return [
             value
             for time_s, value in zip(self.times_s, self.gauges.get(gauge, []), strict=False)
@@ -41,16 +41,16 @@ class SeriesOf:
         ]
 
     def mean(self, gauge: str, start_s: float, end_s: float) -> float | None:
-        """The mean of the values read in a span; None when there are none."""
+        """Return the mean of a gauge's values read in a span; None without values."""
         values = self.values(gauge, start_s, end_s)
         return sum(values) / len(values) if values else None
 
     def peak(self, gauge: str, start_s: float, end_s: float) -> float | None:
-        """The largest of the values read in a span; None when there are none."""
+        """Return the largest of a gauge's values read in a span; None without values."""
         return max(self.values(gauge, start_s, end_s), default=None)
 
     def last(self, gauge: str, end_s: float) -> float | None:
-        """The last value read until then, or the first one after it."""
+        """Return the last value of a gauge up to `end_s`, else the first one after it; None without values."""
         known = [
             (time_s, value)
             for time_s, value in zip(self.times_s, self.gauges.get(gauge, []), strict=False)
@@ -60,9 +60,9 @@ class SeriesOf:
         return until[-1] if until else known[0][1] if known else None
 
     def rate(self, counter: str, start_s: float, end_s: float) -> float | None:
-        """What a counter gained per second of a span, linear between its readings.
+        """Return a counter's gain per second of a span, linear between its readings.
 
-        Of the part of the span that readings cover; None when that is less than a third of it.
+        For the part of the span that readings cover; None if that is less than a third of it.
         """
         points = self._points(counter)
         if len(points) < 2 or end_s <= start_s:
@@ -73,12 +73,15 @@ class SeriesOf:
         return (_at(points, last) - _at(points, first)) / (last - first)
 
     def gained(self, counter: str, start_s: float, end_s: float) -> float | None:
-        """What a counter gained in a span, `rate` times its length."""
+        """Return a counter's gain in a span: `rate` times its length; None if `rate` is None."""
         rate = self.rate(counter, start_s, end_s)
         return None if rate is None else rate * (end_s - start_s)
 
     def peak_rate(self, counter: str, start_s: float, end_s: float) -> float | None:
-        """The largest gain per second between two readings next to each other, of those that end in the span."""
+        """Return a counter's largest gain per second between two consecutive readings of which a part lies in the span.
+
+        Readings at most 0.2 s apart are skipped. None without such readings.
+        """
         points = self._points(counter)
         rates = [
             (value - earlier) / (time_s - earlier_s)
@@ -88,12 +91,12 @@ class SeriesOf:
         return max(rates, default=None)
 
     def share(self, part: str, whole: str, start_s: float, end_s: float) -> float | None:
-        """What one counter gained in a span, as a part of what another gained."""
+        """Return the ratio of two counters' gains in a span; None if one is unknown or `whole` gained nothing."""
         gained, total = self.rate(part, start_s, end_s), self.rate(whole, start_s, end_s)
         return gained / total if gained is not None and total else None
 
     def peak_share(self, part: str, whole: str, start_s: float, end_s: float) -> float | None:
-        """The largest `share` between two readings next to each other, of those that end in the span.
+        """Return the largest ratio of two counters' gains between two consecutive readings, as `peak_rate` takes them.
 
         The counters must have been read together.
         """
@@ -108,7 +111,7 @@ class SeriesOf:
         return max(shares, default=None)
 
     def inside(self, start_s: float, end_s: float) -> SeriesOf:
-        """What was read in a span, both ends included: what goes on before and after it plays no part."""
+        """Return only the readings in a span, both ends included: readings before and after it have no influence."""
         first, end = bisect_left(self.times_s, start_s), bisect_right(self.times_s, end_s)
         return SeriesOf(
             self.times_s[first:end],
@@ -117,7 +120,7 @@ class SeriesOf:
         )
 
     def forget_before(self, time_s: float) -> None:
-        """Drop what was read before the last reading that is not after `time_s`."""
+        """Drop the readings before the last one that is earlier than `time_s`."""
         keep = max(0, bisect_left(self.times_s, time_s) - 1)
         del self.times_s[:keep]
         for kept in (self.gauges, self.counters):
@@ -130,14 +133,14 @@ class SeriesOf:
 
 
 class Continued:
-    """Counters that begin anew go on from where they stood: what a restarted process counts comes on top."""
+    """Counters continued across restarts: what a restarted process counts is added to the previous value."""
 
     def __init__(self) -> None:
         self._last: dict[tuple[str, str, str], float] = {}
         self._before: dict[tuple[str, str, str], float] = {}
 
     def of(self, of: str, group: str, counters: Mapping[str, float | None]) -> dict[str, float | None]:
-        """The counters since each was first seen: 0 then, and never falling."""
+        """Return the counters relative to their first reading: 0 then, and never falling."""
         return {name: self._value((of, group, name), value) for name, value in counters.items()}
 
     def _value(self, key: tuple[str, str, str], value: float | None) -> float | None:

@@ -1,4 +1,4 @@
-"""shard-stats: what each shard holds and does, and on which node it is."""
+"""shard-stats: size and work of each shard, and the node it is on."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class Shard:
 
     @property
     def label(self) -> str:
-        """`orders[0]p@node-0`, with r for a replica."""
+        """The label `orders[0]p@node-0`, with r for a replica."""
         return f"{self.index}[{self.number}]{'p' if self.primary else 'r'}@{self.node}"
 
     @property
     def rank(self) -> tuple[float, float, str]:
-        """Sorts the largest first."""
+        """The sort key that puts the largest shard first."""
         return -(self.figures["store_bytes"] or 0), -(self.figures["docs"] or 0), self.label
 
 
@@ -95,8 +95,10 @@ class ShardStats(IndexDevice):
         ]
 
     def of_task(self, span: TaskSpan, series: Mapping[tuple[str, str], SeriesOf]) -> Mapping[str, Any]:
-        """Of writes, searches and gets in a task's window, the share of the copy that did most of them. Nothing where
-        copies came, moved or were promoted meanwhile, or some are left out: what those did is not known."""
+        """Return, for each of writes, searches and gets in a task's window, the busiest copy and its share of them.
+
+        Nothing if copies appeared, moved or were promoted meanwhile, or if some are left out: their work is not known.
+        """
         if len(self._last) > _SHARDS_AT_MOST:
             return {}
         found: dict[str, Any] = {}
@@ -115,7 +117,10 @@ class ShardStats(IndexDevice):
         return found
 
     def end(self) -> Mapping[str, Any]:
-        """The shards as they were last seen, the largest first; `missing` copies are not assigned or did not answer."""
+        """Return the shards as of the last sample, the largest first.
+
+        `missing` is the number of copies that are not assigned or did not answer.
+        """
         left_out = len(self._last) - _SHARDS_AT_MOST
         if left_out > 0:
             self.note(f"{left_out} of {len(self._last)} shards are left out: the {_SHARDS_AT_MOST} largest are kept")
@@ -145,7 +150,7 @@ class ShardStats(IndexDevice):
             yield Shard(index, number, routing["primary"], names[routing["node"]], routing["state"], figures)
 
     def _follow(self, shards: tuple[Shard, ...]) -> None:
-        """Whoever is followed stays so while it is there; the largest of the others get the places that are free."""
+        """Choose the shards to record: those chosen before that still exist, then the largest of the others."""
         labels = [shard.label for shard in shards]
         self._followed &= set(labels)
         for label in labels:

@@ -1,6 +1,6 @@
-"""The servers' own slow logs: thresholds on the track's indices for the length of a race, and what was logged in it.
+"""The servers' own slow logs: thresholds on the track's indices during a race, and the number of entries.
 
-What it changes is put back at the end, whatever the end is; only a killed esbench leaves its thresholds behind.
+Changed settings are restored at the end, however the race ends; only a killed esbench leaves its thresholds behind.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ Values = dict[str, str | None]
 
 @dataclass
 class _LogFile:
-    """A slow log of a node of esbench's own, and how much of it has been counted."""
+    """A slow log of an embedded node, and the number of its bytes that have been counted."""
 
     node: str
     path: Path
     counted_bytes: int = 0
 
     def new_lines(self) -> Iterator[bytes]:
-        """The whole lines since the last time."""
+        """Yield the complete lines written since the last call."""
         if self.path.stat().st_size < self.counted_bytes:
             self.counted_bytes = 0  # it was rolled over
         with self.path.open("rb") as file:
@@ -59,10 +59,11 @@ class _LogFile:
 
 
 class Slowlog(Device):
-    """Has the nodes log the searches, fetches and indexing operations that take longer than some time.
+    """Makes the nodes log searches, fetches and indexing operations that take longer than a threshold.
 
-    The thresholds are set on the track's indices, on those that the race makes when the step after has begun. A task's
-    figures count what was logged during its step: `query`, `fetch` (shards' parts of searches), `index` (documents).
+    The thresholds are set on the track's indices; on indices that the race creates, at the begin of the next step. A
+    task's figures count the entries logged during its step: `query`, `fetch` (shards' parts of searches), `index`
+    (documents).
     """
 
     name = "slowlog"
@@ -105,7 +106,7 @@ class Slowlog(Device):
         return counts if self._files else {}
 
     def end(self) -> Mapping[str, Any]:
-        """Puts back what was set before; null where nothing was."""
+        """Restore the previous thresholds, null if there were none. Returns the counts of entries and the log files."""
         indices = len(self._before)
         self._put_back()
         files = sorted(f"logs/{file.node}/{file.path.name}" for file in self._files.values())
@@ -129,7 +130,7 @@ class Slowlog(Device):
                 self.note(f"the thresholds of the slow logs of {', '.join(names)} were not put back: {error}")
 
     def _set_thresholds(self) -> None:
-        """Set them on those of the track's indices that are there and lack them."""
+        """Set the thresholds on those of the track's indices that exist and lack them."""
         if self._is_refused:
             return
         new = {key: values for key, values in self._present().items() if key not in self._before}
@@ -144,7 +145,7 @@ class Slowlog(Device):
             self._before |= new  # also of a request that may have been half done
 
     def _present(self) -> dict[tuple[str, str], Values]:
-        """(index, its uuid) -> the thresholds that it has; None for one that was never set."""
+        """Return (index, its uuid) -> its thresholds; None for one that was never set."""
         indices = index_path(self.scene.targets)
         if not indices:
             return {}
@@ -163,7 +164,7 @@ class Slowlog(Device):
             self.scene.cluster.request("PUT", f"{path}/_settings", params=LENIENT, body=values)
 
     def _count(self) -> dict[str, int]:
-        """Kind -> how many entries came since the last time."""
+        """Return kind -> number of new entries since the last call."""
         counts = dict.fromkeys(("query", "fetch", "index"), 0)
         self._find_files()
         for file in self._files.values():
@@ -173,7 +174,7 @@ class Slowlog(Device):
         return counts
 
     def _find_files(self) -> None:
-        """The slow logs of the nodes: of those that are written in two forms, the one of JSON."""
+        """Find the slow logs of the nodes; if a log is written in two formats, only the JSON one."""
         for node, folder in self._folders.items():
             for stem in ("_index_search_slowlog", "_index_indexing_slowlog"):
                 for path in list(folder.glob(f"*{stem}.json")) or folder.glob(f"*{stem}.log"):
@@ -187,6 +188,6 @@ def _kind(line: bytes, path: Path) -> str:
 
 
 def _time(seconds: float) -> str:
-    """A threshold as servers take it; under a microsecond it is `0ms`, which logs everything."""
+    """Return a threshold in the servers' format; under a microsecond it is `0ms`, which logs everything."""
     micros = round(seconds * 1_000_000)
     return f"{micros}micros" if micros % 1000 else f"{micros // 1000}ms"

@@ -1,8 +1,9 @@
-"""What the cluster's own counters say about a race: their difference over the race, as rows of the summary.
+"""The cluster's own counters: their difference over a race, as rows of the summary.
 
 Index figures are of the track's indices only: writes and the work that follows them of primary shards, as Rally
-counts them; searches and gets of all copies, since any of them may answer. What a copy did goes with it when its node
-does. A cluster that does not tell (rights, missing APIs) costs rows and gives a warning; it never fails a race.
+counts them; searches and gets of all copies, since any of them may answer. A copy's counters are lost when its node
+leaves. If a cluster does not report something (permissions, missing APIs), rows are missing and a warning says so; a
+race never fails for it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _LENIENT = {"ignore_unavailable": True, "allow_no_indices": True}
 
 @dataclass(frozen=True)
 class _Activity:
-    """A kind of background work: where `_stats` keeps its time, and its count where the summary shows one."""
+    """A kind of background work: the place of its time in `_stats`, and of its count if the summary shows one."""
 
     name: str
     section: str
@@ -33,6 +34,7 @@ class _Activity:
 
     @property
     def label(self) -> str:
+        """The name with spaces."""
         return self.name.replace("_", " ")
 
 
@@ -48,7 +50,7 @@ _ACTIVITIES = (
 
 @dataclass(frozen=True)
 class _Added:
-    """A counter beyond Rally's summary; `field` is where `_stats` keeps it."""
+    """A counter beyond Rally's summary; `section` and `field` are its place in `_stats`."""
 
     name: str
     label: str
@@ -58,6 +60,7 @@ class _Added:
 
     @property
     def unit(self) -> str:
+        """The unit: "ms" for a time, else empty."""
         return "ms" if self.name.endswith("_ms") else ""
 
 
@@ -104,11 +107,11 @@ ShardKey = tuple[str, int, str]  # a copy of a shard: the index's uuid, the shar
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The counters at one moment. What the cluster did not tell is None, with the reason in `warnings`.
+    """The counters at one moment. What the cluster did not report is None, with the reason in `warnings`.
 
-    `shards`: copy of a shard -> `section.field` -> counter; `primaries` says which of them are. `collectors`: node ->
-    garbage collector -> time (ms) and count, `rejections`: node -> thread pool -> count, of a JVM that is up for
-    `uptimes_ms`; `totals` and `segments` are sums over the indices.
+    `shards`: copy of a shard -> `section.field` -> counter; `primaries` are the primary ones among them. `collectors`:
+    node -> garbage collector -> time (ms) and count, `rejections`: node -> thread pool -> count, both since the start
+    of a JVM that has been up for `uptimes_ms`; `totals` and `segments` are sums over the indices.
     """
 
     shards: Mapping[ShardKey, Counters] | None = None
@@ -122,7 +125,7 @@ class Snapshot:
 
 
 def take(cluster: Cluster, indices: Iterable[str]) -> Snapshot:
-    """The counters of those of the `indices` that exist, and of the nodes' garbage collectors and thread pools."""
+    """Return the counters of those of `indices` that exist, and of the nodes' garbage collectors and thread pools."""
     found = Snapshot()
     parts: tuple[tuple[str, Callable[[], Snapshot]], ...] = (
         ("index statistics", lambda: _with_indices(found, *_ask_for_indices(cluster, indices))),
@@ -155,7 +158,10 @@ def _ask_for_nodes(cluster: Cluster) -> Any:
 
 
 def snapshot(index_replies: tuple[Any, Any] | None, node_reply: Any) -> Snapshot:
-    """A snapshot from replies: (`_settings/index.uuid`, `_stats?level=shards`), `_nodes/stats/jvm,thread_pool`."""
+    """Return a snapshot from replies.
+
+    `index_replies`: (`_settings/index.uuid`, `_stats?level=shards`); `node_reply`: `_nodes/stats/jvm,thread_pool`.
+    """
     found = Snapshot() if index_replies is None else _with_indices(Snapshot(), *index_replies)
     return found if node_reply is None else _with_nodes(found, node_reply)
 
@@ -217,20 +223,21 @@ def _rejections(node: Mapping[str, Any]) -> dict[str, int]:
 
 
 def difference(before: Snapshot, after: Snapshot) -> dict[str, Figure]:
-    """Name -> {label, value, unit} (and row: False), in the order of Rally's summary: times in ms, sizes in bytes.
+    """Return name -> {label, value, unit} (and row: False), in the order of Rally's summary; times are ms, sizes bytes.
 
-    Times and counts are what the race added: a shard, an index or a node that began anew counts whole. Sizes,
-    heap and segments are those at the end. What Rally's summary lacks follows, where it is not zero.
+    Times and counts are the increase over the race; of a shard, an index or a node that restarted they count in full.
+    Sizes, heap and segments are those at the end. Figures that Rally's summary lacks follow, if they are not zero.
+    `row` is False for a figure that the summary leaves out.
     """
     more = {name: figure for name, figure in _further_figures(before, after) if figure["value"]}
     return {**dict(_added_figures(before, after)), **dict(_size_figures(after)), **more}
 
 
 def work(before: Snapshot, after: Snapshot) -> dict[str, float]:
-    """Name -> what was added between two snapshots, under the names of `difference`: counts, and times in ms.
+    """Return name -> increase between two snapshots, under the names of `difference`: counts, and times in ms.
 
-    Bytes of store and translog and the number of segments as what they gained, less than zero where they shrank. Empty
-    where the cluster did not tell.
+    Also the growth of store and translog in bytes and of the number of segments, negative if they shrank. Empty if the
+    cluster did not report anything.
     """
     figures = (*_added_figures(before, after), *_further_figures(before, after))
     found = {name: figure["value"] for name, figure in figures if "_per_shard_" not in name}
@@ -260,7 +267,7 @@ def _added_by_shard(before: Snapshot, after: Snapshot, keys: Iterable[ShardKey])
     for key in keys:
         now, then = (after.shards or {})[key], (before.shards or {}).get(key, {})
         if any(now[name] < then.get(name, 0) for name in now):
-            then = {}  # the copy was opened anew: its counters began at zero
+            then = {}  # the copy was opened again: its counters began at zero
         yield {name: value - then.get(name, 0) for name, value in now.items()}
 
 

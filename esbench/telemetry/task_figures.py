@@ -1,4 +1,4 @@
-"""How a task's figures are written into its record: rounded, and absent where they are not known. Pure."""
+"""Formatting of a task's figures for its record: rounded, and absent if unknown. Pure."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ KB_PER_BYTE = 1 / 1024  # as vmstat counts
 
 
 def rounded(value: float | None, factor: float = 1.0) -> float | None:
-    """A figure times `factor`, to one decimal; None stays None."""
+    """Return a figure times `factor`, to one decimal; None stays None."""
     return None if value is None else round(value * factor, 1)
 
 
 def whole(value: float | None) -> int | None:
-    """A figure to the nearest whole number; None stays None."""
+    """Return a figure rounded to an integer; None stays None."""
     return None if value is None else round(value)
 
 
 def known(figures: dict[str, Any]) -> dict[str, Any]:
-    """The figures that are not None, nor empty."""
+    """Return the figures that are neither None nor empty mappings."""
     return {name: value for name, value in figures.items() if value is not None and value != {}}

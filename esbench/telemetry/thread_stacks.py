@@ -1,6 +1,6 @@
-"""What the texts of `GET /_nodes/hot_threads` say: threads with their share of CPU, and the methods they were seen in.
+"""Parsing of `GET /_nodes/hot_threads`: threads with their share of CPU, and the methods they were seen in.
 
-Read from Elasticsearch 5 to 8 and OpenSearch. Pure: no clock, no I/O.
+Reads replies of Elasticsearch 5 to 8 and OpenSearch. Pure: no clock, no I/O.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 FRAMES_AT_MOST = 5
-SERVER_FRAMES_AT_MOST = 3  # where some of Lucene's are to be told of as well
+SERVER_FRAMES_AT_MOST = 3  # if there are frames of Lucene as well
 _METHODS_AT_MOST = 3  # of one class, in a frame that stands for several
 POOLS_AT_MOST = 8
-_LEAST_PERCENT = 1.0  # of a core, for a pool to be told of
-_LEAST_SHARE_RATIO = 0.1  # of a pool's snapshots, for a frame to be told of
-_SAME_RATIO = 0.9  # a frame that is in so many of its caller's snapshots says the same and more
+_LEAST_PERCENT = 1.0  # of a core, for a pool to be reported
+_LEAST_SHARE_RATIO = 0.1  # of a pool's snapshots, for a frame to be reported
+_SAME_RATIO = 0.9  # of its caller's snapshots: a frame in at least these represents the caller, too
 
 _NODE = re.compile(r"::: (?:\{(?P<name>[^}]*)\}|(?P<bare>.*))")
 _THREAD = re.compile(
@@ -48,7 +48,10 @@ Frames = tuple[Stack, Stack]  # of a stack: in Lucene and what Lucene calls, and
 
 @dataclass(frozen=True)
 class HotThread:
-    """A thread of a node: percent of a core, and how often it was seen in which stack, the innermost method first."""
+    """A thread of a node: percent of a core, and its stacks with their numbers of snapshots.
+
+    A stack has the innermost method first.
+    """
 
     name: str
     percent: float
@@ -56,7 +59,7 @@ class HotThread:
 
     @property
     def pool(self) -> str:
-        """The thread pool by the thread's name; other threads by their name without its number."""
+        """The thread pool, from the thread's name; for other threads their name without its number."""
         if "Lucene Merge Thread" in self.name:
             return "merge"
         match = _POOL.match(self.name)
@@ -73,8 +76,10 @@ class NodeThreads:
 
 @dataclass
 class Heat:
-    """What was seen of a thread pool: percent of a core of all its threads and of the busiest, snapshots of those that
-    waited for work (idle), and the others by what they were in (`own_frames`)."""
+    """The activity of a thread pool: percent of a core of all its threads and of the busiest one, and snapshots.
+
+    `idle` snapshots are those of threads that waited for work; `stacks` counts the others by their `own_frames`.
+    """
 
     percent: float = 0.0
     busiest_percent: float = 0.0
@@ -83,12 +88,15 @@ class Heat:
 
     @property
     def busy(self) -> int:
+        """The number of snapshots of threads that did not wait for work."""
         return self.stacks.total()
 
 
 def parse(text: str) -> tuple[NodeThreads, ...]:
-    """The nodes of a reply; lines of an unknown form are left out. From 7.16 on, the percentage is that of CPU alone,
-    without the time that a thread was blocked in."""
+    """Return the nodes of a reply; lines of an unknown form are left out.
+
+    From 7.16 on, the percentage is that of CPU alone, without the time in which a thread was blocked.
+    """
     nodes: list[NodeThreads] = []
     for block in re.split(r"^(?=::: )", text, flags=re.MULTILINE):
         if match := _NODE.match(block):
@@ -112,7 +120,7 @@ def _stacks(thread: str) -> Iterator[tuple[int, Stack]]:
 
 
 def heat(threads: Iterable[HotThread]) -> dict[str, Heat]:
-    """Thread pool -> what was seen of it."""
+    """Return thread pool -> its activity."""
     pools: dict[str, Heat] = {}
     for thread in threads:
         pool = pools.setdefault(thread.pool, Heat())
@@ -128,8 +136,10 @@ def heat(threads: Iterable[HotThread]) -> dict[str, Heat]:
 
 
 def own_frames(stack: Stack) -> Frames:
-    """Lucene's and the server's methods of a stack as `Class.method`, each once, the innermost first, without what runs
-    any task whatever; the code of a lambda is its method's."""
+    """Return Lucene's and the server's methods of a stack as `Class.method`, each once, the innermost first.
+
+    Methods that run any kind of task are left out; code of a lambda belongs to the method that contains it.
+    """
     entered = max((place for place, method in enumerate(stack) if method.startswith(_LUCENE)), default=-1)
     return _own(stack[: entered + 1]), _own(stack[entered + 1 :])
 
@@ -151,11 +161,11 @@ def _short(method: str) -> str:
 
 
 def rows(seen: Iterable[Mapping[str, Heat]]) -> list[dict[str, Any]]:
-    """The thread pools that were hot, the hottest first: {pool, threads_percent, busiest_percent, snapshots, idle,
-    frames [{frame, share_percent}]}.
+    """Return the hot thread pools, the hottest first.
 
-    `seen` has one mapping for each node and sample; percentages are means over them. Shares are of the `snapshots` in
-    which threads did not wait for work.
+    Each is {pool, threads_percent, busiest_percent, snapshots, idle, frames [{frame, share_percent}]}. `seen` has one
+    mapping for each node and sample; `threads_percent` is a mean over them, `busiest_percent` a maximum. Shares are of
+    the `snapshots` in which threads did not wait for work.
     """
     sums: dict[str, Heat] = {}
     moments = 0
@@ -184,11 +194,11 @@ def _row(name: str, pool: Heat, moments: int) -> dict[str, Any]:
 
 
 def telling_frames(stacks: Mapping[Frames, int]) -> list[tuple[str, float]]:
-    """At most FRAMES_AT_MOST frames and the percentage of the snapshots that were in each, the most frequent first.
+    """Return at most FRAMES_AT_MOST frames and the percentage of snapshots that contain each, the most frequent first.
 
-    A frame is a method, or some of a class that call one another: `InternalEngine.get > refreshIfNeeded`. Of methods
-    that are in nearly the same snapshots, the innermost stands for all of them, of the server's and of Lucene's apart:
-    what the server does is the reason of what Lucene does.
+    A frame is a method, or methods of a class that call one another: `InternalEngine.get > refreshIfNeeded`. Of methods
+    that are in nearly the same snapshots, the innermost represents all; methods of the server and of Lucene are treated
+    separately: what the server does is the reason for what Lucene does.
     """
     total = sum(stacks.values())
     in_lucene, in_server = Counter[Stack](), Counter[Stack]()
@@ -227,7 +237,7 @@ def _frequent(stacks: Mapping[Stack, int], total: int, at_most: int) -> list[tup
 
 
 def _with_callers(frames: list[str]) -> str:
-    """The last of some frames, the innermost, after its callers in its own class."""
+    """Return the last of some frames, the innermost, after its callers in the same class."""
     class_name = frames[-1].rpartition(".")[0]
     methods = [method for name, _, method in (frame.rpartition(".") for frame in frames) if name == class_name]
     return f"{class_name}.{' > '.join(methods[-_METHODS_AT_MOST:])}"

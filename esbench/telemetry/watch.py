@@ -1,7 +1,7 @@
-"""Everything that watches a race from beside it: the cluster's own counters, and the devices, each in a thread.
+"""Everything that observes a race from outside: the cluster's own counters, and the devices, each in a thread.
 
-A race begins it when its cluster is there, tells it of its steps, and takes what it says of tasks when it is known.
-Nothing here ends a race: what cannot be seen is told in `notes`.
+A race starts it once its cluster exists, reports its steps to it, and fetches figures of tasks as they become known.
+Nothing here ends a race: what cannot be observed is in `notes`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Said = dict[tuple[int, str], dict[str, Any]]  # (step, task) -> device -> what i
 
 
 class Telemetry:
-    """Watches a race with some devices, over a cluster's connection of its own. Use it as a context manager.
+    """Observes a race with some devices, over a separate connection to the cluster. A context manager.
 
     `clock` is the race's, in seconds; `keep` gets each reading of a device, from its thread.
     """
@@ -44,7 +44,7 @@ class Telemetry:
         self._before = self._after = statistics.Snapshot()
 
     def __enter__(self) -> Telemetry:
-        """Begin to watch."""
+        """Start the devices and read the cluster's counters; a device not ready after 1 s starts beside the race."""
         begun = {device.name: device.start() for device in self._devices}
         self._before = self._after = statistics.take(self._cluster, self._targets)
         wait_for(begun, dict.fromkeys(begun, _BEGIN_S))
@@ -55,28 +55,29 @@ class Telemetry:
 
     @property
     def devices(self) -> tuple[str, ...]:
+        """The names of the devices."""
         return tuple(device.name for device in self._devices)
 
     @property
     def follows_seconds(self) -> bool:
-        """Whether a device wants to be told of each second."""
+        """True if a device needs each second of a task."""
         return any(device.device.follows_seconds for device in self._devices)
 
     def begin_step(self, step: int, tasks: Sequence[str]) -> None:
-        """A step is about to begin."""
+        """Announce a step that is about to begin to all devices."""
         for device in self._devices:
             device.begin_step(step, tuple(tasks))
 
     def pulse(self, pulse: Pulse) -> None:
-        """A second of a task has passed."""
+        """Pass a second of a task to the devices that need it."""
         for device in self._devices:
             if device.device.follows_seconds:
                 device.pulse(pulse)
 
     def end_step(self, step: int, spans: Sequence[TaskSpan], *, cut_short: bool = False) -> None:
-        """A step has ended: the cluster's counters are taken at once, what devices say of it comes later.
+        """Handle the end of a step: read the cluster's counters at once; `news` returns the devices' figures later.
 
-        After one that was `cut_short` nobody waits for the cluster, which may be gone.
+        After a step that was `cut_short` the counters are not read: the cluster may be gone.
         """
         if not cut_short:
             earlier, self._after = self._after, statistics.take(self._cluster, self._targets)
@@ -87,7 +88,7 @@ class Telemetry:
             device.end_step(step, spans)
 
     def news(self) -> Said:
-        """What has become known of tasks since it was last asked for."""
+        """Return the figures of tasks that have become known since the last call."""
         said, self._said = self._said, {}
         for device in self._devices:
             while device.told:
@@ -97,7 +98,7 @@ class Telemetry:
         return said
 
     def close(self, *, in_a_hurry: bool = False) -> None:
-        """End all devices; wait for what they work out, in a hurry a second at most, and for what they put back.
+        """End all devices and wait for their final figures, `in_a_hurry` at most 1 s for those that restore nothing.
 
         Safe to call twice.
         """
@@ -112,16 +113,16 @@ class Telemetry:
             self._notes.append(f"{name}: did not end in time: what it would have said at its end is missing")
 
     def statistics(self) -> dict[str, Any]:
-        """What the race did to the cluster: rows of the summary."""
+        """Return the change of the cluster's counters over the race: rows of the summary."""
         return statistics.difference(self._before, self._after)
 
     def report(self) -> dict[str, Any]:
-        """Device -> what is kept of it: interval, samples, cost, what it saw of the race as a whole."""
+        """Return device -> its report: interval, samples, cost, figures of the whole race."""
         return {device.name: device.report() for device in self._devices}
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences about what could not be seen."""
+        """The sentences about what could not be observed."""
         found = [*self._before.warnings, *self._after.warnings, *self._notes]
         unseen: dict[str, list[str]] = {}  # many devices are blind to a cluster that is gone
         for device in self._devices:

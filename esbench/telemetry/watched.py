@@ -1,7 +1,7 @@
-"""One telemetry device at work: a thread that samples it and calls its hooks, so that nobody waits for it.
+"""One telemetry device in operation: a thread that samples it and calls its methods, so that the race never waits.
 
-A race tells it what happens and goes on. What the device cannot do in time is missed, counted and told; a device that
-hangs holds up neither a race nor another device.
+Calls from the race return at once. What the device cannot do in time is missed, counted and reported; a device that
+hangs delays neither the race nor another device.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _Counted:
 
 @dataclass(frozen=True)
 class _Finished:
-    """A step that has ended, whose tasks' figures are worked out when the samples after it are in."""
+    """A step that has ended; its tasks' figures are computed when the samples after it are complete."""
 
     step: int
     spans: Sequence[TaskSpan]
@@ -44,9 +44,10 @@ class _Finished:
 
 @dataclass
 class Watched:
-    """Runs a device. `clock` is the race's, in seconds; `keep` gets each reading with the time at which it was true.
+    """Runs a device in a thread.
 
-    `told`: (step, task) -> what the device says of a task, once it is known.
+    `clock` is the race's, in seconds; `keep` gets each reading with the time at which it was true. The mapping by
+    (step, task) holds the device's figures of tasks, once they are known; `facts` are those of the whole race.
     """
 
     device: Device
@@ -69,10 +70,11 @@ class Watched:
 
     @property
     def name(self) -> str:
+        """The name of the device."""
         return self.device.name
 
     def start(self) -> Future[Any]:
-        """Begin to watch; the future is done when the device has begun, or could not."""
+        """Start the device; the future is done when the device is ready or has failed."""
         begun = self._call(self._begin)  # first of all, before the first sample
         self._thread.start()
         return begun
@@ -84,16 +86,16 @@ class Watched:
         self._call(lambda: self._pulse(pulse))
 
     def end_step(self, step: int, spans: Sequence[TaskSpan]) -> None:
-        """A step has ended; what is to be said of its tasks will be in `told`."""
+        """Handle the end of a step; the figures of its tasks follow later."""
         self._call(lambda: self._end_step(step, spans))
 
     def close(self) -> Future[Any]:
-        """End the watch; the future is done when the device has put back what it changed."""
+        """End the device; the future is done when the device has ended and restored what it changed, or has failed."""
         self._closing = True
         return self._call(self._end)
 
     def report(self) -> dict[str, Any]:
-        """What is kept of the device itself."""
+        """Return the record's entry of the device: interval, samples, cost, notes, figures of the whole race."""
         counted, interval_s = self._counted, self.device.interval_s
         report: dict[str, Any] = {}
         if interval_s is not None:
@@ -107,7 +109,7 @@ class Watched:
         return {**report, **self.facts}
 
     def note(self, text: str) -> None:
-        """Say once what could not be seen."""
+        """Record once what could not be observed, up to a limit of notes."""
         if len(self.device.notes) < _NOTES_AT_MOST:
             self.device.note(text)
 
@@ -117,7 +119,7 @@ class Watched:
         return done
 
     def _run(self) -> None:
-        """The device's thread: calls as they come, samples when they are due."""
+        """Run the device's thread: calls in their order, samples when they are due."""
         while True:
             interval_s = None if self._blind else self.device.interval_s
             timeout_s = None if interval_s is None else max(0.0, self._due_s - self.clock())
@@ -175,7 +177,7 @@ class Watched:
         self._tell_what_is_settled()
 
     def _overdue(self, interval_s: float) -> int:
-        """Samples that should have been taken since the one that is due."""
+        """Return the number of samples that should have been taken after the one that is due."""
         return max(0, int((self.clock() - self._due_s) / interval_s))
 
     def _sample(self) -> None:
@@ -198,7 +200,7 @@ class Watched:
         self.keep(self.name, reading, time_s)
 
     def _tell_what_is_settled(self) -> None:
-        """Work out the tasks of steps after which enough was sampled, or all of them at the end."""
+        """Compute the figures of tasks whose steps have enough samples after them, or of all tasks at the end."""
         now_s = self.clock()
         while self._finished and (self._closing or now_s >= self._finished[0].at_s + self.device.settle_s):
             step = self._finished.pop(0)
@@ -230,7 +232,7 @@ def _sentence(error: BaseException) -> str:
 
 
 def wait_for(futures: Mapping[str, Future[Any]], limits_s: Mapping[str, float]) -> list[str]:
-    """Wait until all are done, for each at most so long from now on; the names of those that are not."""
+    """Wait for all futures, each up to its limit from now on. Returns the names of those still running."""
     begun_s = time.monotonic()
     late = []
     for name, future in futures.items():
