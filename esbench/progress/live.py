@@ -1,6 +1,6 @@
-"""Progress as a view on a terminal: what runs is drawn anew at its lower end, what has ended scrolls by above.
+"""Progress as a live view on a terminal: running tasks at its lower end, ended ones scroll by above.
 
-Everything is drawn by one thread, so that nobody waits for the terminal.
+Everything is drawn by one thread, so that no other thread waits for the terminal.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _END_WITHIN_S = 2.0  # a terminal that takes nothing (Ctrl-S) does not keep a ra
 
 
 class LiveProgress(Following):
-    """The view, on the terminal behind `stream` (stderr unless it is given), for the length of a `with`."""
+    """The live view on the terminal behind `stream` (default: stderr), for the length of a `with`."""
 
     def __init__(self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(clock)
