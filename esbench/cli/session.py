@@ -44,7 +44,7 @@ class SessionCommand:
         from esbench.events.progress import Progress
 
         check_store(flags)
-        with others_who_follow(flags, Progress()):  # nobody does yet: whether they could
+        with others_who_follow(flags, Progress()):  # only checks the options; no race runs yet
             pass
         self._flags = flags
         self._progress = progress

@@ -83,9 +83,9 @@ def parse_list(value: str, where: str, folders: Sequence[Path] = ()) -> tuple[st
 
 
 def parse_target_hosts(value: str, where: str = "--target-hosts") -> tuple[str, ...]:
-    """Parse hosts of one cluster: as `parse_list`;
+    """Parse hosts of one cluster: as `parse_list`, or more forms of JSON.
 
-    JSON may also hold {"host": ..., "port": ...} or {"default": [...]}.
+    A host may also be {"host": ..., "port": ...}, and the whole {"default": [...]}.
     """
     text = value.strip()
     document = _json(text, where, (), opening="[{")

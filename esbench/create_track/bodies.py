@@ -125,7 +125,10 @@ def _kept_template(template: Mapping[str, Any]) -> tuple[dict[str, Any], list[st
 
 
 def kept_settings(settings: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return nested settings as `{"index": ...}` without the cluster's own, and notes on what users set among these."""
+    """Return nested settings as `{"index": ...}` without the cluster's own, and notes on removed ones.
+
+    Notes are on settings that a user had set, not on Elasticsearch's own marks.
+    """
     index = copy.deepcopy(dict(settings.get("index", {})))
     for path in _EPHEMERAL:
         _remove(index, path.split("."))

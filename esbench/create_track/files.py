@@ -93,7 +93,10 @@ def track_text(contents: Contents) -> str:
 
 
 def template_name(track: str, part: str) -> str:
-    """Return a template name with the track's name in front, so that no template of a cluster has it and is deleted."""
+    """Return the name of a template: the track's name in front keeps it apart from a cluster's own templates.
+
+    So deleting it takes no other template away.
+    """
     return f"{track}-{part}"
 
 

@@ -60,9 +60,9 @@ _PAGES = msgspec.json.Decoder(_Page)
 
 @dataclass(frozen=True)
 class Extent:
-    """The documents to read: all `documents` of `name`, or a random sample of `sample`.
+    """The documents to read: all `documents` of `name`, or a random sample of `sample`;
 
-    `shards`: its primary shards.
+    `shards` are its primary ones.
     """
 
     name: str

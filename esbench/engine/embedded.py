@@ -98,7 +98,7 @@ class EmbeddedEngine:
     def require(self, requires: tuple[str, ...]) -> None:
         """Raise an EngineError if the node cannot start here (for lack of a Java, say) or would lack a feature.
 
-        The error names a distribution that has all required features.
+        The error names a distribution that has all required features, if there is one.
         """
         self._refuse_early()
         if isinstance(self._java_choice, Java):

@@ -17,7 +17,7 @@ from esbench.errors import ClusterError, EsbenchError
 from esbench.units import format_duration
 
 REQUEST_LIMIT_S = 2.0
-CHECK_LIMIT_S = 2.8  # all hosts at once; an unreachable host is told within 3 s
+CHECK_LIMIT_S = 2.8  # all hosts at once; an unreachable host is an error within 3 s
 _NAMED_INDICES = 5
 _NO_UUID = ("", "_na_")  # of a cluster that has not formed yet
 

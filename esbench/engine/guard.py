@@ -160,7 +160,7 @@ def _clean_up(plan: dict[str, Any]) -> None:
 
 
 def _tell(**event: object) -> None:
-    with contextlib.suppress(OSError):  # nobody listens any more
+    with contextlib.suppress(OSError):  # the reader is gone
         os.write(sys.stdout.fileno(), json.dumps(event).encode() + b"\n")
 
 

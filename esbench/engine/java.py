@@ -49,10 +49,7 @@ class Java:
 
 
 def inspect_java(home: Path, source: str) -> Java | None:
-    """Return the Java in a folder, from its release file or else from its own output;
-
-    None if the folder holds no Java.
-    """
+    """Return the Java in a folder, or None if the folder holds none. Asks its release file, else runs it."""
     if not (home / "bin" / "java").is_file():
         return None
     release = home / "release"

@@ -160,7 +160,7 @@ class Node:
             self._await_guard(self._guard)
 
     def begin_stop(self) -> None:
-        """Order the node's end, without waiting for it."""
+        """Order the node to stop, without waiting for it."""
         if self._guard is not None and self._guard.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
                 self._guard.stdin.close()

@@ -116,7 +116,7 @@ class Server:
         def end() -> None:
             if self._listener is None and (self._opening is None or self._opening.done()):
                 self._opening = self._loop.create_task(self._listen())
-                self._opening.add_done_callback(asyncio.Task.result)  # a port that is taken is told on stderr
+                self._opening.add_done_callback(asyncio.Task.result)  # stderr shows that a port is taken
 
         self.timer.at(self._start_ns + round(outage.at_s * _S), begin)
         self.timer.at(self._start_ns + round((outage.at_s + outage.for_s) * _S), end)

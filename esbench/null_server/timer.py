@@ -11,7 +11,7 @@ from esbench.measure.precise_timer import Alarm
 
 
 class Timer:
-    """A heap of due callbacks behind one alarm."""
+    """A heap of callbacks and their times, behind one alarm."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._heap: list[tuple[int, int, Callable[[], None]]] = []

@@ -27,7 +27,7 @@ class LineProgress(PrintedProgress):
         self, write: Callable[[str], None] = print_to_stderr, clock: Callable[[], float] = time.monotonic
     ) -> None:
         super().__init__(write, clock)
-        self._jobs: dict[Job, float] = {}  # when each was told of last
+        self._jobs: dict[Job, float] = {}  # the time of each one's last line
         self._task_said_s = 0.0
         self._lately: dict[str, Sum] = {}  # what each task did since then
 

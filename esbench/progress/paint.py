@@ -24,7 +24,7 @@ def size_of(stream: TextIO) -> os.terminal_size:
     """Return the present columns and rows of the terminal behind a stream, not those of $COLUMNS."""
     with suppress(OSError):
         size = os.get_terminal_size(stream.fileno())
-        if size.columns and size.lines:  # zeros: nobody has said it
+        if size.columns and size.lines:  # zeros: the size was never set
             return size
     return shutil.get_terminal_size()
 

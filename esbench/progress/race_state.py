@@ -95,10 +95,7 @@ def requests_in_all(task: Task) -> int | None:
 
 
 def length_s(task: Task) -> float | None:
-    """Return the length of a time-based task, warmup included;
-
-    None for other tasks and for one without an end of time.
-    """
+    """Return the length of a time-based task in s, warmup included; None for a task without an end by time."""
     period_s = measured_period_s(task)
     return None if period_s is None else (task.warmup_time_s or 0.0) + period_s
 
@@ -142,7 +139,7 @@ class RunningTask:
             self._runs, self._began_s = True, now_s
 
     def take(self, second: Second, now_s: float) -> None:
-        """Add a second, or the part of it that is of one phase."""
+        """Add a merged second of the task, or the part of it that belongs to one phase."""
         if not self._runs:  # it had to wait, and this is the first that is heard of it
             self._runs, self._began_s = True, now_s - second.second - 1
         if second.second != self._second:

@@ -55,7 +55,7 @@ def run(options: CalibrateOptions, progress: Progress) -> Calibration:
     facts = host.host_facts(options.home)
     host_class = host.host_class(facts)
     file = CalibrationFile(options.home)
-    file.find(host_class, options.workers)  # a damaged file is told before the work
+    file.find(host_class, options.workers)  # a damaged file is an error before the work
     cores = int(facts["cpu_cores"])
     servers = max(1, min(2 * options.workers, cores - options.workers))
     with ExitStack() as stack:

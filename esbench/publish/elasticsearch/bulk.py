@@ -22,11 +22,10 @@ Pause = Callable[[float], None]
 def send(
     cluster: Cluster, path: str, actions: Iterable[bytes], *, fine: Collection[int], pause: Pause = time.sleep
 ) -> Counter[int]:
-    """Send bulk actions (each one's lines, newlines included); return the count of each HTTP status, all of them in
-    `fine`.
+    """Send bulk actions and return the count of each HTTP status, all of them in `fine`.
 
-    Any other status is a ClusterError with the reason of the first one. Actions that the cluster is too busy for (429)
-    are sent again a few times, each time after a longer pause.
+    An action is its lines, newlines included. Any other status is a ClusterError with the reason of the first one.
+    Actions that the cluster is too busy for (429) are sent again a few times, each time after a longer pause.
     """
     statuses: Counter[int] = Counter()
     for chunk in _chunks(actions):

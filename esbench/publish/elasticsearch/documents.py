@@ -22,7 +22,7 @@ from esbench.record.model import ClusterFacts, RaceRecord, TaskResult
 from esbench.record.series import BY_SECOND, percentiles_ms, read_seconds, read_telemetry_lines
 from esbench.record.store import RaceFolder, encode_record
 
-FORMAT = 1  # of the documents; a race that was stored in an older one is stored anew
+FORMAT = 1  # of the documents; a race stored in an older format is stored again
 _COPIED_OF_A_TASK = (
     *("step", "operation", "operation_type", "tags", "loop", "clients", "workers", "path"),
     *("target_rate_per_s", "target_unit", "start_s", "duration_s", "requests", "units", "unit", "errors"),

@@ -109,11 +109,10 @@ class MetricsStore:
         return statuses[_CREATED], statuses[_CONFLICT]
 
     def _remove(self, race_id: str) -> int:
-        """Remove the documents of a race, by the ids that a search finds, which works on every version without any
-        module.
+        """Remove the documents of a race and return their number.
 
-        The race's own document goes first: if this is interrupted, the rest must not look complete. Returns the number
-        removed.
+        Searches for their ids, which every version can do without any module. The race's own document goes first: if
+        this is interrupted, the rest must not look complete.
         """
         removed = 0
         for kind in reversed(KINDS):

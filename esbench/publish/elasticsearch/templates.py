@@ -12,7 +12,7 @@ KINDS = ("tasks", "seconds", "telemetry", "races")  # in the order in which they
 VERSION = 1  # raise it with every change of the mappings
 _PRIORITY = 300  # above Elastic's own templates (100 to 200)
 _LONGEST_KEYWORD = 1024
-_MOST_FIELDS = 2000  # devices and runners bring names of their own
+_MOST_FIELDS = 2000  # devices and runners add fields
 
 _SHARED = {
     "date": "@timestamp",

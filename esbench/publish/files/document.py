@@ -11,7 +11,7 @@ from esbench.record.model import RaceRecord
 from esbench.record.series import SecondLine, Series
 from esbench.record.store import encode_record
 
-VERSION = 1  # of what is around the record, which has a schema of its own
+VERSION = 1  # of the outer document; the record has its own schema
 
 
 def document(record: RaceRecord, seconds: Iterable[SecondLine], telemetry: Iterable[Series]) -> str:

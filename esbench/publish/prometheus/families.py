@@ -1,4 +1,4 @@
-"""A running race as Prometheus' metric families: names, help texts, labels and samples.
+"""The state of a race as Prometheus' metric families: names, help texts, labels and samples.
 
 Pure. docs/metrics.md has a row for each family.
 """

@@ -27,7 +27,7 @@ _MOST_BOUNDS = 100
 
 
 class Bounds:
-    """Upper bounds of `le` buckets, ns, rising."""
+    """Upper bounds of `le` buckets in ns, ascending, and their labels in seconds with "+Inf" as the last one."""
 
     def __init__(self, bounds_ns: Sequence[int]) -> None:
         self.bounds_ns = tuple(bounds_ns)
