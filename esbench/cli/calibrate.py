@@ -1,4 +1,4 @@
-"""`esbench calibrate`: what this host's driver can do."""
+"""`esbench calibrate`: measures what this host's driver can do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How esbench's commands behave on the command line: lazy loading, short errors, hints for Rally's options."""
+"""Behaviour of all commands: lazy loading, errors in one line, hints for Rally's options."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ RALLY_COMMANDS: Mapping[str, str] = {
 
 
 class Choice(click.Choice[str]):
-    """One of some words, or one of Rally's in place of them: `same` says which it means, `gone` what replaces it."""
+    """A choice of words that also accepts Rally's: `same` maps them to ours, `gone` to a hint on what replaces them."""
 
     def __init__(self, words: Sequence[str], *, same: Mapping[str, str] | None = None, gone: Mapping[str, str]) -> None:
         super().__init__(words)
@@ -76,23 +76,23 @@ class Choice(click.Choice[str]):
 
 
 class MappingText(click.types.StringParamType):
-    """Text that `parse_mapping` reads. It may hold secrets, which are hidden where it is kept."""
+    """Text that `parse_mapping` reads. It may hold secrets, which are hidden where the text is stored."""
 
 
 class PathsText(click.types.StringParamType):
-    """Text that `parse_paths` reads: files of this folder, if they are not absolute."""
+    """Text that `parse_paths` reads: files, relative to the current folder if they are not absolute."""
 
 
 class EsbenchCommand(click.Command):
-    """A command whose unknown options get a hint: what replaces Rally's, else the nearest name.
+    """A command that adds a hint to unknown options: what replaces Rally's, else the nearest name.
 
-    Use it as `@click.command(cls=EsbenchCommand)`. `hints` are for options that others of esbench's commands have.
+    Use it as `@click.command(cls=EsbenchCommand)`. `hints` are for options that other commands of esbench have.
     """
 
     hints: ClassVar[Mapping[str, str]] = {}
 
     def hint_of_word(self, word: str, ctx: click.Context) -> str:
-        """What to say of a word that is too many."""
+        """Return the hint for an unexpected extra argument."""
         names = {option for param in self.get_params(ctx) for option in param.opts}
         return f"say --track={word}" if "--track" in names else f"{ctx.command_path} --help lists its options"
 
@@ -131,7 +131,7 @@ class EsbenchGroup(click.Group):
 
 @dataclass(frozen=True)
 class LazyCommand:
-    """Where a command is (`module:attribute`) and its line in the help, so that neither imports it early."""
+    """The location of a command (`module:attribute`) and its line in the help, which do not import it."""
 
     location: str
     help: str
@@ -164,7 +164,7 @@ class LazyGroup(EsbenchGroup):
 
 
 def esbench_home() -> Path:
-    """The folder that $ESBENCH_HOME names, by default ~/.esbench; it need not exist."""
+    """Return the folder that $ESBENCH_HOME names, by default ~/.esbench. It need not exist."""
     named = os.environ.get("ESBENCH_HOME", "").strip()
     return Path(named).expanduser().absolute() if named else Path.home() / ".esbench"
 

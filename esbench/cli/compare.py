@@ -106,7 +106,7 @@ def compare(
 
 
 def check_comparison_files(form: str, report_file: Path | None, report_format: str | None, html: Path | None) -> None:
-    """Say before anything is compared, or raced for it, whether its files could be written: UsageError when not."""
+    """Raise a UsageError if the files of a comparison could not be written; call it before races."""
     check_html_file(html)
     if form == JUNIT.name and report_file is not None:
         of_suffix = format_of_file(report_file.suffix, COMPARISON_FORMATS)
@@ -124,7 +124,7 @@ def compare_stored(
     min_effect: str | None = None,
     max_error_rise: str = "0.1%",
 ) -> Comparison:
-    """Compare what is stored under a home, each side as a user types it."""
+    """Compare sides that are stored under a home; each side is text as a user types it."""
     from esbench.comparison.comparability import checked_keys
     from esbench.comparison.compare import compare as compare_sides
     from esbench.comparison.effects import places_in_session

@@ -1,4 +1,4 @@
-"""`esbench create-track`: a track of indices that are there."""
+"""`esbench create-track`: creates a track from existing indices."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def create_track(**flags: Any) -> None:
 
 
 def _options(flags: dict[str, Any]) -> Any:
-    """CreateTrackOptions from flags; every problem of a value is a UsageError."""
+    """Return CreateTrackOptions from flags. UsageError for a wrong value."""
     from esbench.cli.values import parse_list, parse_mapping
     from esbench.cluster.options import ClientOptions, parse_hosts
     from esbench.create_track.create import CreateTrackOptions
@@ -86,7 +86,7 @@ def _options(flags: dict[str, Any]) -> Any:
 
 
 def _documents(text: str) -> int | None:
-    """How many documents; None for all."""
+    """Parse the number of documents; None for all."""
     from esbench.errors import UsageError
 
     if text.strip().lower() == "all":

@@ -81,7 +81,7 @@ def _check_sides(flags: Mapping[str, Any]) -> None:
 
 
 def _check_comparison(flags: Mapping[str, Any]) -> None:
-    """Say before the first race what would be wrong with the options of the comparison after the last one."""
+    """Raise an error, before the first race, for wrong options of the comparison after the last one."""
     from esbench.comparison.comparability import checked_keys
     from esbench.comparison.conditions import parse_condition
     from esbench.units import parse_ratio

@@ -60,7 +60,7 @@ def export(race: str, metrics_buckets: str, output: Path | None, **chosen: bool)
 
 
 def _form(chosen: set[str], output: Path | None) -> str:
-    """The format that was asked for, or that the file's suffix says."""
+    """Return the format that was asked for, or that of the file's suffix."""
     options = ", ".join(f"--{name}" for name in FORMS)
     if len(chosen) > 1:
         raise UsageError(f"{' and '.join(f'--{name}' for name in FORMS if name in chosen)}: one format at a time")

@@ -1,4 +1,4 @@
-"""`esbench info`: what a track holds and what its challenges do."""
+"""`esbench info`: the contents of a track and the tasks of its challenges."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The `esbench` command: its subcommands, and how errors leave it.
+"""The `esbench` command: its subcommands, and the exit codes and messages of errors.
 
-An error that a user can mend is one line on stderr; its traceback is shown with --debug. Subcommands are
-imported when they are run, so that help and lists answer at once.
+An error that a user can mend is one line on stderr; its traceback is shown with --debug. Subcommands are imported when
+they are run, so that help and lists answer at once.
 """
 
 from __future__ import annotations
@@ -45,13 +45,16 @@ def esbench(debug: bool) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and exit: 0 done, 1 failed, 2 wrong usage, 130 cancelled; commands may say others."""
+    """Run the command line and exit: 0 done, 1 failed, 2 wrong usage, 130 cancelled; commands may use other codes."""
     _open_what_is_closed()
     sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
 
 
 def _open_what_is_closed() -> None:
-    """Without stdout or stderr (`>&-`) the next file that is opened would be what child processes print to."""
+    """Open /dev/null in place of a closed stdin, stdout or stderr (`>&-`).
+
+    Otherwise the next file that is opened would get that descriptor, and child processes would print into it.
+    """
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(descriptor, True)
     os.close(descriptor)

@@ -1,4 +1,4 @@
-"""`--metrics-port`, `--metrics-buckets` and `--annotate`: who else is told of a race while it runs."""
+"""`--metrics-port`, `--metrics-buckets` and `--annotate`: further listeners of a running race."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PORT, BUCKETS, ANNOTATE = "--metrics-port", "--metrics-buckets", "--annotate"
 
 
 def metrics_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options to a command."""
+    """Add --metrics-port, --metrics-buckets and --annotate to a command."""
     for option in (
         click.option(ANNOTATE, default="", metavar="URL", help="A Grafana in which race and tasks are annotated."),
         click.option(BUCKETS, default="", metavar="LIST", help="Upper bounds of its latency buckets in ms: 1,10,50."),
@@ -31,7 +31,7 @@ def metrics_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def others_who_follow(flags: Mapping[str, Any], progress: Progress) -> Iterator[list[Listener]]:
-    """Listeners as the options say, for the length of a race; a UsageError when one of them cannot be."""
+    """Yield the listeners that the options ask for, for the length of a race. UsageError for wrong options."""
     if flags["metrics_buckets"] and not flags["metrics_port"]:
         raise UsageError(f"{BUCKETS} describes metrics that nobody serves", hint=f"add {PORT}=9108")
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""What the commands that take a single race say where a session is named in place of it."""
+"""The error of commands that take a single race when a session is named instead."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from esbench.errors import UsageError
 
 @contextmanager
 def one_race(home: Path, race: str) -> Iterator[None]:
-    """A UsageError in it, that there is no such race, says what to do with the session of that name."""
+    """Add a hint to a UsageError within the block if `race` names a session: the commands that take a session."""
     try:
         yield
     except UsageError as error:

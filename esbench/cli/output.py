@@ -1,4 +1,4 @@
-"""Where a command's table goes: stdout in the chosen format, and a file in the format of its suffix."""
+"""Output of a command's table: to stdout in the chosen format, and to a file in the format of its suffix."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ C = TypeVar("C", bound=Callable[..., Any])
 
 
 def format_option(command: C, formats: Sequence[Format] = FORMATS) -> C:
-    """--format: argument `form`."""
+    """Add --format to a command: argument `form`."""
     option = click.option(
         "--format",
         "form",
@@ -34,7 +34,7 @@ def format_option(command: C, formats: Sequence[Format] = FORMATS) -> C:
 
 
 def report_options(command: C, formats: Sequence[Format] = FORMATS) -> C:
-    """--format, --report-file and --report-format: arguments `form`, `report_file`, `report_format`."""
+    """Add --format, --report-file and --report-format: arguments `form`, `report_file`, `report_format`."""
     report_format = click.option(
         "--report-format",
         type=click.Choice(names(formats), case_sensitive=False),
@@ -51,7 +51,7 @@ def report_options(command: C, formats: Sequence[Format] = FORMATS) -> C:
 def check_report_file(
     report_file: Path | None, report_format: str | None = None, formats: Sequence[Format] = FORMATS
 ) -> None:
-    """Say before a race whether its report could be written after it: UsageError when not."""
+    """Raise a UsageError if the report file could not be written; call it before a race."""
     if report_file is None:
         return
     _file_format(report_file, report_format, formats)
@@ -59,9 +59,9 @@ def check_report_file(
 
 
 def check_file(file: Path, option: str) -> None:
-    """Say before a race whether the file that an option names could be written after it: UsageError when not.
+    """Raise a UsageError if the file that an option names could not be written; call it before a race.
 
-    A file that is there is left as it is, and one that is not is not made.
+    An existing file is left as it is, and a missing one is not created.
     """
     where = f"{option}={file}"
     try:
@@ -90,9 +90,9 @@ def print_document(
 ) -> None:
     """Print the document, and overwrite `report_file` with it.
 
-    Notices go to stderr where the printed format is a bare table, so that a pipe gets figures only. Without a
-    file, `report_format` is the format of the print, as with Rally. `pictures` makes further sections for text on a
-    terminal, of so many columns, which may show nothing but ASCII.
+    Notices go to stderr if the printed format is a bare table, so that a pipe gets figures only. Without a file,
+    `report_format` is the format of the print, as with Rally. `pictures(columns, ascii_only)` makes further sections
+    for text on a terminal; `ascii_only` if it can show no other characters.
     """
     from esbench.report.text import notice_line
 
@@ -111,7 +111,7 @@ def print_document(
 
 
 def wants_colour() -> bool:
-    """Whether stdout is a terminal that shows colours, and the user has not set NO_COLOR."""
+    """True if stdout is a terminal that shows colours, and the user has not set NO_COLOR."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
@@ -137,7 +137,7 @@ def _file_format(report_file: Path, report_format: str | None, formats: Sequence
 
 
 def print_text(text: str) -> None:
-    """Print a result on stdout as it is: EsbenchError when that cannot be."""
+    """Print a text on stdout unchanged. EsbenchError if it cannot be written."""
     try:
         click.echo(text, nl=False, color=True)
     except BrokenPipeError:
@@ -148,12 +148,12 @@ def print_text(text: str) -> None:
 
 
 def abandon_stdout() -> None:
-    """Drop what stdout still holds, so that Python does not try again to write it when it exits."""
+    """Drop what stdout still holds, so that Python does not try to write it again when it exits."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def write_text(path: Path, text: str, option: str) -> None:
-    """Overwrite the file that an option names: UsageError when that cannot be."""
+    """Overwrite the file that an option names. UsageError if it cannot be written."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Where a command's page goes: --html FILE."""
+"""Output of a command's page: --html FILE."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ html_option = click.option(
 
 
 def check_html_file(file: Path | None) -> None:
-    """Say before a race whether its page could be written after it: UsageError when not."""
+    """Raise a UsageError if the page could not be written; call it before a race."""
     if file is not None:
         check_file(file, "--html")
 
 
 def write_report(file: Path, home: Path, texts: Sequence[str]) -> None:
-    """Write the page of a race, or of all that is named, that is kept under `home`; races as a user types them."""
+    """Write a page of one race or of all named races stored under `home`; `texts` name races as a user types them."""
     from dataclasses import replace
 
     from esbench.comparison.resolve import ReportedSides

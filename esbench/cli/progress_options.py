@@ -1,4 +1,4 @@
-"""`--progress` and `--quiet`, and how an error is told by who tells of all the rest."""
+"""`--progress` and `--quiet`: the kind of progress output, which also prints errors if it is JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _KINDS = ("auto", "live", "lines", "json", "none")
 
 
 def progress_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options to a command."""
+    """Add --progress and --quiet to a command."""
     command = click.option("--quiet/--no-quiet", help="No progress, only the result; as --progress=none.")(command)
     return click.option(
         "--progress",
@@ -33,7 +33,7 @@ def progress_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def progress_of(flags: Mapping[str, Any]) -> Iterator[Following | Quiet]:
-    """Who tells what goes on, as the options say; not begun yet. It tells of an error where nobody else may."""
+    """Yield the Progress that the options ask for, not started. With --progress=json it also prints the error."""
     progress = _progress(_kind(flags["progress"], quiet=flags["quiet"]))
     try:
         yield progress

@@ -1,7 +1,7 @@
-"""The options of `esbench race` that say what is raced, on what and how; and the RaceOptions that they mean.
+"""The options of `esbench race` on the track, the cluster and the load; and the RaceOptions made from them.
 
-`esbench race` and `esbench duel` share them. What is printed, and where, is not among them. An option is a field of
-RaceOptions, or of NodeOptions where it defines the embedded node, and a flag here whose argument has the field's name.
+`esbench race` and `esbench duel` share them. Options of printing are not among them. An option is a field of
+RaceOptions, or of NodeOptions if it defines the embedded node, and a flag here whose argument has the field's name.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ RACE_OPTIONS = (
 
 
 def race_flags(command: C) -> C:
-    """Add the options to a command."""
+    """Add the options of a race to a command."""
     for option in reversed(RACE_OPTIONS):
         command = option(command)
     return command
@@ -111,10 +111,10 @@ def parser(**flags: Any) -> None:
 
 
 def race_options(flags: Mapping[str, Any], common_track_params: str = "") -> RaceOptions:
-    """RaceOptions from flags; every problem of a value is a UsageError before anything starts.
+    """Return RaceOptions from flags. UsageError for a wrong value, before anything starts.
 
-    `race_id` and `keep_node` are options of `esbench race` alone. `common_track_params` hold where the flags do not
-    give another value.
+    `race_id` and `keep_node` are options of `esbench race` alone. `common_track_params` hold unless the flags give
+    another value.
     """
     from esbench.cli.values import (
         parse_client_options,

@@ -1,4 +1,4 @@
-"""`esbench render-track`: what Jinja makes of a track."""
+"""`esbench render-track`: the rendered text of a track."""
 
 from __future__ import annotations
 

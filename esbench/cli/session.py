@@ -1,4 +1,4 @@
-"""What `esbench race --rounds` and `esbench duel` share: begin a session or go on with it, and say how it ended."""
+"""The common part of `esbench race --rounds` and `esbench duel`: begin or resume a session, and print its result."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ C = TypeVar("C", bound=Callable[..., Any])
 
 
 def session_flags(command: C) -> C:
-    """--restart-node and --before-round."""
+    """Add --restart-node and --before-round to a command."""
     before = click.option("--before-round", metavar="COMMAND", help="A shell command that is run before each race.")
     restart = click.option("--restart-node", is_flag=True, help="A fresh node for each race.")
     return restart(before(command))
 
 
 class SessionCommand:
-    """A session as the command line wants it. `progress` has not begun yet."""
+    """A session that is run from the command line. `progress` is not started yet."""
 
     def __init__(self, flags: Mapping[str, Any], progress: Following | Quiet) -> None:
         from esbench.events.progress import Progress
 
         check_store(flags)
-        with others_who_follow(flags, Progress()):  # nobody does yet: whether they could
+        with others_who_follow(flags, Progress()):  # only checks the options; no race runs yet
             pass
         self._flags = flags
         self._progress = progress
         self._all_stored = True
 
     def begin(self, kind: str, words: Sequence[str], sides: Mapping[str, Sequence[str]], rounds: int) -> int:
-        """Race a new session; the exit code."""
+        """Race a new session and return the exit code."""
         from esbench.race.session import begins_cold, planned
         from esbench.record.locks import SessionLock
         from esbench.record.sessions import Side
@@ -74,7 +74,7 @@ class SessionCommand:
         return self._tell(raced)
 
     def resume(self, name: str, words: Sequence[str], sides: Sequence[Sequence[str]], rounds: int | None) -> int:
-        """Go on with a session; words and sides are those that are given again, for the secrets in them."""
+        """Resume a session and return the exit code. `words` and `sides` are given again for the secrets in them."""
         from esbench.record.locks import SessionLock
         from esbench.record.sessions import SessionStore
 
@@ -109,7 +109,7 @@ class SessionCommand:
         return self._run(session, options)
 
     def _check_result(self, sides: int) -> None:
-        """Say before the first race what could not be printed or written after the last one."""
+        """Raise a UsageError, before the first race, if the result could not be printed or written."""
         form, file, file_form = (self._flags[name] for name in ("form", "report_file", "report_format"))
         if sides > 1:
             check_comparison_files(form, file, file_form, self._flags["html"])
@@ -124,7 +124,7 @@ class SessionCommand:
         check_html_file(self._flags["html"])
 
     def _warn_of_another_esbench(self, session: RaceSession) -> None:
-        """Races of another version are not compared unless that is allowed."""
+        """Warn if the session began with another version: its races are compared only if allowed."""
         from esbench.record.host import esbench_facts
 
         raced = next(filter(None, (_first(session, side.name) for side in session.sides)), None)
@@ -136,7 +136,10 @@ class SessionCommand:
             )
 
     def _check_track(self, session: RaceSession, side: str, digest: str) -> None:
-        """A UsageError for a track that is not what the side's races were of, unless that is allowed."""
+        """Raise a UsageError if the track has changed since the side's first race, unless that is allowed.
+
+        A session of one side only gets a warning.
+        """
         from esbench.comparison.comparability import checked_keys
 
         raced = _first(session, side)
@@ -152,7 +155,7 @@ class SessionCommand:
         self._progress.warn(f"{what}: the rounds to come are of another one")
 
     def _look(self, session: RaceSession, sides: Mapping[str, RaceOptions]) -> None:
-        """Everything that can be known to be wrong is said before the first race."""
+        """Check all sides before the first race: raise or warn of everything that can be known to be wrong."""
         from esbench.operations import builtin_operations
         from esbench.race.race import look
         from esbench.race.session import makes_indices_anew, shares_a_node
@@ -170,7 +173,7 @@ class SessionCommand:
                     )
 
     def _run(self, session: RaceSession, sides: Mapping[str, RaceOptions]) -> RaceSession | None:
-        """The session when all of it was raced; None when it was cancelled."""
+        """Run the session; return it when all races are complete, None if it was cancelled."""
         from esbench.race.session import Duel
         from esbench.record.sessions import SessionStore
 
@@ -196,14 +199,14 @@ class SessionCommand:
         return record
 
     def _tell(self, session: RaceSession | None) -> int:
-        """Print what came out; its code, or 1 when a race could not be stored."""
+        """Print the result; return its exit code, or 1 if a race could not be stored."""
         if session is None:
             return CANCELLED
         told = self._tell_rounds(session) if len(session.sides) == 1 else self._compare(session)
         return told or (0 if self._all_stored else 1)
 
     def _compare(self, session: RaceSession) -> int:
-        """What `esbench compare SESSION` prints, with those of its options that were given."""
+        """Print what `esbench compare SESSION` prints, with those of its options that were given."""
         own = {"baseline": session.id, "contenders": ()}
         flags = {param.name: self._flags[param.name] for param in compare.params if param.name in self._flags}
         self._progress.say(f"esbench compare {session.id} shows this again")
@@ -226,7 +229,7 @@ class SessionCommand:
 
 
 def _check_races(session: RaceSession, where: str) -> None:
-    """A UsageError where complete races of a session are not there any more: it would not be compared at its end."""
+    """Raise a UsageError if complete races of a session no longer exist: it could not be compared at its end."""
     from esbench.record.store import RaceStore
 
     store = RaceStore(esbench_home())
@@ -239,7 +242,7 @@ def _check_races(session: RaceSession, where: str) -> None:
 
 
 def _first(session: RaceSession, side: str) -> RaceRecord | None:
-    """The record of a side's first complete race; None when it has none yet."""
+    """Return the record of a side's first complete race, or None."""
     from esbench.record.store import RaceStore
 
     ids = session.complete(side)
@@ -247,5 +250,5 @@ def _first(session: RaceSession, side: str) -> RaceRecord | None:
 
 
 def _options(words: Sequence[str], sides: Mapping[str, Sequence[str]]) -> dict[str, RaceOptions]:
-    """What each side is asked to be; the word of a side's option names it in errors."""
+    """Return the RaceOptions of each side; errors name the side's option."""
     return {name: side_options(words, own, f"--{name}" if len(sides) > 1 else "") for name, own in sides.items()}

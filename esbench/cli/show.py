@@ -1,4 +1,4 @@
-"""`esbench show`: the summary of a race that was run before."""
+"""`esbench show`: the summary of a stored race."""
 
 from __future__ import annotations
 

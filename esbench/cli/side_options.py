@@ -1,6 +1,6 @@
 """The sides of a session as words: each `name=value` of an option of `esbench race`, or `name` of a flag.
 
-This is how a user writes a side, and how a session keeps it.
+Users write a side like this, and sessions store it like this.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _name(param: click.Parameter) -> str:
 
 
 def split_side(text: str, where: str) -> tuple[str, ...]:
-    """The words of a side as a user writes it; a UsageError for one that is no option of a race."""
+    """Split a user's text of a side into words. UsageError for a word that is no option of a race."""
     given = [_canonical(word.removeprefix("--"), where) for word in parse_words(text, where)]
     names = [word.partition("=")[0] for word in given]
     for name in names:
@@ -96,7 +96,7 @@ def _is_flag(param: click.Parameter) -> bool:
 
 
 def words_given(context: click.Context) -> tuple[str, ...]:
-    """The options of a race that stand on the command line, as words."""
+    """Return the options of a race that were given on the command line, as words."""
     given = [
         param
         for param in context.command.params
@@ -108,7 +108,7 @@ def words_given(context: click.Context) -> tuple[str, ...]:
 
 
 def _word(param: click.Parameter, value: str) -> str:
-    """The session may go on from another folder."""
+    """Return an option as a word, with absolute paths since the session may be resumed from another folder."""
     if isinstance(param.type, click.Path):
         value = str(Path(value).expanduser().absolute())
     elif isinstance(param.type, PathsText):
@@ -118,7 +118,7 @@ def _word(param: click.Parameter, value: str) -> str:
 
 
 def side_options(common: Sequence[str], side: Sequence[str], where: str) -> RaceOptions:
-    """What a race of a side is asked to be: its words, and the common ones that it does not replace.
+    """Return the options of a side's race: its words, and the common ones that it does not replace.
 
     Track parameters replace one another key by key. Errors name `where`, the side's option.
     """
@@ -140,7 +140,7 @@ def _values(words: Sequence[str]) -> dict[str, str]:
 
 @contextmanager
 def about(where: str) -> Iterator[None]:
-    """Errors in it are about this side."""
+    """Add `where`, the side's option, to errors within the block."""
     try:
         yield
     except EsbenchError as error:
@@ -151,7 +151,7 @@ def about(where: str) -> Iterator[None]:
 
 
 def hidden(words: Sequence[str]) -> tuple[str, ...]:
-    """The words as they may be kept: without the values of secrets."""
+    """Return the words without the values of secrets, for storing."""
     return tuple(_hidden(word) for word in words)
 
 
@@ -165,9 +165,9 @@ def _hidden(word: str) -> str:
 
 
 def with_secrets(kept: Sequence[str], given: Sequence[str], where: str) -> tuple[str, ...]:
-    """The words of a session that goes on, with those that are given again because secrets in them were not kept.
+    """Return the words of a resumed session, with the secrets that are given again since they were not stored.
 
-    Raises UsageError when something else is given, or a secret is not.
+    Raises UsageError if another word is given, or a secret is missing.
     """
     again = dict(zip(hidden(given), given, strict=True))
     for word in again:

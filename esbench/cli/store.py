@@ -1,4 +1,4 @@
-"""`esbench store`: races that were run before, as documents in a metrics store; and the same right after a race."""
+"""`esbench store`: stored races as documents in a metrics store; and the same right after a race."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HOSTS, OPTIONS, PREFIX = "--store-hosts", "--store-options", "--store-prefix"
 
 
 def store_options(command: C) -> C:
-    """--store-hosts, --store-options and --store-prefix, as `open_store` takes them."""
+    """Add --store-hosts, --store-options and --store-prefix, the arguments of `open_store`, to a command."""
     prefix = click.option(
         PREFIX, default="esbench", show_default=True, help="What the names of indices or data streams begin with."
     )
@@ -72,7 +72,7 @@ def _table(stored: Mapping[str, Stored]) -> Document:
 
 
 def check_store(flags: Mapping[str, Any]) -> None:
-    """Say before a race whether it could be stored after it."""
+    """Raise an error, before a race, if it could not be stored in the metrics store afterwards."""
     from esbench.errors import UsageError
 
     if flags["store_hosts"]:
@@ -83,7 +83,7 @@ def check_store(flags: Mapping[str, Any]) -> None:
 
 
 def keep_finished_race(flags: Mapping[str, Any], home: Path, race_id: str, progress: Progress) -> bool:
-    """Store a race that has just ended, if that was asked for; False, with one line that says why, when it failed."""
+    """Store a race that has just ended, if asked for. False if that failed, after printing the reason."""
     from esbench.errors import EsbenchError
 
     if not flags["store_hosts"]:
@@ -105,7 +105,7 @@ def _opened(flags: Mapping[str, Any]) -> AbstractContextManager[MetricsStore]:
 
 @contextmanager
 def open_store(hosts: str, options: str, prefix: str) -> Iterator[MetricsStore]:
-    """The metrics store that the options name, reached and prepared; its errors name these options."""
+    """Connect to the metrics store that the options name, and prepare it. Errors name these options."""
     from esbench.cli.values import parse_client_options, parse_target_hosts
     from esbench.cluster.client import Cluster
     from esbench.cluster.options import ClientOptions, parse_hosts
@@ -125,7 +125,7 @@ def open_store(hosts: str, options: str, prefix: str) -> Iterator[MetricsStore]:
 
 
 def keep_race(metrics_store: MetricsStore, home: Path, race_id: str) -> Stored:
-    """Store a race of a home, as its record stands on disk; a UsageError while it runs."""
+    """Store the present record of a race in the metrics store. UsageError while the race runs."""
     from esbench.errors import UsageError
     from esbench.publish.elasticsearch.documents import RaceDocuments
     from esbench.record.locks import status_now

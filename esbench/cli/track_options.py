@@ -1,4 +1,4 @@
-"""The options of commands that read a track without racing it: which one, and what its templates see."""
+"""The options of commands that read a track without racing it: the track, and the values for its templates."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ C = TypeVar("C", bound=Callable[..., Any])
 
 
 def track_options(command: C) -> C:
-    """--track, --track-path, --track-repository, --track-params, --distribution, --build-flavor, --serverless-operator.
+    """Add the options of a track, the arguments of `find` and `context_of`, to a command.
 
-    Arguments for `find` and `context_of`, under these names.
+    They are --track, --track-path, --track-repository, --track-params, --distribution, --build-flavor and
+    --serverless-operator.
     """
     for option in reversed(
         (
@@ -47,14 +48,14 @@ def track_options(command: C) -> C:
 
 
 def find(flags: Mapping[str, Any]) -> Path:
-    """The track file that the options name."""
+    """Return the track file that the options name."""
     from esbench.track.library import find_track
 
     return find_track(flags["track"], flags["track_path"], flags["track_repository"])
 
 
 def context_of(flags: Mapping[str, Any], track: Path) -> RenderContext:
-    """What the templates of that track see; the version is that of the node that a race would bring up."""
+    """Return the values for a track's templates; the default version is that of the default embedded node."""
     from esbench.cli.values import parse_mapping
     from esbench.create_track.describe import product_and_version
     from esbench.track.rendering import RenderContext

@@ -1,4 +1,4 @@
-"""`esbench validate-track`: everything that is wrong with a track, at once."""
+"""`esbench validate-track`: all problems of a track at once."""
 
 from __future__ import annotations
 

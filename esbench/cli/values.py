@@ -1,7 +1,7 @@
-"""Values of the command line as users write them: `k:v,k2:v2`, inline JSON, or the path of a .json file.
+"""Parsing of values as users write them: `k:v,k2:v2`, inline JSON, or the path of a .json file.
 
-The rules are Rally's (`'x'` is text, then integer, float, true/false, None, else text), and two more:
-numbers joined by `/` are a list, and a .json file is also looked for in `folders` (say the track's).
+The rules are Rally's (`'x'` is text, then integer, float, true/false, None, else text), and two more: numbers joined by
+`/` are a list, and a .json file is also looked for in `folders` (say the track's).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OBJECT = 'say name:value,name2:value2 or {"name": "value"}'
 
 
 def parse_mapping(value: str, where: str, folders: Sequence[Path] = ()) -> dict[str, Any]:
-    """A mapping from text. `where` is the option, for errors ("--track-params")."""
+    """Parse a mapping. `where` is the option, for errors ("--track-params")."""
     text = value.strip()
     document = _json(text, where, folders, opening="{")
     if document is None:
@@ -38,7 +38,7 @@ def parse_mapping(value: str, where: str, folders: Sequence[Path] = ()) -> dict[
 
 
 def parse_settings(value: str, where: str, folders: Sequence[Path] = ()) -> dict[str, Any]:
-    """Settings of a node: as `parse_mapping`, or the path of a file in YAML."""
+    """Parse settings of a node: as `parse_mapping`, or the path of a file in YAML."""
     text = value.strip()
     if not text.endswith(_YAML) or text.startswith("{") or (read := _read(text, where, folders)) is None:
         return parse_mapping(value, where, folders)
@@ -48,12 +48,12 @@ def parse_settings(value: str, where: str, folders: Sequence[Path] = ()) -> dict
 
 
 def parse_paths(value: str, where: str) -> tuple[Path, ...]:
-    """Files, as `parse_list` has names."""
+    """Parse a list of files as `parse_list` does, and make them absolute."""
     return tuple(Path(name).expanduser().absolute() for name in parse_list(value, where))
 
 
 def parse_words(value: str, where: str) -> tuple[str, ...]:
-    """Words as a shell splits them."""
+    """Split text into words as a shell does."""
     try:
         return tuple(shlex.split(value))
     except ValueError:
@@ -61,7 +61,7 @@ def parse_words(value: str, where: str) -> tuple[str, ...]:
 
 
 def parse_tags(value: str, where: str = "--user-tags") -> dict[str, str]:
-    """User tags: as `parse_mapping`, but every value stays the text that was written ("version:7.10")."""
+    """Parse user tags: as `parse_mapping`, but every value stays the text that was written ("version:7.10")."""
     text = value.strip()
     document = _json(text, where, (), opening="{")
     if document is None:
@@ -72,7 +72,7 @@ def parse_tags(value: str, where: str = "--user-tags") -> dict[str, str]:
 
 
 def parse_list(value: str, where: str, folders: Sequence[Path] = ()) -> tuple[str, ...]:
-    """A list of names from `a,b`, a JSON array or a .json file; an empty text is an empty list."""
+    """Parse a list of names from `a,b`, a JSON array or a .json file. Empty text is an empty list."""
     text = value.strip()
     document = _json(text, where, folders, opening="[")
     if document is None:
@@ -83,7 +83,10 @@ def parse_list(value: str, where: str, folders: Sequence[Path] = ()) -> tuple[st
 
 
 def parse_target_hosts(value: str, where: str = "--target-hosts") -> tuple[str, ...]:
-    """Hosts of one cluster: as `parse_list`; in JSON also {"host": ..., "port": ...} each, and {"default": [...]}."""
+    """Parse hosts of one cluster: as `parse_list`, or more forms of JSON.
+
+    A host may also be {"host": ..., "port": ...}, and the whole {"default": [...]}.
+    """
     text = value.strip()
     document = _json(text, where, (), opening="[{")
     if document is None:
@@ -97,7 +100,7 @@ def parse_target_hosts(value: str, where: str = "--target-hosts") -> tuple[str, 
 
 
 def parse_client_options(value: str, where: str = "--client-options") -> dict[str, Any]:
-    """Client options: as `parse_mapping`; in JSON also {"default": {...}}."""
+    """Parse client options: as `parse_mapping`; JSON may also be {"default": {...}}."""
     options = parse_mapping(value, where)
     if options and all(isinstance(given, dict) for given in options.values()):
         found = _of_one_cluster(options, where)
@@ -107,7 +110,7 @@ def parse_client_options(value: str, where: str = "--client-options") -> dict[st
 
 
 def _of_one_cluster(document: dict[str, Any], where: str) -> Any:
-    """What is given for the only one of the clusters that Rally's JSON names."""
+    """Return the value of the single cluster in Rally's JSON. UsageError unless it names exactly one."""
     if len(document) != 1:
         what = f"{len(document)} clusters are named: {', '.join(document)}" if document else "no cluster is named"
         raise UsageError(what, where=where, hint="a race is of one cluster: give its part alone")
@@ -123,7 +126,7 @@ def _host(given: object, where: str) -> str:
 
 
 def _json(text: str, where: str, folders: Sequence[Path], *, opening: str) -> Any:
-    """The JSON document that `text` is or names; None when it is neither."""
+    """Return the JSON document that `text` is or names; None if it is neither."""
     source, file = where, None
     if text.endswith(".json") and not text.startswith(tuple("[{")):
         file = _read(text, where, folders)
@@ -142,7 +145,7 @@ def _json(text: str, where: str, folders: Sequence[Path], *, opening: str) -> An
 
 
 def _read(name: str, where: str, folders: Sequence[Path]) -> str | None:
-    """The text of a file; None where the name is a pair whose value happens to end as those of files do."""
+    """Return the text of a file; None if the name is a pair whose value happens to have a file's suffix."""
     file = _find(name, folders)
     if file is None:
         if ":" in name:
@@ -190,7 +193,7 @@ def _pair_hint(part: str, before: dict[str, str]) -> str:
 
 
 def _split(text: str, separator: str, where: str) -> list[str]:
-    """`text` split at every separator outside quotes; a quote opens only where a value starts."""
+    """Split text at every separator outside quotes; a quote opens only at the start of a value."""
     parts, current, quote = [], "", ""
     for character in text:
         if quote:

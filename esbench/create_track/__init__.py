@@ -1,4 +1,4 @@
-"""For people who write tracks: makes one of indices that are there, describes and validates those that they write.
+"""Tools for authors of tracks: create a track from existing indices, describe and validate a track.
 
-To make one reads a cluster, changes nothing in it, and writes files.
+To create one reads a cluster, changes nothing in it, and writes files.
 """

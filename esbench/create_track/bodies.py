@@ -1,5 +1,6 @@
-"""What becomes of settings, mappings and templates: what makes an index what it is stays, what ties it to its cluster
-goes, and is said. Pure: no request, no file.
+"""Bodies of indices and templates for a track, without the settings that tie an index to its cluster.
+
+What is left out is listed in notes. Pure: no request, no file.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _TIES = {
 
 @dataclass(frozen=True)
 class Parameter:
-    """A value that a track parameter can take the place of."""
+    """A value in a body that a track parameter of this name can replace."""
 
     name: str
     default: object
@@ -56,14 +57,14 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Body:
-    """A body to create an index or template with, and `notes`: what it does not have any more, in words."""
+    """A body to create an index or template with, and `notes` on what was left out of it."""
 
     content: Mapping[str, Any]
     notes: tuple[str, ...] = ()
 
 
 def index_body(target: Target) -> Body:
-    """Settings, mappings and aliases of an index; shards and replicas are parameters.
+    """Return settings, mappings and aliases of an index, with shards and replicas as parameters.
 
     Raises UsageError for what no track can hold: several mapping types, documents that are not stored.
     """
@@ -78,9 +79,9 @@ def index_body(target: Target) -> Body:
 
 
 def stream_template(target: Target, template: Mapping[str, Any], components: Mapping[str, str]) -> Body:
-    """A composable template for one data stream, made of the one that it has; `components` are new names by old.
+    """Return a composable template for one data stream, made of its present one. `components`: new names by old.
 
-    Its priority is above that of the original, in case that is there, too.
+    Its priority is above that of the original, in case both are in one cluster.
     """
     kept_mappings(target.name, target.mappings, target.is_typed)  # refuses what cannot be read
     inner, notes = _kept_template(template.get("template") or {})
@@ -99,7 +100,7 @@ def stream_template(target: Target, template: Mapping[str, Any], components: Map
 
 
 def _kept_stream(stream: Mapping[str, Any]) -> dict[str, Any]:
-    """What a template says of its data streams; the default field of time not, which Elasticsearch refuses."""
+    """Return a template's options of its data streams, without the default time field, which Elasticsearch refuses."""
     kept = {key: stream[key] for key in ("allow_custom_routing", "hidden", "timestamp_field") if key in stream}
     if kept.get("timestamp_field") == {"name": "@timestamp"}:
         del kept["timestamp_field"]
@@ -107,7 +108,7 @@ def _kept_stream(stream: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def component_template(name: str, template: Mapping[str, Any]) -> Body:
-    """A component template without what ties it to its cluster."""
+    """Return a component template without what ties it to its cluster."""
     inner, notes = _kept_template(template.get("template") or {})
     return Body({"template": inner}, _named(f"component template {name}", notes))
 
@@ -124,7 +125,10 @@ def _kept_template(template: Mapping[str, Any]) -> tuple[dict[str, Any], list[st
 
 
 def kept_settings(settings: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Nested settings as `{"index": ...}`, without what is the cluster's; and what was left out that somebody set."""
+    """Return nested settings as `{"index": ...}` without the cluster's own, and notes on removed ones.
+
+    Notes are on settings that a user had set, not on Elasticsearch's own marks.
+    """
     index = copy.deepcopy(dict(settings.get("index", {})))
     for path in _EPHEMERAL:
         _remove(index, path.split("."))
@@ -137,7 +141,7 @@ def kept_settings(settings: Mapping[str, Any]) -> tuple[dict[str, Any], list[str
 
 
 def _keys(settings: Mapping[str, Any]) -> Iterator[str]:
-    """At any depth."""
+    """Yield the keys at any depth."""
     for key, inner in settings.items():
         yield key
         if isinstance(inner, Mapping):
@@ -145,7 +149,7 @@ def _keys(settings: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _remove(settings: dict[str, Any], path: Sequence[str]) -> bool:
-    """Remove a setting, and what is empty then; whether it was there."""
+    """Remove a setting, and parents that become empty. True if it was there."""
     inner = settings.get(path[0])
     if inner is None:
         return False
@@ -164,7 +168,10 @@ def _sizes(index: Mapping[str, Any]) -> dict[str, Parameter]:
 
 
 def kept_mappings(index: str, mappings: Mapping[str, Any], is_typed: bool) -> tuple[dict[str, Any], list[str]]:
-    """A mapping without the type around it, which 5.x and 6.x have; refused where documents cannot be read of it."""
+    """Return a mapping without its type, which 5.x and 6.x have, and notes on what it loses.
+
+    Raises UsageError if documents cannot be read from the index: several types, or `_source` disabled.
+    """
     notes = []
     types = [name for name in mappings if name != "_default_"] if is_typed else []
     if len(types) > 1:
@@ -183,7 +190,7 @@ def kept_mappings(index: str, mappings: Mapping[str, Any], is_typed: bool) -> tu
 
 
 def has_join(mappings: Mapping[str, Any]) -> bool:
-    """Whether a field of a mapping, below a type or not, makes parents and children: they refer to each other by id."""
+    """True if a mapping, with or without a type, has a join field: parents and children refer to each other by id."""
     return mappings.get("type") == "join" or any(
         has_join(inner) for inner in mappings.values() if isinstance(inner, Mapping)
     )

@@ -1,4 +1,4 @@
-"""The story of `esbench create-track`: find the indices, read their documents, write a track that races them.
+"""The steps of `esbench create-track`: find the indices, read their documents, write a track that races them.
 
 It reads a cluster and writes one folder, which gets its name when it is complete. It knows nothing of races.
 """
@@ -39,8 +39,10 @@ _IDS = "ids: the server makes new ones (--keep-ids keeps them)"
 
 @dataclass(frozen=True)
 class CreateTrackOptions:
-    """What to make a track of; either `indices` or `data_streams` (names and patterns). `documents`: how many of each,
-    all if it is None. `packing`: zst, gz or bz2."""
+    """The source and the form of a track to create: either `indices` or `data_streams` (names and patterns).
+
+    `documents`: the number to read from each, None for all. `packing`: zst, gz or bz2.
+    """
 
     name: str
     output_path: Path
@@ -57,7 +59,7 @@ class CreateTrackOptions:
 
 @dataclass(frozen=True)
 class _Plan:
-    """The files of a track, without documents: bodies by file name, and of each target its body's file."""
+    """The files of a track, without documents: bodies by file name, and the body's file of each target."""
 
     bodies: Mapping[str, Body]
     body_of: Mapping[str, str]
@@ -65,15 +67,15 @@ class _Plan:
 
 
 def run(options: CreateTrackOptions, progress: Progress) -> tuple[Path, Contents]:
-    """As `create_track`, of the cluster behind the options' hosts; Ctrl-C and SIGTERM end it."""
+    """Connect to the options' hosts and call `create_track`. Ctrl-C and SIGTERM end it."""
     with Interrupts(), Cluster([host.url for host in options.hosts], options.client_options) as cluster:
         return create_track(cluster, options, progress)
 
 
 def create_track(cluster: Cluster, options: CreateTrackOptions, progress: Progress) -> tuple[Path, Contents]:
-    """Make the track's folder and say what it holds. Nothing is left of it after a failure or Ctrl-C.
+    """Create the track's folder; return it and its contents. Nothing is left of it after a failure or Ctrl-C.
 
-    Raises UsageError for names that mean nothing, ClusterError and CorpusError for what cannot be read or written.
+    Raises UsageError for names that match nothing, ClusterError and CorpusError for what cannot be read or written.
     """
     folder = _new_folder(options)
     info = cluster.info()
@@ -105,7 +107,7 @@ def create_track(cluster: Cluster, options: CreateTrackOptions, progress: Progre
 
 
 def _new_folder(options: CreateTrackOptions) -> Path:
-    """Where the track goes; a UsageError where it cannot."""
+    """Return the folder to create. UsageError if it exists or cannot be created."""
     if not _NAME.fullmatch(options.name):
         hint = "letters, digits, dots, - and _"
         raise UsageError(f'"{options.name}" is not the name of a folder', where="--track", hint=hint)
@@ -123,7 +125,7 @@ def _new_folder(options: CreateTrackOptions) -> Path:
 
 @contextmanager
 def _complete_or_nothing(folder: Path) -> Iterator[Path]:
-    """A folder that gets its name when it is complete and vanishes when it is not."""
+    """Yield a temporary folder, which is renamed to `folder` if the block ends well and removed if it does not."""
     partial = None
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -146,7 +148,7 @@ def _plan_indices(targets: Sequence[Target]) -> _Plan:
 
 
 def _plan_data_streams(cluster: Cluster, track: str, targets: Sequence[Target]) -> _Plan:
-    """A composable template for each data stream, and the component templates that they are made of."""
+    """Return a composable template for each data stream, and the component templates that they consist of."""
     templates = {name: _index_template(cluster, name) for name in {target.template for target in targets}}
     used = sorted({name for template in templates.values() for name in template.get("composed_of", ())})
     found = {name: body for name in used if (body := _component_template(cluster, name)) is not None}
@@ -165,7 +167,7 @@ def _index_template(cluster: Cluster, name: str) -> Mapping[str, Any]:
 
 
 def _component_template(cluster: Cluster, name: str) -> Mapping[str, Any] | None:
-    """None where a template may name one that is not there."""
+    """Return a component template, or None if it is missing: index templates may name missing ones."""
     reply = cluster.request("GET", f"/_component_template{index_path([name])}", ignore=(404,))
     found = reply.get("component_templates")
     template: Mapping[str, Any] | None = found[0]["component_template"] if found else None
@@ -173,7 +175,7 @@ def _component_template(cluster: Cluster, name: str) -> Mapping[str, Any] | None
 
 
 def _lines(target: Target, keep_ids: bool) -> Lines:
-    """Ids are kept on request, and where documents refer to each other by them."""
+    """Return the form of a target's documents. Ids are kept on request, and if documents refer to each other by id."""
     return Lines(
         target.name,
         action="create" if target.is_data_stream else "index",
@@ -239,7 +241,7 @@ def _write(folder: Path, plan: _Plan, contents: Contents) -> None:
 
 
 def result_lines(folder: Path, contents: Contents) -> list[str]:
-    """What was made, what is not in it, and how to race it."""
+    """Return the lines to print at the end: what was created, what was left out, and how to race it."""
     kind = "data stream" if contents.are_data_streams else "index"
     many = {"index": "indices", "data stream": "data streams"}[kind]
     count = len(contents.parts)

@@ -1,4 +1,4 @@
-"""What people who write tracks ask of its templates: what they rendered to, and which parameters there are."""
+"""Rendered templates of a track, and the track parameters that it has."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _BODIES = {
 
 @dataclass(frozen=True)
 class Rendering:
-    """What Jinja made of a file, JSON indented; `problem` is why the text cannot be read as what it should be."""
+    """The rendered text of a file, JSON indented; `problem` is the error if the text cannot be parsed."""
 
     text: str
     problem: EsbenchError | None = None
@@ -41,7 +41,10 @@ class Rendering:
 
 @dataclass(frozen=True)
 class Description:
-    """A track, as its own code changes it for its default challenge or the only one; challenges as they are raced."""
+    """A track and its challenges as they would be raced, after the track's own code.
+
+    The track is as that code changes it for the default challenge or the only one.
+    """
 
     track: Track
     challenges: tuple[Challenge, ...]
@@ -49,7 +52,7 @@ class Description:
 
 
 def product_and_version(distribution: str) -> tuple[str, str]:
-    """The product and version that a text names: "7.10.2", "opensearch-2.19.6"; UsageError when it names none."""
+    """Return the product and version that a text names: "7.10.2", "opensearch-2.19.6". UsageError if it names none."""
     match = _VERSION.fullmatch(distribution.strip())
     if match is None:
         hint = "say 7.10.2, elasticsearch-8.19.4 or opensearch-2.19.6"
@@ -58,9 +61,9 @@ def product_and_version(distribution: str) -> tuple[str, str]:
 
 
 def render(track: Path, context: RenderContext, file: str | None = None) -> Rendering:
-    """The rendered track file, or another file below its folder.
+    """Render the track file, or another file below its folder.
 
-    Raises TrackError where a template fails, UsageError for a track parameter that the track does not have.
+    Raises TrackError if a template fails, UsageError for a track parameter that the track does not have.
     """
     if file is not None and not (track.parent / file).is_file():
         hint = SourceFiles(track.parent).like(file)
@@ -82,9 +85,10 @@ def describe(
     home: Path,
     challenge: str | None = None,
 ) -> Description:
-    """A track and its challenges, or one of them, after its processors; nothing is prepared or started.
+    """Return a track and its challenges, or one of them, after its processors; prepare and start nothing.
 
-    `home` has the libraries of its Python part. Raises an EsbenchError for what would keep it from being raced.
+    `home` has the libraries of its Python part. Raises an EsbenchError for anything that would keep it from being
+    raced.
     """
     loaded = load_with_python(track, context, types, home)
     named = loaded.track.challenges if challenge is None else (choose_challenge(loaded.track, challenge),)
@@ -95,7 +99,7 @@ def describe(
 
 
 def parameters(track: Path, context: RenderContext) -> frozenset[str]:
-    """The names of the track parameters that a track, its index bodies and its templates ask for."""
+    """Return the names of the track parameters that a track, its index bodies and its templates use."""
     renderer = TrackRenderer(track.parent, context)
     for body in _body_files(parse(renderer.render(track.name))):
         if (track.parent / body).is_file():
@@ -104,7 +108,7 @@ def parameters(track: Path, context: RenderContext) -> frozenset[str]:
 
 
 def _body_files(track: Node) -> Iterator[str]:
-    """The files that a track names as bodies; its structure may be wrong."""
+    """Yield the files that a track names as bodies. Its structure may be wrong."""
     for key, name in _BODIES.items():
         elements = track.get(key)
         for element in elements if isinstance(elements, list) else ():

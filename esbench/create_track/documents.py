@@ -1,4 +1,4 @@
-"""Writes the documents of indices to packed files, several slices at the same time."""
+"""Writing of the documents of indices to packed files, several slices at the same time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NEWS_S = 0.5
 
 @dataclass(frozen=True)
 class Lines:
-    """How documents become lines: with action lines (`action` is index or create) where ids or routing are kept."""
+    """The form of documents in a file: with action lines (`action` is index or create) if ids or routing are kept."""
 
     index: str
     action: str = ""
@@ -35,7 +35,10 @@ class Lines:
         return self.keeps_ids or self.keeps_routing
 
     def of(self, hit: Hit) -> bytes:
-        """A document as the file has it. Line breaks between its values become spaces; those in texts are escaped."""
+        """Return the lines of a document.
+
+        Line breaks between its values become spaces; those in strings are escaped anyway.
+        """
         document = bytes(hit.source)
         if not document:
             raise ClusterError("the server does not give its _source", where=f"{self.index}, document {hit.id}")
@@ -60,7 +63,7 @@ class Lines:
 
 @dataclass(frozen=True)
 class DocumentsFile:
-    """A file that was written."""
+    """A document file that was written: its name, number of documents, and sizes."""
 
     name: str
     documents: int
@@ -71,7 +74,7 @@ class DocumentsFile:
 class Writer:
     """Writes documents to a packed file, at most `most` of them; the first ones also to the file of test mode.
 
-    Safe to use from several threads. Raises CorpusError where it cannot write.
+    Safe to use from several threads. Raises CorpusError if it cannot write.
     """
 
     def __init__(self, path: Path, most: int | None = None) -> None:
@@ -103,7 +106,7 @@ class Writer:
             self._file.close()
 
     def finish(self) -> DocumentsFile:
-        """Write the end of the file, and that of test mode where it has fewer documents."""
+        """Write the end of the file, and the file of test mode if that has fewer documents. Returns the file."""
         self.close()
         with self._writing():
             if self.documents > DOCUMENTS:
@@ -121,7 +124,7 @@ class Writer:
 
 @dataclass(frozen=True)
 class Extraction:
-    """What to read, how to write it, and to which file."""
+    """An extent to read, the form of its documents, and the file to write."""
 
     extent: Extent
     lines: Lines
@@ -129,7 +132,7 @@ class Extraction:
 
 
 class _Job:
-    """An extraction while it runs; `left` slices have not been read yet."""
+    """A running extraction; `left` is the number of slices that have not been read yet."""
 
     def __init__(self, extraction: Extraction, open_: Callable[[], Slices]) -> None:
         self.lines = extraction.lines
@@ -152,7 +155,10 @@ class _Job:
 
 
 class Extractor:
-    """Reads with so many threads, `page_size` documents per request; `news` is told how many are written."""
+    """Reads documents with `readers` threads, `page_size` per request.
+
+    `news` is called with the number written so far.
+    """
 
     def __init__(
         self, cluster: Cluster, info: ClusterInfo, *, page_size: int, readers: int, news: Callable[[int], None]
@@ -168,9 +174,9 @@ class Extractor:
         self._files: list[DocumentsFile] = []
 
     def run(self, extractions: Iterable[Extraction]) -> tuple[DocumentsFile, ...]:
-        """Write the files, in the order in which they were finished.
+        """Write the files and return them in the order in which they were finished.
 
-        An interrupt ends it after the pages that are being read. Raises what went wrong first.
+        An interrupt ends it after the pages that are being read. Raises the first error.
         """
         try:
             with ThreadPoolExecutor(self._readers) as pool:
@@ -186,7 +192,7 @@ class Extractor:
         return tuple(self._files)
 
     def _begin(self, extraction: Extraction, pool: ThreadPoolExecutor) -> None:
-        """Open it when a reader is free, not before: what a server keeps for it ends by itself after a while."""
+        """Open an extraction, but only when a reader is free: what a server keeps open for it expires after a while."""
         self._collect(self._readers - 1)
         extent, readers = extraction.extent, self._readers
         job = _Job(extraction, lambda: open_slices(self._cluster, self._info, extent, self._page_size, readers))
@@ -203,7 +209,7 @@ class Extractor:
                 job.writer.add([job.lines.of(hit) for hit in page])
 
     def _collect(self, most: int) -> None:
-        """Wait until at most so many slices are being read."""
+        """Wait until at most `most` slices are being read."""
         while len(self._reading) > most:
             done, _ = wait(self._reading, timeout=_NEWS_S, return_when=FIRST_COMPLETED)
             for future in done:

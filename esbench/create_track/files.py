@@ -20,7 +20,7 @@ _HOLE = re.compile(r'"\\u0000(\w+) (.*?)\\u0000"')
 
 @dataclass(frozen=True)
 class Part:
-    """An index or data stream of the track, its body's or template's file, and its documents; none if it is empty."""
+    """An index or data stream of the track: the file of its body or template, and its documents (None if empty)."""
 
     name: str
     body: str
@@ -30,9 +30,9 @@ class Part:
 
 @dataclass(frozen=True)
 class Contents:
-    """What a track holds; `components` are files of component templates by their names.
+    """The contents of a track; `components` maps names of component templates to files.
 
-    `origin` is the server that it was made from, `total` how many documents that has, `notes` what was left behind.
+    `origin` is the server that it was made from, `total` the number of documents there, `notes` list what was left out.
     """
 
     name: str
@@ -58,12 +58,12 @@ class Contents:
 
 
 def body_text(content: Mapping[str, Any]) -> str:
-    """A body as a template: parameters in place of what they stand for, and no other text that Jinja would take."""
+    """Return a body as a template, with parameters in place of their values and other Jinja syntax escaped."""
     return f"{_jinja(json.dumps(content, indent=2, ensure_ascii=False, default=_hole))}\n"
 
 
 def track_text(contents: Contents) -> str:
-    """track.json."""
+    """Return the text of track.json."""
     sections: list[tuple[str, str]] = [
         ("version", "2"),
         ("description", _line(f"{contents.documents:,} documents read from {contents.origin}")),
@@ -93,7 +93,10 @@ def track_text(contents: Contents) -> str:
 
 
 def template_name(track: str, part: str) -> str:
-    """A name that no template of a cluster has: deleting it takes nothing away."""
+    """Return the name of a template: the track's name in front keeps it apart from a cluster's own templates.
+
+    So deleting it takes no other template away.
+    """
     return f"{track}-{part}"
 
 
@@ -142,7 +145,7 @@ def _challenge(contents: Contents) -> str:
 
 
 def _set_up(contents: Contents) -> list[tuple[str, dict[str, Any]]]:
-    """Operation types and their parameters: what makes the indices or data streams anew."""
+    """Return operation types and parameters of the tasks that delete and create the indices or data streams."""
     if not contents.are_data_streams:
         settings = Parameter("index_settings", {})
         return [("delete-index", {}), ("create-index", {"settings": settings})]
@@ -153,7 +156,7 @@ def _set_up(contents: Contents) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _bulk_size(contents: Contents) -> int:
-    """Rally's, or fewer where documents are so large that a server would refuse the request."""
+    """Return Rally's bulk size, or a smaller one if documents are so large that a server would refuse the request."""
     fitting = _MOST_BULK_BYTES * contents.documents // max(1, contents.uncompressed_bytes)
     return next((size for size in (BULK_SIZE, 2000, 1000, 500, 200, 100, 50, 20, 10, 5, 2) if size <= fitting), 1)
 
@@ -173,7 +176,7 @@ def _hole(value: object) -> str:
 
 
 def _jinja(text: str) -> str:
-    """JSON as a template that renders to it: the opening of a tag is written as an escape of JSON."""
+    """Return JSON as a template that renders to it: the opening of a Jinja tag is written as a JSON escape."""
     text = _TEMPLATE_TAG.sub(r"\\u007b", text)
     return _HOLE.sub(lambda hole: _expression(hole[1], json.loads(f'"{hole[2]}"')), text)
 
@@ -183,7 +186,7 @@ def _expression(name: str, default: str) -> str:
 
 
 def readme_text(contents: Contents) -> str:
-    """README.md."""
+    """Return the text of README.md."""
     kind = "data stream" if contents.are_data_streams else "index"
     files = [(part, part.documents) for part in contents.parts]
     rows = [

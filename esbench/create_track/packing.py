@@ -1,4 +1,4 @@
-"""New document files, packed as every reader of tracks takes them: bzip2, gzip or Zstandard, one stream each."""
+"""New document files, packed as every reader of tracks can unpack them: bzip2, gzip or Zstandard, one stream each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ZSTD_LEVEL = 3  # orders: 230 MB/s on one core; level 9 saves a seventh of the 
 
 
 def create_packed(path: Path) -> IO[bytes]:
-    """A new file whose ending (.bz2, .gz, .zst) says how it is packed. Packing lets go of the interpreter's lock."""
+    """Create a file that is packed by its suffix (.bz2, .gz, .zst). Packing releases the interpreter's lock."""
     match path.suffix:
         case ".bz2":
             return cast(IO[bytes], bz2.open(path, "wb"))

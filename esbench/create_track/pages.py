@@ -1,7 +1,7 @@
-"""Reads all documents of an index or data stream, or a random sample, in slices that can be read at the same time.
+"""Reading of all documents of an index or data stream, or a random sample, in slices that can be read in parallel.
 
-All slices see the documents as they were at one moment, through a point in time; where the server has none, each of
-them scrolls. Documents stay the bytes that the server sends: a number is never parsed and written anew.
+All slices see the documents as they were at one moment, through a point in time; on a server without it, each slice
+scrolls. Documents stay the bytes that the server sends: a number is never parsed and formatted again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SEED = 1
 
 
 class Hit(msgspec.Struct):
-    """A document; `source` is its JSON as it was indexed, which may have line breaks; empty where none is kept."""
+    """A document; `source` is its JSON as it was indexed, possibly with line breaks; empty if the index stores none."""
 
     id: str = msgspec.field(name="_id")
     source: msgspec.Raw = msgspec.field(name="_source", default=msgspec.Raw())
@@ -60,7 +60,10 @@ _PAGES = msgspec.json.Decoder(_Page)
 
 @dataclass(frozen=True)
 class Extent:
-    """What to read: all `documents` of `name`, which has so many primary `shards`, or about `sample` of them."""
+    """The documents to read: all `documents` of `name`, or a random sample of `sample`;
+
+    `shards` are its primary ones.
+    """
 
     name: str
     documents: int
@@ -69,14 +72,14 @@ class Extent:
 
     @property
     def wanted(self) -> int:
-        """How many documents are wanted of it."""
+        """The number of documents to read."""
         return self.documents if self.sample is None else self.sample
 
 
 def sample_query(extent: Extent, info: ClusterInfo) -> dict[str, Any]:
-    """All documents, or each with the same probability: as many as wanted, and a few more to make up for chance.
+    """Return a query for all documents, or for each with the same probability: the sample's number and a few more.
 
-    The few are four standard deviations of their number. The same documents are found each time.
+    The few make up for chance: four standard deviations of the number, and ten. The same documents are found each time.
     """
     wanted = extent.sample
     if wanted is None or wanted >= extent.documents:
@@ -94,23 +97,26 @@ class Slices(Protocol):
     count: int
 
     def pages(self, number: int) -> Generator[list[Hit]]:
-        """The documents of a slice, page by page. A ClusterError where the server leaves some out."""
+        """Yield the documents of a slice, page by page. ClusterError if the server leaves some out."""
         ...
 
     def close(self) -> None:
-        """Let the server forget what it keeps for them."""
+        """Release what the server keeps for the slices."""
         ...
 
 
 def open_slices(cluster: Cluster, info: ClusterInfo, extent: Extent, page_size: int, readers: int) -> Slices:
-    """The best way that a server has: a point in time, else scrolls. `readers` is how many read at the same time."""
+    """Open an extent by a point in time, else by scrolls. `readers` is the number of slices read at the same time."""
     if extent.shards <= MOST_SLICES and (opened := _open_point_in_time(cluster, info, extent)) is not None:
         return _PointInTime(cluster, info, extent, page_size, opened, readers)
     return _Scrolls(cluster, info, extent, page_size)
 
 
 def _open_point_in_time(cluster: Cluster, info: ClusterInfo, extent: Extent) -> str | None:
-    """Its id; None where the server cannot slice one (before 7.12 and 2.4), or has no x-pack, which 7.x needs."""
+    """Open a point in time and return its id, or None if the server cannot.
+
+    Servers before 7.12 and 2.4 cannot slice one; 7.x needs x-pack for it.
+    """
     path, params = index_path([extent.name]), {"keep_alive": KEEP_ALIVE}
     if info.distribution == "opensearch":
         if info.version_tuple < (2, 4):
@@ -124,7 +130,7 @@ def _open_point_in_time(cluster: Cluster, info: ClusterInfo, extent: Extent) -> 
 
 
 class _Reader:
-    """What both ways share: what a slice asks for, and the check of what comes."""
+    """The common part of both kinds of slices: the search of a slice, and the checks of its replies."""
 
     def __init__(self, cluster: Cluster, info: ClusterInfo, extent: Extent, page_size: int) -> None:
         self._cluster = cluster
@@ -148,7 +154,7 @@ class _Reader:
             raise ClusterError(f"the reply has an unknown form ({error})", where=f"POST {path}") from error
 
     def _documents(self, page: _Page) -> list[Hit]:
-        """Those of a complete page."""
+        """Return the documents of a page. ClusterError if the page is incomplete."""
         if page.timed_out or page.shards.failed:
             what = "timed out" if page.timed_out else f"failed on {page.shards.failed} shards"
             raise ClusterError(f"a search {what}: documents would be missing", where=self._extent.name)
@@ -165,8 +171,11 @@ class _Reader:
 
 
 class _PointInTime(_Reader):
-    """Where slices are cut by Lucene's document numbers, a shard has several of them; elsewhere one: cutting by
-    `_id` would cost the server a pass over all ids for each page."""
+    """Slices of a point in time.
+
+    A shard has several slices if the server cuts them by Lucene's document numbers, else one: cutting by `_id` would
+    cost the server a pass over all ids for each page.
+    """
 
     def __init__(
         self, cluster: Cluster, info: ClusterInfo, extent: Extent, page_size: int, opened: str, readers: int
@@ -205,7 +214,7 @@ class _PointInTime(_Reader):
 
 
 class _Scrolls(_Reader):
-    """One slice for each shard."""
+    """Slices that scroll, one for each shard."""
 
     def pages(self, number: int) -> Generator[list[Hit]]:
         path = f"{index_path([self._extent.name])}/_search"
@@ -221,4 +230,4 @@ class _Scrolls(_Reader):
         self._check_total(read, total)
 
     def close(self) -> None:
-        """Nothing: each scroll ends with its slice."""
+        """Do nothing: each scroll ends with its slice."""

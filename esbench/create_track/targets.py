@@ -1,4 +1,4 @@
-"""Which indices or data streams are meant by what a user typed, and whether their documents can be had."""
+"""The indices or data streams that a user's names and patterns match, with checks that they can be read."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ _STREAM_PREFIX = ".ds-"
 
 @dataclass(frozen=True)
 class Target:
-    """An index, or a data stream with its `backing` indices, the newest last. `settings` and `mappings` are as the
-    server says them (of the newest backing index), `shards` the primary ones of all backing indices. `is_routed`:
-    some documents have a routing value of their own; `is_typed`: the mapping stands below the name of a type."""
+    """An index, or a data stream with its `backing` indices, the newest last.
+
+    `settings` and `mappings` are the server's (of the newest backing index), `shards` the primary ones of all backing
+    indices. `is_routed`: some documents have a routing value; `is_typed`: the mapping stands below the name of a type.
+    """
 
     name: str
     documents: int
@@ -38,9 +40,9 @@ class Target:
 
 
 def find_indices(cluster: Cluster, info: ClusterInfo, expressions: Sequence[str]) -> tuple[Target, ...]:
-    """The open indices behind names, aliases and patterns, by name.
+    """Return the open indices behind names, aliases and patterns, sorted by name.
 
-    A UsageError says what does not exist, is closed, hidden or a data stream; a ClusterError what may not be read.
+    UsageError for what does not exist, is closed, hidden or a data stream; ClusterError for what may not be read.
     """
     names: dict[str, None] = {}
     for expression in expressions:
@@ -49,7 +51,7 @@ def find_indices(cluster: Cluster, info: ClusterInfo, expressions: Sequence[str]
 
 
 def find_data_streams(cluster: Cluster, info: ClusterInfo, expressions: Sequence[str]) -> tuple[Target, ...]:
-    """The data streams behind names and patterns, by name; errors as with indices."""
+    """Return the data streams behind names and patterns, sorted by name. Errors are as with indices."""
     streams: dict[str, Mapping[str, Any]] = {}
     for expression in expressions:
         where = f"{DATA_STREAMS}={expression}"
@@ -64,7 +66,7 @@ def find_data_streams(cluster: Cluster, info: ClusterInfo, expressions: Sequence
 
 
 def _indices_of(cluster: Cluster, expression: str) -> list[str]:
-    """The names behind one expression. Closed ones and those that begin with a dot are left out of patterns."""
+    """Return the index names behind an expression. Patterns match no closed ones, nor those that begin with a dot."""
     where = f"{INDICES}={expression}"
     path = f"{_path(expression, where)}/_settings"
     params = {"filter_path": "*.settings.index.uuid,error,status", "allow_no_indices": True}
@@ -99,7 +101,7 @@ def _is_missing(reply: object) -> bool:
 
 
 def _is_wanted(name: str, expression: str) -> bool:
-    """Patterns do not mean hidden data streams, unless they begin with a dot themselves."""
+    """True unless the data stream is hidden and the pattern does not begin with a dot."""
     return not name.startswith(".") or expression.startswith(".")
 
 
@@ -109,7 +111,7 @@ def _missing(expression: str, where: str, kind: str, known: Sequence[str]) -> Us
 
 
 def _index_names(cluster: Cluster) -> list[str]:
-    """Open indices and aliases, for a hint: none where the user may not list them."""
+    """Return open indices and aliases, for a hint; empty if the user may not list them."""
     try:
         reply = cluster.request("GET", "/_alias")
     except EsbenchError:
@@ -134,7 +136,7 @@ def _stream_target(cluster: Cluster, info: ClusterInfo, stream: Mapping[str, Any
 
 
 def _target(cluster: Cluster, info: ClusterInfo, name: str, indices: tuple[str, ...]) -> Target:
-    """What is behind a name: one index, or several, of which the last says settings and mappings."""
+    """Return the target of a name: one index, or several, of which the last one gives settings and mappings."""
     path = index_path([name])
     documents = _count(cluster, name)
     reply = cluster.request("GET", path)
@@ -165,7 +167,7 @@ def _count(cluster: Cluster, name: str) -> int:
 
 
 def _has_routing(cluster: Cluster, path: str) -> bool:
-    """Whether any document was indexed with a routing value of its own."""
+    """True if any document was indexed with a routing value."""
     body = {"size": 0, "terminate_after": 1, "query": {"exists": {"field": "_routing"}}}
     total = cluster.request("POST", f"{path}/_search", body=body)["hits"]["total"]
     return bool(total["value"] if isinstance(total, Mapping) else total)

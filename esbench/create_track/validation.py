@@ -1,4 +1,4 @@
-"""Everything that is wrong with a track and can be seen in its files. Nothing is downloaded, installed or started."""
+"""Validation of a track: all problems that can be seen in its files. Nothing is downloaded, installed or started."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Findings:
-    """What is wrong with a track, and what is not on this machine; `track` lacks what is wrong, None: all of it."""
+    """The problems of a track, and warnings, such as files missing on this machine.
+
+    `track` is the track without its faulty parts; None if it could not be loaded at all.
+    """
 
     problems: tuple[EsbenchError, ...]
     warnings: tuple[EsbenchError, ...]
@@ -39,7 +42,7 @@ def check_track(
     *,
     strict: bool = False,
 ) -> Findings:
-    """Everything that is wrong with a track and can be seen in its files; `home` has document files and libraries.
+    """Find all problems of a track that can be seen in its files; `home` has document files and libraries.
 
     Faults that Rally tolerates are warnings; with `strict` they are problems.
     """
@@ -68,7 +71,7 @@ def check_track(
 
 
 def _check_challenge(loaded: LoadedTrack, name: str) -> None:
-    """What is wrong with a challenge as the track's own code leaves it, if it has such."""
+    """Raise an error for a fault of a challenge, after the track's own code if it has any."""
     track, own_code = loaded.processed_alone(name)
     if own_code is not None:
         own_code.validate()
@@ -76,7 +79,7 @@ def _check_challenge(loaded: LoadedTrack, name: str) -> None:
 
 
 def _documents(track: Track, root: Node) -> Iterator[tuple[Corpus, Documents, Node]]:
-    """The document files and generators of a track, and where they are written."""
+    """Yield the document files and generators of a track, each with its node in the track file."""
     nodes = {str(node.get("name")): node for node in root.find("corpora") or ()}
     for corpus in track.corpora:
         for part, node in zip(corpus.documents, nodes[corpus.name]["documents"], strict=True):
@@ -97,7 +100,7 @@ def _check_generator(spec: Mapping[str, Any], documents: int | None, node: Node)
 
 
 def _field(node: Node, path: str) -> Node:
-    """The field of a generator that a path names, as `field "a.b"`; the whole generator where it names none."""
+    """Return the generator's field that a path names, as in `field "a.b"`; the whole generator if it names none."""
     named = re.match(r'field "([^"]+)"', path)
     for name in named[1].split(".") if named else ():
         fields = node.find("fields")
@@ -108,7 +111,7 @@ def _field(node: Node, path: str) -> Node:
 
 
 def _missing(corpus: Corpus, part: Documents, node: Node, folder: Path, cache: Path) -> Iterator[EsbenchError]:
-    """The error for a document file, if it is neither in the track's folder nor in the cache."""
+    """Yield an error for a document file that is neither in the track's folder nor in the cache."""
     try:
         Supply(folder, corpus_folder(cache, corpus.name), Origin(offline=True), node.where).obtain(part)
     except CorpusError as error:

@@ -1,4 +1,4 @@
-"""Unpacks zip and tar.gz archives of servers so that every user can read them and nobody changes them."""
+"""Unpacking of zip and tar.gz archives of servers into folders that every user can read and no user can change."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SUFFIXES = (".zip", ".tar.gz", ".tgz")
 
 
 def unpack(archive: Path, into: Path) -> Path:
-    """Unpack into an empty folder; returns the archive's one top folder."""
+    """Unpack an archive into an empty folder and return its single top folder. EngineError if it is unreadable."""
     try:
         if archive.name.endswith(".zip"):
             _unpack_zip(archive, into)
@@ -31,7 +31,10 @@ def unpack(archive: Path, into: Path) -> Path:
 
 
 def share_read_only(folder: Path) -> None:
-    """Let every user read, enter and run what is there; nobody changes a file (folders stay deletable)."""
+    """Make a folder readable (and its programs runnable) by every user, and its files read-only.
+
+    Folders stay deletable.
+    """
     for path in (folder, *folder.rglob("*")):
         if path.is_symlink():
             continue

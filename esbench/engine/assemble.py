@@ -1,4 +1,4 @@
-"""Puts a server of the catalog together from its artifacts, once, into a folder that all nodes share."""
+"""Assembly of a server of the catalog from its artifacts, once, in a folder that all nodes share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RECIPE = 1  # raise it when this module assembles something else from the same c
 
 
 def assemble(distribution: Distribution, downloader: Downloader, servers: Path, left_out: tuple[str, ...]) -> Path:
-    """The unpacked server without the modules `left_out`; downloads and builds it when it is missing."""
+    """Return the folder of the unpacked server without the modules `left_out`; download and build it if missing."""
     target = servers / _folder_name(distribution, left_out)
     if target.is_dir():
         return target
@@ -43,7 +43,7 @@ def assemble(distribution: Distribution, downloader: Downloader, servers: Path, 
 
 
 def is_assembled(distribution: Distribution, servers: Path) -> bool:
-    """Whether the server is unpacked already, with all of its modules or without what a small Java cannot carry."""
+    """True if the server is unpacked already, with all of its modules or without those left out on a reduced Java."""
     variants = {distribution.left_out_on(thai_break_iterator=full) for full in (True, False)}
     return any((servers / _folder_name(distribution, left_out)).is_dir() for left_out in variants)
 
@@ -78,7 +78,7 @@ def _add_module(home: Path, distribution: Distribution, module: Module, files: M
 
 
 def descriptor(distribution: Distribution, module: Module) -> str:
-    """plugin-descriptor.properties of a module; the server refuses a version other than its own."""
+    """Return the plugin-descriptor.properties of a module. Its version is the server's, which refuses any other."""
     lines = {
         "description": module.name,
         "version": distribution.version,
@@ -93,6 +93,6 @@ def descriptor(distribution: Distribution, module: Module) -> str:
 
 
 def policy(module: Module) -> str:
-    """plugin-security.policy of a module, in the syntax of the Java security manager."""
+    """Return the plugin-security.policy of a module, in the syntax of the Java security manager."""
     grants = "".join(f"  permission {grant};\n" for grant in module.grants)
     return f"grant {{\n{grants}}};\n"

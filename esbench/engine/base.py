@@ -1,4 +1,4 @@
-"""What a race asks of an engine: a cluster to send requests to, and its end.
+"""The interface between a race and an engine: start a cluster, send requests to it, stop it.
 
 An engine never looks at tracks, never measures and never imports the load driver.
 """
@@ -27,21 +27,21 @@ class NodeOptions:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a cluster answers, and what its engine knows about it (`ClusterFacts.settings`)."""
+    """The URLs of a cluster, and what its engine knows about it (`ClusterFacts.settings`)."""
 
     urls: tuple[str, ...]
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Engine(Protocol):
-    """A cluster for the length of a race."""
+    """A provider of a cluster for the length of a race."""
 
     pipeline: str  # embedded, benchmark-only
 
     def start(self) -> Endpoint:
-        """Return when an index can be created; an EngineError leaves nothing running."""
+        """Start or check the cluster; return when an index can be created. An EngineError leaves nothing running."""
         ...
 
     def stop(self) -> None:
-        """End what `start` began, within a bounded time; safe to call twice and without a start."""
+        """Stop what `start` started, within a bounded time. Safe to call twice, and without a start."""
         ...

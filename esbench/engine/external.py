@@ -1,4 +1,7 @@
-"""A cluster that somebody else runs: `--target-hosts`. Checked before the race; never started, changed or stopped."""
+"""The engine for a cluster that esbench does not run: `--target-hosts`.
+
+Checked before the race, otherwise untouched.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,13 @@ from esbench.errors import ClusterError, EsbenchError
 from esbench.units import format_duration
 
 REQUEST_LIMIT_S = 2.0
-CHECK_LIMIT_S = 2.8  # all hosts at once; an unreachable host is told within 3 s
+CHECK_LIMIT_S = 2.8  # all hosts at once; an unreachable host is an error within 3 s
 _NAMED_INDICES = 5
 _NO_UUID = ("", "_na_")  # of a cluster that has not formed yet
 
 
 class ExternalEngine:
-    """The pipeline benchmark-only: hosts that already serve a cluster."""
+    """The engine of the pipeline benchmark-only: checks hosts that already serve a cluster."""
 
     pipeline = "benchmark-only"
 
@@ -29,7 +32,7 @@ class ExternalEngine:
         self._options = options
 
     def start(self) -> Endpoint:
-        """Check within 3 s that every host answers, for one cluster that is not red; else a ClusterError."""
+        """Check within 3 s that all hosts answer, belong to one cluster, and that it is not red; else ClusterError."""
         infos = self._ask_all_hosts()
         self._check_same_cluster(infos)
         urls = tuple(host.url for host in self._hosts)
@@ -39,7 +42,7 @@ class ExternalEngine:
         return Endpoint(urls)
 
     def stop(self) -> None:
-        """Nothing: the cluster is not ours."""
+        """Do nothing: the cluster is not run by esbench."""
 
     def _ask_all_hosts(self) -> list[ClusterInfo]:
         self._options.ssl_context()  # a bad certificate is one error, not one of each host
@@ -61,7 +64,10 @@ class ExternalEngine:
 
 
 class _HostCheck(threading.Thread):
-    """Asks one host who it is. A daemon: resolving a name cannot be cut short, and must not hold the exit."""
+    """A thread that asks one host for its cluster's info.
+
+    A daemon: the lookup of a host name cannot be interrupted, and must not delay the exit.
+    """
 
     def __init__(self, host: Host, options: ClientOptions) -> None:
         super().__init__(daemon=True)
@@ -79,7 +85,7 @@ class _HostCheck(threading.Thread):
             self._error = error
 
     def result(self) -> ClusterInfo:
-        """What the host said; raises what went wrong, with the host's name."""
+        """Return the host's answer; raise its error with the host's name, or a ClusterError if no answer has come."""
         if isinstance(self._error, EsbenchError) and str(self._host) not in self._error.where:
             raise type(self._error)(
                 f"{self._error.where}: {self._error.what}", where=str(self._host), hint=self._error.hint

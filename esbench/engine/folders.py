@@ -1,4 +1,4 @@
-"""Where nodes, servers and Javas live on disk, and the errors of disks as one line each.
+"""The folders of nodes, servers and Javas on disk, and errors of the disk as one line each.
 
 As root a node runs as an unprivileged user, so all that it reads or writes lies outside of root's home.
 """
@@ -31,7 +31,7 @@ class Folders:
 
     @classmethod
     def of(cls, home: Path, *, shared: Path | None) -> Folders:
-        """Folders under ESBENCH_HOME; with `shared` (as root), what nodes touch lies there."""
+        """Return the folders under ESBENCH_HOME; with `shared` (as root), those that nodes use lie under `shared`."""
         cache = home / "cache"
         return cls(
             downloads=cache / "distributions",
@@ -42,7 +42,10 @@ class Folders:
         )
 
     def check_names(self, race_id: str) -> None:
-        """Refuse a path that the servers' start scripts would take apart."""
+        """Raise an EngineError for a path that the servers' start scripts cannot handle.
+
+        Such a path has blanks, quotes, commas, colons, backslashes or $.
+        """
         for folder in (self.servers, self.nodes / race_id):
             if re.search(r"[\s,:'\"$\\]", str(folder)):
                 raise EngineError(
@@ -56,7 +59,7 @@ class Folders:
 def disk_errors(doing: str, place: Path) -> Iterator[None]:
     """Turn an OSError into an EngineError that says what was being done, where, and how to fix it.
 
-    `place` is named where the error itself names no file, as that of a full disk.
+    `place` is named if the error itself names no file, as when a disk is full.
     """
     try:
         yield
@@ -77,7 +80,7 @@ def disk_errors(doing: str, place: Path) -> Iterator[None]:
 
 
 def open_folder(path: Path) -> Path:
-    """Make a folder, and those above it that are missing, enterable by every user whatever the umask."""
+    """Make a folder and its missing parents; every user can enter them, whatever the umask. Returns `path`."""
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     for folder in reversed(missing):
         folder.mkdir(exist_ok=True)
@@ -86,14 +89,14 @@ def open_folder(path: Path) -> Path:
 
 
 def is_open_to_all(path: Path) -> bool:
-    """Whether any user can enter every folder on the way to `path` and read it."""
+    """True if any user can enter every folder on the way to `path` and read it."""
     real = path.resolve()
     return all(folder.stat().st_mode & 0o001 for folder in real.parents) and bool(real.stat().st_mode & 0o004)
 
 
 @contextmanager
 def locked(lock: Path, waiting: Callable[[], None]) -> Iterator[None]:
-    """Hold a lock file, which the kernel releases with its process; `waiting` is called when another has it."""
+    """Hold a lock file, which the kernel releases if the process ends. Calls `waiting` if another process holds it."""
     open_folder(lock.parent)
     with lock.open("w") as file:
         try:
@@ -108,8 +111,8 @@ def locked(lock: Path, waiting: Callable[[], None]) -> Iterator[None]:
 def built_once(target: Path, waiting: Callable[[], None]) -> Iterator[Path | None]:
     """Build `target` as a whole or not at all, in one process at a time.
 
-    Yields an empty folder to build in, which becomes `target` when the block ends well; or None when
-    `target` is there already. `waiting` is called when another process is building it.
+    Yields an empty folder to build in, which becomes `target` if the block ends without an error; or None if `target`
+    exists already. Calls `waiting` if another process is building it.
     """
     if target.exists():
         yield None

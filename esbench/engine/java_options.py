@@ -1,4 +1,4 @@
-"""Further options of the Java that runs a node: where its logs go, and whether that Java starts with them at all."""
+"""Further options of the Java that runs a node: the folder of its logs, and a check that this Java starts with them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PREAMBLE = re.compile(r"Error occurred during initialization|Error: (Could not 
 
 @dataclass(frozen=True)
 class Source:
-    """Where options of a Java come from, in the words of errors."""
+    """The origin of Java options, as it is named in errors."""
 
     name: str
     remedy: str
@@ -43,12 +43,12 @@ JVM_OPTIONS = Source("--jvm-options", "the option", "they are")
 
 
 def with_logs(options: Sequence[str], logs: Path) -> list[str]:
-    """Java options with a folder of logs in place of `{logs}`."""
+    """Return Java options with the folder of logs in place of `{logs}`."""
     return [option.replace("{logs}", str(logs)) for option in options]
 
 
 def check_jvm_options(options: Sequence[str]) -> None:
-    """A UsageError for an option of --jvm-options that is none, or that esbench has to set itself."""
+    """Raise a UsageError for a word of --jvm-options that is not a Java option, or that esbench sets itself."""
     for option in options:
         if not option.startswith("-") or re.search(r"\s", option):
             what = f'"{option}" is no option of Java'
@@ -60,7 +60,10 @@ def check_jvm_options(options: Sequence[str]) -> None:
 
 
 def check_options(java: Java, options: Sequence[str], source: Source = TELEMETRY) -> None:
-    """An EngineError with the reason when a Java does not start with these options; it is tried, without a server."""
+    """Raise an EngineError, with the reason, if a Java does not start with these options.
+
+    Runs Java, without a server.
+    """
     if not options:
         return
     for option in options:
@@ -102,7 +105,10 @@ def _name(option: str) -> str:
 
 
 def _reason(told: str) -> str:
-    """What a Java says is wrong: the line of its log, `[0.1s][error][tags] reason`, or else its first reason."""
+    """Return the reason from a Java's output.
+
+    It is in the line of its log, `[0.1s][error][tags] reason`, or else the first line that is not a general preamble.
+    """
     lines = [line.strip() for line in told.splitlines() if line.strip()]
     logged = [line.rpartition("] ")[2] for line in lines if "[error]" in line]
     reasons = [line for line in lines if not _PREAMBLE.match(line)]

@@ -1,4 +1,4 @@
-"""Rewrites a server's jvm.options for one node: its heap, absolute paths, and what its Java accepts."""
+"""Rewriting of a server's jvm.options for one node: its heap, absolute paths, and options that its Java accepts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def rewrite_jvm_options(
     temp: Path,
     further: Sequence[str] = (),
 ) -> str:
-    """The lines of jvm.options that a node starts with; all paths are absolute, since its home is shared.
+    """Return the jvm.options that a node starts with. All paths are absolute, since nodes share the server's folder.
 
     Lines may carry a range of Javas (`8-13:-XX:...`), which the server's own launcher reads. `further` options come
     last; `{logs}` in them is the node's folder of logs, and a garbage collector among them replaces the server's.
@@ -65,7 +65,7 @@ def rewrite_jvm_options(
 
 
 def without_replaced(text: str) -> str:
-    """The lines that say nothing about the heap, its dumps, error files or the temp folder, which are ours."""
+    """Return the text without lines about the heap, its dumps, error files or the temp folder, which esbench sets."""
     return "".join(line for line in text.splitlines(keepends=True) if not _REPLACED.match(_option(line)))
 
 

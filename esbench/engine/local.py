@@ -15,17 +15,17 @@ from esbench.events.progress import Progress
 
 
 def is_path(distribution: str, catalog: Container[str]) -> bool:
-    """Whether a --distribution means a file or folder; a name of the catalog wins over a folder of that name."""
+    """True if a --distribution is a file or folder. A name of the catalog wins over a folder of the same name."""
     if "/" in distribution or distribution.lower().endswith(SUFFIXES):
         return True
     return distribution not in catalog and Path(distribution).is_dir()
 
 
 def open_local(distribution: str, servers: Path, progress: Progress, *, for_all_users: bool) -> Path:
-    """The unpacked server behind a path: the folder itself, or a copy in `servers`.
+    """Return the unpacked server of a path: the folder itself, or a copy in `servers`.
 
-    An archive is unpacked once per file; a folder is copied only when `for_all_users` and others cannot
-    enter it.
+    An archive is unpacked once per file; a folder is copied only if `for_all_users` is set and other users cannot enter
+    it.
     """
     path = Path(distribution).expanduser().absolute()
     if path.is_dir():

@@ -1,4 +1,4 @@
-"""One node's life: its folder and files, its guard process, its log. Waiting for its cluster is ready.py's."""
+"""One embedded node: its folder and files, its guard process, its log. ready.py waits for its cluster."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GUARD_PATIENCE_S = GRACE_S + KILL_PATIENCE_S + 40.0  # the rest is for saving lo
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of loopback that are free now, below the range from which outgoing connections take theirs."""
+    """Return free ports of loopback, below the range from which outgoing connections take theirs."""
     found: list[int] = []
     for port in random.SystemRandom().sample(range(20000, 32000), 12000):
         with socket.socket() as probe:
@@ -44,7 +44,7 @@ def free_ports(count: int) -> list[int]:
 
 
 class Node:
-    """A node and the guard that ends it when this process is gone."""
+    """A node and the guard process that ends it when this process is gone."""
 
     def __init__(self, plan: NodePlan, saved_logs: Path) -> None:
         self.plan = plan
@@ -63,7 +63,7 @@ class Node:
         user: int | None,
         java_options: Sequence[str] = (),
     ) -> None:
-        """Write the node's folder; `user` becomes the owner of all in it."""
+        """Write the node's folder; `user`, if given, becomes the owner of everything in it."""
         folder = self.plan.folder
         with disk_errors("making the folder of a node", folder):
             open_folder(folder.parent)
@@ -109,7 +109,10 @@ class Node:
             extra.write_text(without_replaced(extra.read_text("utf-8")), "utf-8")
 
     def launch(self, server: Server, java: Java, user: int | None, path: str) -> None:
-        """Start the guard, and through it the node; returns when the node's process exists."""
+        """Start the guard, which starts the node; return when the node's process exists.
+
+        EngineError if it cannot start.
+        """
         order = {
             "command": node_command(server, self.plan),
             "environment": dict(node_environment(server, self.plan, java, path)),
@@ -134,14 +137,14 @@ class Node:
         self.pid = int(str(event["pid"]))
 
     def ended(self) -> str | None:
-        """How the node ended by itself ("exit code 1"), or None while it runs."""
+        """Return how the node ended by itself ("exit code 1"), or None while it runs."""
         if self._exit is None and self._guard is not None and (event := self._event(timeout_s=0.0)):
             code = event.get("exit")
             self._exit = f"exit code {code}" if code is not None else "its guard was killed"
         return self._exit
 
     def log_tail(self, lines: int = 20) -> str:
-        """The last lines of what the node printed; stack traces only by their first lines."""
+        """Return the last lines of the node's console log, without the frames of stack traces."""
         try:
             text = self.plan.console.read_bytes()[-200_000:].decode("utf-8", errors="replace")
         except OSError:
@@ -150,21 +153,21 @@ class Node:
         return "\n".join(line[:300] for line in told[-lines:])
 
     def release(self) -> None:
-        """Let the node live on without this process; its folder goes when somebody ends it."""
+        """Let the node outlive this process; its folder is removed when the node ends."""
         if self._guard is not None:
             self._say("release")
             self.begin_stop()  # closes the input; the guard has its order already
             self._await_guard(self._guard)
 
     def begin_stop(self) -> None:
-        """Order the node's end, without waiting for it."""
+        """Order the node to stop, without waiting for it."""
         if self._guard is not None and self._guard.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
                 self._guard.stdin.close()
             self._guard.stdin = None
 
     def finish_stop(self) -> list[str]:
-        """Return when the node has ended, its logs are saved and its folder is gone; says what went wrong."""
+        """Wait until the node has ended, its logs are saved and its folder is removed. Returns the problems."""
         if self._guard is None:
             self._remove_folder()  # prepared, never launched
             return []
@@ -204,7 +207,7 @@ class Node:
             self._guard.stdin.flush()
 
     def _event(self, timeout_s: float) -> dict[str, object]:
-        """The guard's next event; {} when there is none in time; `{"gone": True}` when the guard ended."""
+        """Return the guard's next event; {} if none comes in time; `{"gone": True}` if the guard has ended."""
         if self._guard is None or self._guard.stdout is None:
             return {}
         descriptor = self._guard.stdout.fileno()

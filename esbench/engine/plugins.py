@@ -1,4 +1,4 @@
-"""Server plugins from archives of a user: reads, checks and installs them."""
+"""Server plugins from archives of a user: reading, checking and installing them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,11 @@ _NAME = re.compile(r"\w[\w.-]*")
 
 @dataclass(frozen=True)
 class Plugin:
-    """An archive of a plugin. `servers` maps products to the version that it was built for, `top` is its folder."""
+    """An archive of a plugin.
+
+    `servers` holds the product and version that it was built for; `top` is the folder of the archive that holds its
+    files.
+    """
 
     archive: Path
     name: str
@@ -39,7 +43,10 @@ class Plugin:
     digest: str  # sha256
 
     def check(self, product: str, version: str) -> None:
-        """A UsageError when it is for another server; some plugins of OpenSearch leave that to the server."""
+        """Raise a UsageError if the plugin is for another server.
+
+        One that names no server (some of OpenSearch's) passes.
+        """
         wanted = dict(self.servers)
         if wanted and wanted.get(product) != version:
             ((other, number),) = wanted.items()
@@ -52,7 +59,10 @@ class Plugin:
 
 
 def read_plugins(archives: Sequence[Path]) -> tuple[Plugin, ...]:
-    """The plugins in archives, by name; nothing is unpacked. What is no such archive is a UsageError."""
+    """Read the plugins in archives, sorted by name, without unpacking.
+
+    UsageError for a file that is no plugin archive.
+    """
     plugins = sorted((_read(archive.expanduser().absolute()) for archive in archives), key=lambda one: one.name)
     for plugin, other in pairwise(plugins):
         if plugin.name == other.name:
@@ -94,7 +104,7 @@ def _stays_inside(name: str) -> bool:
 
 
 def with_plugins(server: Server, plugins: Collection[Plugin], servers: Path, progress: Progress) -> Server:
-    """A server that has the plugins, in a folder of its own; the one that was given stays as it is."""
+    """Return a server that has the plugins: a copy of `server` in its own folder. `server` stays unchanged."""
     if not plugins:
         return server
     for plugin in plugins:
@@ -125,7 +135,7 @@ def with_plugins(server: Server, plugins: Collection[Plugin], servers: Path, pro
 
 
 def _files(home: Path) -> Iterator[str]:
-    """The files of a user's own server as they are now: a changed one makes another server."""
+    """Yield path, size and time of the files of a user's own server, so that a changed file makes another server."""
     for path in sorted(home.rglob("*")):
         if path.is_file() and path.relative_to(home).parts[0] not in _GROWING:
             facts = path.stat()
@@ -140,7 +150,7 @@ def _link(source: str, target: str) -> None:
 
 
 def _install(plugin: Plugin, home: Path) -> None:
-    """Unpack a plugin as the server's own installer does: `bin` and `config` of it are beside the server's."""
+    """Unpack a plugin as the server's own installer does, with its `bin` and `config` beside those of the server."""
     folder = home / "plugins" / plugin.name
     folder.mkdir(parents=True)
     with zipfile.ZipFile(plugin.archive) as archive:

@@ -1,4 +1,4 @@
-"""Waits until a cluster can be used: a few plain requests over http.client, before any client exists."""
+"""Waiting until a cluster can be used: a few plain requests over http.client, before any client exists."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PROBE_INDEX = "esbench-ready-probe"
 
 @dataclass(frozen=True)
 class NodeProcess:
-    """A node as it describes itself."""
+    """A node's name, version, process id and Java version, as the node reports them."""
 
     name: str
     version: str
@@ -28,9 +28,10 @@ class NodeProcess:
 
 
 def wait_until_ready(ports: list[int], died: Callable[[], str | None], timeout_s: float) -> None:
-    """Return once all nodes (their HTTP ports on loopback) have joined and an index could be made and deleted.
+    """Wait until all nodes (their HTTP ports on loopback) have joined and an index could be created and deleted.
 
-    `died` tells why there is nothing left to wait for; it, a timeout or a lasting refusal is an EngineError.
+    `died` returns the reason why a node has ended, or None. That reason, a timeout or a lasting refusal is an
+    EngineError.
     """
     deadline = time.monotonic() + timeout_s
     for port in ports:
@@ -52,7 +53,7 @@ def wait_until_ready(ports: list[int], died: Callable[[], str | None], timeout_s
 
 
 def describe_nodes(port: int) -> list[NodeProcess]:
-    """The nodes of a cluster, sorted by name, with the pids of their Java processes."""
+    """Return the nodes of a cluster, sorted by name, with the pids of their Java processes."""
     status, answer = ask(port, "GET", "/_nodes/process,jvm")
     if status != 200:
         raise EngineError(f"the node does not describe itself: {_reason(status, answer)}")
@@ -64,7 +65,7 @@ def describe_nodes(port: int) -> list[NodeProcess]:
 
 
 def ask(port: int, method: str, path: str, body: object = None, timeout_s: float = 30.0) -> tuple[int, Any]:
-    """One request to loopback: status and decoded answer; status 0 and the reason where there was none."""
+    """Send one request to loopback. Returns status and decoded answer; status 0 and the reason if no answer came."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout_s)
     try:
         data = None if body is None else json.dumps(body)

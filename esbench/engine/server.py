@@ -1,4 +1,4 @@
-"""An unpacked server: what it is, and the settings, environment and command that start a node of it."""
+"""An unpacked server: its product and version, and the settings, environment and command that start a node of it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Server:
 
 
 def inspect_server(home: Path) -> Server:
-    """What the server in a folder is, from its jars and folders; EngineError where there is none."""
+    """Return the server in a folder, from its jars and folders. EngineError if the folder holds no server."""
     for product in ("elasticsearch", "opensearch"):
         jars = [re.fullmatch(rf"{product}-(\d.*)\.jar", jar.name) for jar in home.glob(f"lib/{product}-*.jar")]
         versions = [jar[1] for jar in jars if jar]
@@ -89,7 +89,10 @@ class NodePlan:
 
 
 def node_settings(server: Server, node: NodePlan, nodes: tuple[NodePlan, ...], cluster_name: str) -> dict[str, object]:
-    """The yml of one of `nodes`. An unknown setting is fatal to a server, so each is guarded by its version."""
+    """Return the settings (yml) of one of `nodes`.
+
+    An unknown setting is fatal to a server, so each one is set only for the versions that know it.
+    """
     elasticsearch = server.product == "elasticsearch"
     transport = "transport.tcp.port" if elasticsearch and server.number < (7,) else "transport.port"
     seeds = [f"127.0.0.1:{other.transport_port}" for other in nodes]
@@ -128,7 +131,7 @@ def node_settings(server: Server, node: NodePlan, nodes: tuple[NodePlan, ...], c
 
 
 def parse_yml(text: str, where: str) -> dict[str, Any]:
-    """The settings that are the text of an elasticsearch.yml; a UsageError where it is none."""
+    """Return the settings in the text of an elasticsearch.yml. UsageError if it is not YAML with settings by name."""
     try:
         settings = yaml.safe_load(text)
     except yaml.YAMLError as error:
@@ -142,7 +145,7 @@ def parse_yml(text: str, where: str) -> dict[str, Any]:
 
 
 def checked_settings(given: Mapping[str, Any]) -> dict[str, Any]:
-    """A user's settings of nodes, nested names joined by dots; one that esbench has to set itself is a UsageError."""
+    """Return a user's node settings with nested names joined by dots. UsageError for one that esbench sets itself."""
     settings = dict(_flat(given))
     if ours := [name for name in settings if _OURS.fullmatch(name)]:
         raise UsageError(f"esbench sets {', '.join(ours)} itself", where="--node-settings", hint="leave it out")
@@ -158,7 +161,7 @@ def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
 
 
 def node_command(server: Server, node: NodePlan) -> list[str]:
-    """The command of a node, to be run with `node_environment`."""
+    """Return the command that starts a node; run it with `node_environment`."""
     command = [str(server.home / "bin" / server.product)]
     if server.product == "elasticsearch" and server.number < (6,):
         command.append(f"-Epath.conf={node.config}")
@@ -166,7 +169,7 @@ def node_command(server: Server, node: NodePlan) -> list[str]:
 
 
 def node_environment(server: Server, node: NodePlan, java: Java, path: str) -> Mapping[str, str]:
-    """The whole environment of a node: nothing of the caller's Java or Elasticsearch options leaks in."""
+    """Return the whole environment of a node, without the caller's Java or Elasticsearch options."""
     prefix = "ES" if server.product == "elasticsearch" else "OPENSEARCH"
     environment = {
         "PATH": path,

@@ -1,6 +1,6 @@
 """A scripted null Elasticsearch: a server on a real socket that delays, stalls, fails, cuts and hangs on demand.
 
-`script` says what it does; `launch` starts it in a process of its own; docs/reference/null-server.md explains.
+`script` defines what it does; `launch` starts it as a separate process; docs/reference/null-server.md explains it.
 """
 
 from esbench.null_server.launch import NullEngine, NullServer

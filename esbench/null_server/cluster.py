@@ -1,4 +1,4 @@
-"""What a null cluster answers: its indices, its documents, its canned replies. No sockets, no clocks."""
+"""The replies of a null cluster: its indices, its documents, its canned replies. No sockets, no clocks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Handler = Callable[["Cluster", "Request"], Answer]
 
 @dataclass(slots=True)
 class Request:
-    """A request on its way: the parts of its path, without a mapping type, and what answers it.
+    """A request to answer: the parts of its path, without a mapping type, and the handler that answers it.
 
     `label` is its class (`GET /*/_doc/*`).
     """
@@ -38,14 +38,14 @@ class Request:
     refuse_item: RefuseItem | None = None
 
     def option(self, name: str) -> str | None:
-        """A value of the query string."""
+        """Return a value of the query string, or None."""
         if name not in self.query:
             return None
         return dict(parse_qsl(self.query, keep_blank_values=True)).get(name)
 
     @property
     def names(self) -> str:
-        """Which indices it is for: the first part of its path, or all."""
+        """The names of the indices in its path, which are its first part, or "_all"."""
         return "_all" if self.parts[0].startswith("_") else self.parts[0]
 
 
@@ -63,7 +63,7 @@ _ACTIONS = {"index", "create", "update", "delete"}
 
 
 class Cluster:
-    """One node's worth of answers. With `store`, documents are remembered and only those are found."""
+    """A cluster of one node. With `store`, documents are remembered, and only those can be found."""
 
     def __init__(self, version: Version, *, store: bool = False, bulk_items: bool = True) -> None:
         self.documents = 0  # acknowledged writes of documents, deletes not among them
@@ -82,7 +82,7 @@ class Cluster:
         )
 
     def route(self, method: str, path: str, query: str, body: bytes) -> Request:
-        """Where a request goes; nothing is done yet."""
+        """Return the request with its parts and handler, without carrying it out."""
         parts = path[1:].split("/")
         if len(parts) == 3 and parts[1] == "_doc":
             shape = "/*/_doc/*"
@@ -97,7 +97,7 @@ class Cluster:
         return Request(label, method, parts, handler, query, body)
 
     def answer(self, request: Request) -> Answer:
-        """Carry out a request."""
+        """Carry out a request; return status and body."""
         try:
             return request.handler(self, request)
         except Refusal as refusal:
@@ -201,7 +201,7 @@ class Cluster:
         return 200, f'{{"took":1,"errors":{str(errors).lower()},"items":[{",".join(items)}]}}'.encode()
 
     def _count_bulk(self, request: Request, index: Index) -> Answer:
-        """Documents are counted and not looked at: each is an action line and a source line."""
+        """Count the documents of a bulk without looking at them: each is an action line and a source line."""
         count = request.body.count(b"\n") // 2
         self.documents += count
         index.total += count
@@ -299,7 +299,7 @@ class Cluster:
         return 200, b'{"acknowledged":true,"persistent":{},"transient":{}}'
 
     def _other(self, request: Request) -> Answer:
-        """Families of paths with many members; anything else is refused as a real node does."""
+        """Answer families of paths with many members; refuse any other path as a real node does."""
         parts, method = request.parts, request.method
         indices = list(self._indices.values())
         if method == "HEAD" and len(parts) == 1:
@@ -323,7 +323,10 @@ class Cluster:
         return index
 
     def _select(self, request: Request) -> list[Index]:
-        """The indices of `a,b*` in a path; a name without a wildcard must exist, unless the request is lenient."""
+        """Return the indices of `a,b*` in a path.
+
+        A name without a wildcard must exist, unless the request is lenient.
+        """
         if request.names in ("_all", "*", ""):
             return list(self._indices.values())
         lenient = request.option("ignore_unavailable") == "true"
@@ -337,7 +340,7 @@ class Cluster:
 
 
 def _routes() -> dict[tuple[str, str], tuple[str, Handler]]:
-    """(method, shape of the path) -> the class of such requests, what answers them."""
+    """Return the class and the handler of requests, by (method, shape of the path)."""
     table: tuple[tuple[str, str, Handler], ...] = (
         ("GET HEAD", "/*/_doc/*", Cluster._get),
         ("PUT POST", "/*/_doc/*", Cluster._put),
@@ -381,7 +384,7 @@ def _shape(parts: list[str]) -> str:
 
 
 def _drop_type(parts: list[str]) -> None:
-    """/index/type/id and /index/type/_bulk as /index/_doc/id and /index/_bulk."""
+    """Turn /index/type/id and /index/type/_bulk into /index/_doc/id and /index/_bulk, in place."""
     if len(parts) < 2 or parts[0].startswith("_") or (parts[1].startswith("_") and parts[1] != "_doc"):
         return
     if len(parts) == 2 or not parts[2].startswith("_") or parts[2] == "":
@@ -393,7 +396,7 @@ def _drop_type(parts: list[str]) -> None:
 
 
 def _action(line: bytes, default: str | None, default_routing: str | None) -> tuple[str, str, str | None, str | None]:
-    """Action, index, id and routing of an action line."""
+    """Parse an action line; return action, index, id and routing."""
     try:
         ((action, meta),) = _decode(line).items()
         name = meta.get("_index", default)
@@ -421,7 +424,7 @@ def _refresh_if_asked(request: Request, index: Index) -> None:
 
 
 def _text(value: str | None) -> str:
-    """A JSON string."""
+    """Return a value as a JSON string."""
     if value is not None and value.isascii() and value.isalnum():
         return f'"{value}"'
     return _encode(value).decode()

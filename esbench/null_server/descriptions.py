@@ -1,4 +1,4 @@
-"""What a null cluster says about itself: health, nodes, statistics, settings, as Elasticsearch words it."""
+"""A null cluster's descriptions of itself: health, nodes, statistics and settings, in Elasticsearch's form."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from esbench.null_server.versions import Version
 
 
 def health(indices: list[Index]) -> dict[str, Any]:
-    """The reply to _cluster/health: always green."""
+    """Return the reply to _cluster/health: always green."""
     count = sum(index.shards for index in indices)
     zeros = (
         "relocating_shards initializing_shards unassigned_shards delayed_unassigned_shards "
@@ -31,7 +31,7 @@ def health(indices: list[Index]) -> dict[str, Any]:
 
 
 def nodes(version: Version, indices: list[Index], *, with_statistics: bool) -> dict[str, Any]:
-    """The reply to _nodes and, with statistics, to _nodes/stats; the CPU time is this process's own."""
+    """Return the reply to _nodes or, with statistics, to _nodes/stats. The CPU time is that of this process."""
     node: dict[str, Any] = {
         "name": "null",
         "host": "127.0.0.1",
@@ -68,7 +68,7 @@ def nodes(version: Version, indices: list[Index], *, with_statistics: bool) -> d
 
 
 def stats(indices: list[Index], *, by_shard: bool = False) -> dict[str, Any]:
-    """The reply to _stats; `by_shard` (level=shards) puts all of an index into its first shard."""
+    """Return the reply to _stats; `by_shard` (level=shards) puts all of an index into its first shard."""
     count = sum(index.shards for index in indices)
     whole = _statistics(indices)
     return {
@@ -89,7 +89,7 @@ def _index_stats(index: Index, by_shard: bool) -> dict[str, Any]:
 
 
 def _statistics(indices: list[Index]) -> dict[str, Any]:
-    """Documents are real, times are zero: a null cluster works for nobody."""
+    """Return statistics: document counts are real, times are zero since a null cluster does no work."""
     return {
         "docs": {"count": sum(index.visible for index in indices), "deleted": 0},
         "store": {"size_in_bytes": 0},
@@ -105,7 +105,7 @@ def _statistics(indices: list[Index]) -> dict[str, Any]:
 
 
 def settings(index: Index, *, flat: bool = False) -> dict[str, Any]:
-    """An index in the reply to _settings, nested or flat."""
+    """Return an index's part of the reply to _settings, nested or flat."""
     defaults = {"number_of_shards": "1", "number_of_replicas": "1"}
     made = {"provided_name": index.name, "uuid": f"null-{index.name}", "creation_date": "1700000000000"}
     found = {**defaults, **{k: _setting(v) for k, v in index.settings.items()}, **made}
@@ -115,18 +115,18 @@ def settings(index: Index, *, flat: bool = False) -> dict[str, Any]:
 
 
 def mappings(index: Index) -> dict[str, Any]:
-    """An index in the reply to _mapping."""
+    """Return an index's part of the reply to _mapping."""
     return {"mappings": index.mappings}
 
 
 def shards(indices: list[Index]) -> str:
-    """`"_shards":{...}` of a broadcast request, as JSON text."""
+    """Return `"_shards":{...}` of a broadcast request, as JSON text."""
     count = sum(index.shards for index in indices)
     return f'"_shards":{{"total":{count},"successful":{count},"failed":0}}'
 
 
 def _setting(value: Any) -> Any:
-    """Elasticsearch returns settings as text."""
+    """Return a setting as text, as Elasticsearch does."""
     if isinstance(value, bool):
         return str(value).lower()
     return value if isinstance(value, dict | list) else str(value)

@@ -1,4 +1,4 @@
-"""The indices and documents that a null cluster remembers, and the errors that it answers with."""
+"""The indices and documents that a null cluster remembers, and its error replies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Answer = tuple[int, bytes]
 
 
 class Refusal(Exception):  # noqa: N818 - an answer, not a failure of this program
-    """An error reply of the cluster."""
+    """An error reply of the cluster, raised in place of an answer."""
 
     def __init__(self, status: int, kind: str, reason: str) -> None:
         super().__init__(reason)
@@ -20,7 +20,7 @@ class Refusal(Exception):  # noqa: N818 - an answer, not a failure of this progr
 
 
 def error_body(status: int, kind: str, reason: str) -> bytes:
-    """An error as Elasticsearch words it."""
+    """Return an error reply's body in Elasticsearch's form."""
     cause = {"type": kind, "reason": reason}
     return msgspec.json.encode({"error": {"root_cause": [cause], **cause}, "status": status})
 
@@ -33,9 +33,9 @@ class Document:
 
 @dataclass(slots=True)
 class Index:
-    """`total` documents are acknowledged, `visible` of them since the last refresh.
+    """An index. `total` documents are acknowledged; `visible` is their number at the last refresh.
 
-    `settings` have no `index.` prefix. Documents are found by id and routing (the id where there is none).
+    `settings` have no `index.` prefix. Documents are found by id and routing (the id if no routing was given).
     """
 
     name: str
@@ -52,7 +52,7 @@ class Index:
 
 
 def new_index(name: str, body: dict[str, Any]) -> Index:
-    """An index from the body that creates it."""
+    """Return an index from the body that creates it. Refusal for a wrong number of shards."""
     settings = flat_settings(body.get("settings", {}))
     shards = settings.get("number_of_shards", 1)
     if not str(shards).isdigit() or int(shards) < 1:
@@ -62,7 +62,7 @@ def new_index(name: str, body: dict[str, Any]) -> Index:
 
 
 def flat_settings(settings: dict[str, Any]) -> dict[str, Any]:
-    """{"index": {"a": 1}}, {"index.a": 1} and {"a": 1} as {"a": 1}."""
+    """Return {"index": {"a": 1}}, {"index.a": 1} and {"a": 1} as {"a": 1}."""
     nested = settings.get("index")
     flat = {**settings, **(nested if isinstance(nested, dict) else {})}
     return {key.removeprefix("index."): value for key, value in flat.items() if key != "index"}

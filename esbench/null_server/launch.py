@@ -27,7 +27,7 @@ _STOP_WITHIN_S = 5.0
 
 
 class NullServer:
-    """A null server in a process of its own, which ends with this one.
+    """A null server in a separate process, which ends with this one.
 
     `script` is a Script or its JSON data. `log` keeps one line for each request. `tls` is (certificate, key).
     """
@@ -52,7 +52,7 @@ class NullServer:
         self.pid = 0
 
     def start(self) -> Self:
-        """Ready to answer when this returns; EngineError with the server's own words otherwise."""
+        """Start the server; return when it can answer. EngineError with the server's message if it does not start."""
         self._folder = tempfile.TemporaryDirectory(prefix="esbench-null-")
         folder = Path(self._folder.name)
         (folder / "script.json").write_bytes(msgspec.json.encode(self.script))
@@ -81,7 +81,7 @@ class NullServer:
         return self
 
     def stop(self) -> None:
-        """End the server; does nothing where it has ended."""
+        """End the server; do nothing if it has ended."""
         process, self._process = self._process, None
         if process is not None:
             if process.stdin is not None:
@@ -110,19 +110,19 @@ class NullServer:
         return int(self.url.rpartition(":")[2])
 
     def counts(self) -> Counts:
-        """What was received since the start or the last reset."""
+        """Return the counts of what the server received since its start or the last reset."""
         return msgspec.json.decode(self._control("GET", "counts"), type=Counts)
 
     def log(self) -> list[LogLine]:
-        """The requests that were answered, or whose connection ended, in that order."""
+        """Return the log: requests that were answered, or whose connection ended, in that order."""
         return parse_log(self._control("GET", "log"))
 
     def reset(self) -> None:
-        """Counts, log, rules and the script's clock begin anew; indices and documents stay."""
+        """Reset counts, log, rules and the script's clock; indices and documents stay."""
         self._control("POST", "reset")
 
     def use(self, script: Script | Mapping[str, Any]) -> None:
-        """Another script from now on, as after a reset."""
+        """Replace the script; resets the server as `reset` does."""
         self.script = _script(script)
         self._control("PUT", "script", msgspec.json.encode(self.script))
 
@@ -139,7 +139,7 @@ class NullServer:
 
 
 class NullEngine:
-    """A null server as the cluster of a race: what is measured is the driver."""
+    """An engine whose cluster is a null server: a race on it measures the driver."""
 
     pipeline = "null"
 

@@ -1,4 +1,4 @@
-"""What a null server tells about itself: its counts, and its log with one JSON line for each request."""
+"""The figures of a null server: its counts, and its log with one JSON line for each request."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import msgspec
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """What a null server received since its start or the last reset; control requests are not counted.
+    """Counts of what a null server received since its start or the last reset, without control requests.
 
-    `documents` are acknowledged writes; `per_second` counts requests from the first second on. `busy_s`, alone, is
-    of the whole process since its start: the time that it ran, or waited for a CPU.
+    `documents` are acknowledged writes; `per_second` counts requests from the first second on. Only `busy_s` is of the
+    whole process since its start: the time that it ran, or waited for a CPU.
     """
 
     requests: int
@@ -26,9 +26,8 @@ class Counts(msgspec.Struct, frozen=True):
 class LogLine(msgspec.Struct, frozen=True):
     """One request. Times are CLOCK_MONOTONIC.
 
-    `answered_ns`: when the last byte was written to the socket (handed to the loop where that is full); None
-    where it never was.
-    `delay_ms` is what the script added; the difference of the times is what really passed.
+    `answered_ns`: when the last byte was written to the socket (or handed to the loop if the socket is full); None if
+    it never was. `delay_ms` is what the script added; the difference of the times is what really passed.
     """
 
     received_ns: int
@@ -41,7 +40,7 @@ class LogLine(msgspec.Struct, frozen=True):
 
 
 class RequestLog:
-    """Appends to a file; a buffer keeps the writes away from the requests."""
+    """A log file of requests, buffered so that writes do not slow down the requests."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -51,7 +50,7 @@ class RequestLog:
         self._file.write(msgspec.json.encode(line) + b"\n")
 
     def read(self) -> bytes:
-        """All lines so far, newline-delimited."""
+        """Return all lines so far, newline-delimited."""
         self._file.flush()
         return self._path.read_bytes()
 

@@ -27,7 +27,7 @@ _NO_LINGER = struct.pack("ii", 1, 0)
 
 @dataclass(slots=True, eq=False)
 class Exchange:
-    """A request that waits for its reply to be due, or for its turn."""
+    """A request whose reply waits until it is due, or until earlier replies have been written."""
 
     connection: Connection
     method: str
@@ -45,10 +45,10 @@ class Exchange:
 
 
 class Connection(asyncio.Protocol):
-    """Reads requests and hands them to the server.
+    """The protocol of a connection: parses requests and hands them to the server.
 
-    Clients repeat their header lines: lines that were seen before are looked up, not parsed again. That is
-    what makes this server cost less than the clients that it is there to measure.
+    Clients repeat their header lines: lines that were seen before are looked up, not parsed again. That makes this
+    server cheaper than the clients that it is there to measure.
     """
 
     def __init__(self, server: Server) -> None:
@@ -109,7 +109,7 @@ class Connection(asyncio.Protocol):
             self._remember(data)
 
     def _remember(self, data: bytes) -> None:
-        """Keep header lines of a request without a body that came alone in one piece."""
+        """Keep the header lines of a request without a body that arrived alone and in one piece."""
         names = self._headers
         if b"x-opaque-id" in names or b"content-length" in names or b"transfer-encoding" in names:
             return
@@ -177,7 +177,7 @@ class Connection(asyncio.Protocol):
             server.timer.at(plan.due_ns, exchange.become_due)
 
     def advance(self) -> None:
-        """Write what is due and whose turn it is."""
+        """Write the replies that are due, in the order of the requests."""
         pending = self._pending
         while pending and pending[0].due and self._transport is not None:
             exchange = pending[0]
@@ -201,7 +201,7 @@ class Connection(asyncio.Protocol):
                 return
 
     def _write(self, data: bytes) -> None:
-        """Write to the socket itself, and by the transport what does not fit.
+        """Write to the socket directly, and through the transport what does not fit.
 
         uvloop writes at the end of its turn only: of many replies that are due at once, all would leave after the last
         one was made, and the log would be early.
@@ -228,7 +228,7 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
     def _refuse(self) -> None:
-        """Answer what is not HTTP as Netty does, and close."""
+        """Answer input that is not HTTP as Netty does, and close the connection."""
         if self._transport is not None:
             self._fd = -1
             self._transport.write(b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")

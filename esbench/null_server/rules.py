@@ -1,4 +1,4 @@
-"""Which rules of a script a request meets, and what they make of it: a plan. Draws are seeded."""
+"""The matching of requests with a script's rules, and the resulting plan of each reply. Draws are seeded."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MS = 1_000_000
 
 @dataclass(slots=True)
 class Plan:
-    """What happens to one request: its reply leaves at `due_ns`, changed as the fields say."""
+    """The plan of one reply: it leaves at `due_ns`, changed as the fields say."""
 
     due_ns: int
     fault: Fault | None = None
@@ -57,7 +57,10 @@ class Rules:
         return bool(self._rules)
 
     def plan(self, method: str, target: str, now_ns: int) -> Plan | None:
-        """All rules that the request meets, together: delays add up, of replies and faults the first wins."""
+        """Return the combined plan of all rules that match the request, or None if none matches.
+
+        Delays add up; of replies and faults the first one counts.
+        """
         met = [rule for rule in self._rules if rule.meets(method, target, now_ns)]
         if not met:
             return None
@@ -120,7 +123,7 @@ class _Running:
         plan.connection_close |= rule.connection_close
 
     def hold(self, plan: Plan) -> None:
-        """A reply that is due inside the stall leaves at its end."""
+        """Delay a reply that is due during the stall until the stall's end."""
         if self.rule.stall and self._zero_ns is not None:
             plan.due_ns = self._zero_ns + _after_stall(self.rule.stall, plan.due_ns - self._zero_ns)
 
@@ -130,7 +133,7 @@ class _Running:
 
 
 def _after_stall(stall: Stall, due_ns: int) -> int:
-    """The time at which a reply that is due at `due_ns` leaves; both ns since the rule's zero."""
+    """Return the time at which a reply that is due at `due_ns` leaves; both ns since the rule's zero."""
     begin_ns = round(stall.at_s * _S)
     if stall.every_s is not None and due_ns >= begin_ns:
         every_ns = round(stall.every_s * _S)
@@ -140,7 +143,7 @@ def _after_stall(stall: Stall, due_ns: int) -> int:
 
 
 def _sampler(delay: Delay, draw: random.Random) -> Callable[[], int]:
-    """Draws delays, in ns."""
+    """Return a function that draws delays, in ns."""
     match delay:
         case Constant(ms=ms):
             constant = round(ms * _MS)

@@ -1,4 +1,4 @@
-"""What a null server does besides answering at once: the script, as data (docs/reference/null-server.md).
+"""The script of a null server: its delays, faults and replies, as data (docs/reference/null-server.md).
 
 Nothing here runs: `rules` draws and counts, `protocol` acts.
 """
@@ -34,7 +34,7 @@ class Constant(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class Bimodal(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag_field="type", tag="bimodal"):
-    """`high_ms` for a share `high_ratio` of the requests, `low_ms` for the rest."""
+    """A delay of `high_ms` for a share `high_ratio` of the requests, `low_ms` for the rest."""
 
     low_ms: float
     high_ms: float
@@ -48,7 +48,7 @@ class Exponential(
 
 
 class Listed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag_field="type", tag="list"):
-    """These values in turn, and again from the first."""
+    """Delays taken from a list in turn, and again from the first."""
 
     ms: tuple[float, ...]
 
@@ -57,7 +57,7 @@ Delay: TypeAlias = Constant | Bimodal | Exponential | Listed
 
 
 class Stall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Nothing is answered from `at_s` for `for_s` seconds, then everything; `every_s` repeats it."""
+    """No replies from `at_s` for `for_s` seconds, then all of them; `every_s` repeats it."""
 
     at_s: float
     for_s: float
@@ -65,7 +65,7 @@ class Stall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class Queue(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`slots` requests are served at a time, each for a drawn `service` time; the others wait, in order."""
+    """A queue of requests: `slots` are served at a time, each for a drawn `service` time; the others wait, in order."""
 
     slots: int
     service: Delay
@@ -83,7 +83,7 @@ class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class BulkErrors(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A share of the items of a bulk is refused."""
+    """The refusal of a share of the items of each bulk."""
 
     share: float
     status: int = 429
@@ -92,14 +92,14 @@ class BulkErrors(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
 
 class Drip(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The body leaves in pieces of `bytes`, one every `every_ms`."""
+    """A slow body: pieces of `bytes`, one every `every_ms`."""
 
     bytes: int
     every_ms: float
 
 
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Which requests it is for, and what happens to them; docs/reference/null-server.md has each key."""
+    """A condition on requests, and its effects on their replies; docs/reference/null-server.md describes each key."""
 
     method: str | None = None
     path: str | None = None  # a regular expression, found anywhere in path and query
@@ -125,7 +125,7 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 class Outage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The listener is closed from `at_s` for `for_s` seconds; `cut` ends the open connections, too."""
+    """A time without listener, from `at_s` for `for_s` seconds; `cut` also ends the open connections."""
 
     at_s: float
     for_s: float
@@ -133,7 +133,7 @@ class Outage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What a null server is and does. Times count from its start, or from when the script was set."""
+    """The definition of a null server. Times count from its start, or from when the script was set."""
 
     version: str = "7.17.29"
     store: bool = False
@@ -145,7 +145,7 @@ class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 def parse_script(data: Mapping[str, Any], where: str = "") -> Script:
-    """A script from JSON data, or a UsageError that says which key is wrong."""
+    """Parse a script from JSON data. UsageError that names the wrong key."""
     try:
         script = msgspec.convert(data, Script)
     except msgspec.ValidationError as error:
@@ -155,7 +155,7 @@ def parse_script(data: Mapping[str, Any], where: str = "") -> Script:
 
 
 def read_script(path: Path) -> Script:
-    """A script from a JSON file."""
+    """Read a script from a JSON file. UsageError if it cannot be read or is wrong."""
     try:
         data = msgspec.json.decode(path.read_bytes())
     except OSError as error:
@@ -166,7 +166,7 @@ def read_script(path: Path) -> Script:
 
 
 def _hint(message: str) -> str:
-    """The known keys where an unknown one was given."""
+    """Return a did-you-mean from the known keys if an unknown one was given, else ""."""
     unknown = re.search(r"unknown field `([^`]*)`(?: - at `\$\.?([a-z_]*))?", message)
     if unknown is None:
         return ""

@@ -48,7 +48,7 @@ class Server:
     # life
 
     async def start(self, host: str, port: int) -> int:
-        """Listen; the port, which is a free one where 0 was asked for."""
+        """Listen, and return the port; 0 asks for a free one."""
         self._address = (host, port)
         self._address = (host, await self._listen())
         return self._address[1]
@@ -77,9 +77,9 @@ class Server:
     # script
 
     def set_script(self, script: Script) -> None:
-        """Start the script's clock; counts and log begin anew.
+        """Set a script: start its clock, reset counts and log.
 
-        Indices and documents stay, unless the script is of another server.
+        Indices and documents stay, unless the script has another version, `store` or `bulk_items`.
         """
         version = parse_version(script.version)
         key = (script.version, script.store, script.bulk_items)
@@ -116,7 +116,7 @@ class Server:
         def end() -> None:
             if self._listener is None and (self._opening is None or self._opening.done()):
                 self._opening = self._loop.create_task(self._listen())
-                self._opening.add_done_callback(asyncio.Task.result)  # a port that is taken is told on stderr
+                self._opening.add_done_callback(asyncio.Task.result)  # stderr shows that a port is taken
 
         self.timer.at(self._start_ns + round(outage.at_s * _S), begin)
         self.timer.at(self._start_ns + round((outage.at_s + outage.for_s) * _S), end)
@@ -126,7 +126,7 @@ class Server:
     def handle(
         self, connection: Connection, method: str, target: str, head: Head, body: bytes, now_ns: int
     ) -> tuple[Answer, Plan | None, bool]:
-        """The answer, the plan for it if a rule has one, and whether the request belongs in the log."""
+        """Return the answer, its plan if a rule matches, and True if the request belongs in the log."""
         path, _, query = target.partition("?")
         if path.startswith(_CONTROL):
             return self._control(method, path.removeprefix(_CONTROL), body), None, False

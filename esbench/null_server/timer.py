@@ -11,7 +11,7 @@ from esbench.measure.precise_timer import Alarm
 
 
 class Timer:
-    """A heap of due callbacks behind one alarm."""
+    """A heap of callbacks and their times, behind one alarm."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
@@ -20,20 +20,23 @@ class Timer:
         self._alarm = Alarm(loop, self._wake)
 
     def at(self, due_ns: int, callback: Callable[[], None]) -> None:
-        """Call back at `due_ns`, after all that were asked for the same time before."""
+        """Call back at `due_ns`, after earlier calls of this method with the same time."""
         self._sequence += 1
         heappush(self._heap, (due_ns, self._sequence, callback))
         if not self._armed_ns or due_ns < self._armed_ns:
             self._arm(due_ns)
 
     def fire(self, now_ns: int) -> None:
-        """Call back what is due; also called between requests, so that a burst of them delays nobody."""
+        """Run the callbacks that are due.
+
+        Also called between requests, so that a burst of requests delays none of them.
+        """
         heap = self._heap
         while heap and heap[0][0] <= now_ns:
             heappop(heap)[2]()
 
     def clear(self) -> None:
-        """Forget all callbacks."""
+        """Remove all callbacks."""
         self._heap.clear()
 
     def close(self) -> None:

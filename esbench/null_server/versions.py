@@ -1,4 +1,4 @@
-"""How the replies of server versions differ, as far as a null server shows it."""
+"""The differences between the replies of server versions, as far as a null server shows them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LUCENE = {5: "6.6.1", 6: "7.7.3", 7: "8.11.3", 8: "9.12.0", 9: "10.1.0"}
 
 @dataclass(frozen=True)
 class Version:
-    """`number` is the full version (7.17.29), `distribution` elasticsearch or opensearch."""
+    """A server version: `number` is the full one (7.17.29), `distribution` elasticsearch or opensearch."""
 
     number: str
     distribution: str
@@ -26,22 +26,22 @@ class Version:
 
     @property
     def typed_paths(self) -> bool:
-        """/index/type/id is a document's path (until 6.x)."""
+        """True if documents have the path /index/type/id (until 6.x)."""
         return self.is_elasticsearch and self.major < 7
 
     @property
     def type_field(self) -> str:
-        """The `_type` of a document in a reply, as JSON text with its comma; empty where there is none."""
+        """The `_type` of a document in a reply, as JSON text with its comma; empty if the version has no types."""
         with_type = self.major < 8 if self.is_elasticsearch else self.major < 2
         return '"_type":"_doc",' if with_type else ""
 
     @property
     def product_header(self) -> bool:
-        """From 7.14 Elasticsearch says X-elastic-product; its clients refuse a server that does not."""
+        """True if replies have X-elastic-product (from 7.14), without which Elasticsearch's clients refuse a server."""
         return self.is_elasticsearch and (self.major, self.minor) >= (7, 14)
 
     def root(self) -> dict[str, object]:
-        """The reply to GET /."""
+        """Return the reply to GET /."""
         facts: dict[str, object] = {"number": self.number}
         if not self.is_elasticsearch:
             facts = {"distribution": "opensearch", "number": self.number, "build_type": "tar"}
@@ -64,7 +64,7 @@ class Version:
 
 
 def parse_version(text: str) -> Version:
-    """7.17.29, elasticsearch-5.6.16 or opensearch-2.19.6."""
+    """Parse 7.17.29, elasticsearch-5.6.16 or opensearch-2.19.6. UsageError for anything else."""
     match = _VERSION.fullmatch(text)
     if match is None:
         raise UsageError(

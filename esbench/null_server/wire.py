@@ -1,4 +1,4 @@
-"""Replies as bytes: heads, bodies, and the ways in which a script spoils them."""
+"""Replies as bytes: heads, bodies, and the faults that a script puts into them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ERRORS = {
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What the header lines of a request say, as far as the answer depends on it."""
+    """The header fields of a request that affect its reply."""
 
     keep_alive: bool = True
     opaque_id: bytes = b""
@@ -45,9 +45,9 @@ class Head:
 
 @dataclass(slots=True)
 class Outgoing:
-    """The pieces of a reply, `pause_ns` apart, and what becomes of the connection after them.
+    """The pieces of a reply, `pause_ns` apart, and the connection's state after them.
 
-    `is_answer` is false where the reply is missing or cut.
+    `is_answer` is false if the reply is missing or cut.
     """
 
     pieces: deque[bytes]
@@ -66,11 +66,11 @@ class Wire:
         self._starts: dict[int, bytes] = {}
 
     def plain(self, status: int, body: bytes) -> bytes:
-        """A whole reply to a request without anything special."""
+        """Return a whole reply, to a request without special headers."""
         return b"%scontent-length: %d\r\n\r\n%s" % (self._starts.get(status) or self._start(status), len(body), body)
 
     def outgoing(self, answer: Answer, method: str, head: Head, plan: Plan | None) -> Outgoing:
-        """A reply as the request asks for it (HEAD, gzip, X-Opaque-Id, close) and as the plan spoils it."""
+        """Return a reply as the request asks for it (HEAD, gzip, X-Opaque-Id, close), with the plan's changes."""
         status, body = answer
         plan = plan or Plan(0)
         headers: dict[str, str] = dict(plan.reply.headers) if plan.reply else {}
@@ -103,7 +103,7 @@ class Wire:
 
 
 def scripted(reply: Reply) -> Answer:
-    """The answer that a script gives in place of the real one."""
+    """Return the answer that a script gives in place of the real one."""
     if isinstance(reply.body, str):
         return reply.status, reply.body.encode()
     if reply.body is not None:

@@ -1,1 +1,1 @@
-"""What esbench tells while it works, on stderr only: as lines, as JSON, as a live view, or not at all."""
+"""Progress output on stderr while esbench works: as lines, as JSON, as a live view, or none at all."""

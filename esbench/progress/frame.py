@@ -1,4 +1,4 @@
-"""The picture of the live view: its lines, for a width and a height. Pure: it neither draws nor knows a terminal."""
+"""The lines of the live view, for a width and a height. Pure: it neither draws nor knows a terminal."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WIDE = _NAME + _PHASE + _BAR + _LEFT + 4 + _WIDTH_OF_FIGURES  # from here on a t
 
 @dataclass(frozen=True)
 class Screen:
-    """What is drawn on: columns, rows, and whether it can show nothing but ASCII."""
+    """The size of the terminal in columns and rows; `ascii_only` if it can show no other characters."""
 
     width: int
     height: int
@@ -36,7 +36,10 @@ class Screen:
 
 
 def frame(race: Following, jobs: Sequence[Job], screen: Screen, now_s: float) -> list[Line]:
-    """The lines, not more than fit; those that are too long are to be cut. Call it under the race's lock."""
+    """Return the lines of the view, at most as many as fit. Lines may be too wide, to be cut.
+
+    Call it under the race's lock.
+    """
     lines: list[Line] = []
     tasks, rows = list(race.tasks.values()), max(3, screen.height - _ABOVE)
     if tasks:
@@ -63,7 +66,10 @@ def _servers(servers: Servers) -> str:
 
 
 def _tasks(tasks: Sequence[RunningTask], screen: Screen, now_s: float, room: int) -> list[Line]:
-    """A line for each task where the screen is wide; two where they are few, else one without bars."""
+    """Return the lines of the tasks.
+
+    One line for each task on a wide screen; else two for each if the tasks are few; else one for each, without bars.
+    """
     if screen.width >= WIDE:
         far = screen.width - _WIDTH_OF_FIGURES
         names = _name_width(tasks, far)
@@ -81,12 +87,12 @@ def _tasks(tasks: Sequence[RunningTask], screen: Screen, now_s: float, room: int
 
 
 def _name_width(tasks: Sequence[RunningTask], width: int) -> int:
-    """The longest name, as far as phase, bar and time leave it room."""
+    """Return the width of the longest name, limited by the room that phase, bar and time leave."""
     return max(_NAME, min(width - _PHASE - _BAR - _LEFT - 3, max(len(task.task.name) for task in tasks)))
 
 
 def _how_far(task: RunningTask, name_width: int, width: int, screen: Screen, now_s: float) -> Line:
-    """Name, phase, bar and the time left: as wide as asked for."""
+    """Return name, phase, bar and the time left of a task, in `width` columns."""
     ratio, phase = task.done_ratio(now_s), task.phase(now_s)
     told = how_long(task.left_s(now_s), task.elapsed_s(now_s))
     if (room := width - name_width - _PHASE - _LEFT - 3) < 0:
@@ -100,7 +106,7 @@ def _how_far(task: RunningTask, name_width: int, width: int, screen: Screen, now
 
 
 def _bar(ratio: float | None, width: int, ascii_only: bool) -> Line:
-    """Nothing where nobody knows how much there is to do."""
+    """Return a progress bar; blanks if the ratio is unknown."""
     if ratio is None:
         return [(" " * width, "")]
     full, rest = ("#", ".") if ascii_only else ("━", "─")
@@ -127,7 +133,7 @@ _SHORT_NAME = 20
 
 
 def _short_rows(tasks: Sequence[RunningTask], width: int, now_s: float) -> list[Line]:
-    """The header, and a line for each task."""
+    """Return the header and a short line for each task."""
     room = width - sum(width + 1 for _, width in _SHORT)
     name_width = max(_SHORT_NAME, min(room, max(len(task.task.name) for task in tasks)))
     header: Line = [(" " * name_width + "".join(f" {name:>{width}}" for name, width in _SHORT), "dim")]
@@ -146,7 +152,7 @@ def _short_row(task: RunningTask, name_width: int, now_s: float) -> Line:
 
 
 def _rate(task: RunningTask, figures: Figures, now_s: float) -> str:
-    """What was done in a second, in the target's unit where requests are what is asked for."""
+    """Return the rate of the last second, in requests if the target is in requests, else in the task's unit."""
     if task.phase(now_s) == "end" or (not figures.requests and task.done_ratio(now_s) is None):
         return ""  # one long request, as a force-merge is, has no pace
     target = task.target(now_s)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class JsonProgress(PrintedProgress):
-    """Lines of JSON on stderr."""
+    """Progress as lines of JSON on stderr."""
 
     def __init__(
         self, write: Callable[[str], None] = print_to_stderr, clock: Callable[[], float] = time.monotonic
@@ -125,7 +125,7 @@ class JsonProgress(PrintedProgress):
         )
 
     def tick(self) -> None:
-        """Tell how far everything is."""
+        """Write the state of every running job and task."""
         with self.lock:
             for job in self._jobs:
                 self._tell_job(job, "run")
@@ -169,7 +169,7 @@ def _times(figures: Figures) -> dict[str, Any]:
 
 
 def _number(value: float | None) -> float | str | None:
-    """Infinity has no number in JSON."""
+    """Return a number for JSON; "inf" for infinity, which JSON lacks."""
     return "inf" if value is not None and math.isinf(value) else value
 
 

@@ -1,4 +1,4 @@
-"""Progress as lines: one for each step and for each task that has ended, and one every ten seconds in between."""
+"""Progress as lines: one for each step and each task that has ended, and one every ten seconds in between."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _INDENT = "      "
 
 
 class LineProgress(PrintedProgress):
-    """Lines on stderr, whatever that is."""
+    """Progress as lines on stderr, whether that is a terminal or not."""
 
     def __init__(
         self, write: Callable[[str], None] = print_to_stderr, clock: Callable[[], float] = time.monotonic
     ) -> None:
         super().__init__(write, clock)
-        self._jobs: dict[Job, float] = {}  # when each was told of last
+        self._jobs: dict[Job, float] = {}  # the time of each one's last line
         self._task_said_s = 0.0
         self._lately: dict[str, Sum] = {}  # what each task did since then
 
@@ -73,7 +73,7 @@ class LineProgress(PrintedProgress):
         self.say(f"{_INDENT}{'' if event.what == 'back' else 'warning: '}{host_text(event)}")
 
     def tick(self) -> None:
-        """Say how far everything is of which nothing was said for ten seconds."""
+        """Write the state of running jobs and tasks that had no line for ten seconds."""
         with self.lock:
             now_s = self.clock()
             for job, said_s in self._jobs.items():

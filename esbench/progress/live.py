@@ -1,6 +1,6 @@
-"""Progress as a view on a terminal: what runs is drawn anew at its lower end, what has ended scrolls by above.
+"""Progress as a live view on a terminal: running tasks at its lower end, ended ones scroll by above.
 
-Everything is drawn by one thread, so that nobody waits for the terminal.
+Everything is drawn by one thread, so that no other thread waits for the terminal.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _END_WITHIN_S = 2.0  # a terminal that takes nothing (Ctrl-S) does not keep a ra
 
 
 class LiveProgress(Following):
-    """The view, on the terminal behind `stream` (stderr unless it is given), for the length of a `with`."""
+    """The live view on the terminal behind `stream` (default: stderr), for the length of a `with`."""
 
     def __init__(self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(clock)
         self._stream = stream
-        self._jobs: dict[Job, bool] = {}  # whether it is told of when it has ended
-        self._said: deque[tuple[Line, bool]] = deque()  # whether it may be cut
+        self._jobs: dict[Job, bool] = {}  # job -> it gets a line when it has ended
+        self._said: deque[tuple[Line, bool]] = deque()  # lines, each with True if it may be cut
         self._wake = threading.Event()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._draw_on, name="progress", daemon=True)
@@ -97,7 +97,7 @@ class LiveProgress(Following):
         from esbench.progress.paint import Painter  # 0.1 s: beside what else begins
 
         painter = Painter(self._stream or sys.stderr)
-        with suppress(OSError):  # nobody looks any more
+        with suppress(OSError):  # the terminal is gone
             while not self._stopped.is_set():
                 self._draw(painter)
                 self._wake.wait(EVERY_S)

@@ -1,7 +1,7 @@
-"""Draws lines at the lower end of a terminal, in place of those that it drew before. The only module that knows rich.
+"""Drawing of lines at the lower end of a terminal, in place of those drawn before. The only module that uses rich.
 
 The cursor stays visible, on the empty row below: nothing has to be put back, however the process ends. (rich's Live
-hides it, and leaves pieces of its lines where a window becomes narrower.)
+hides it, and leaves pieces of its lines when a window becomes narrower.)
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from esbench.progress.frame import Line, Screen
 
 
 def size_of(stream: TextIO) -> os.terminal_size:
-    """The columns and rows of the terminal behind a stream now, whatever $COLUMNS was at its begin."""
+    """Return the present columns and rows of the terminal behind a stream, not those of $COLUMNS."""
     with suppress(OSError):
         size = os.get_terminal_size(stream.fileno())
-        if size.columns and size.lines:  # zeros: nobody has said it
+        if size.columns and size.lines:  # zeros: the size was never set
             return size
     return shutil.get_terminal_size()
 
 
 class Painter:
-    """A region of lines on the terminal behind a stream. `size`: asks for its columns and rows."""
+    """A region of lines on the terminal behind a stream. `size` returns the stream's columns and rows."""
 
     def __init__(self, stream: TextIO, size: Callable[[TextIO], os.terminal_size] = size_of) -> None:
         self._stream, self._size = stream, size
@@ -40,12 +40,12 @@ class Painter:
 
     @property
     def screen(self) -> Screen:
-        """What there is to draw on now: a window may have been resized."""
+        """The present size of the terminal, whose window may have been resized."""
         columns, rows = self._size(self._stream)
         return Screen(columns, rows, self._console.options.ascii_only)
 
     def paint(self, above: Sequence[tuple[Line, bool]], region: Sequence[Line]) -> None:
-        """Print lines, whole or cut, and the region below them; nothing is written when nothing has changed."""
+        """Print lines, whole or cut, and the region below them. Writes nothing if nothing has changed."""
         width = self.screen.width
         if not above and self._drawn == (region, width):
             return
@@ -57,7 +57,7 @@ class Painter:
         self._drawn = (region, width)
 
     def _print(self, line: Line, width: int | None) -> int:
-        """Print a line, or as much of it as fits; how many columns that took."""
+        """Print a line, or as much of it as fits; return the number of columns used."""
         text = Text.assemble(*line)
         text.rstrip()
         if width is not None:
@@ -66,7 +66,7 @@ class Painter:
         return text.cell_len
 
     def _erase(self, width: int) -> None:
-        """Go back to the region's first row. Since it was drawn, a narrower window may have wrapped its lines."""
+        """Go back to the region's first row. If the window is narrower than before, its lines may have been wrapped."""
         rows = sum(max(1, -(-columns // width)) for columns in self._rows)
         clear = (ControlType.ERASE_IN_LINE, 2)
         up = ((ControlType.CURSOR_UP, 1), clear)

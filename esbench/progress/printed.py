@@ -1,4 +1,4 @@
-"""Progress that is written line by line, and looks once a second at how far everything is."""
+"""The base of progress that is written line by line, with a tick once a second."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from esbench.progress.ticker import Repeating
 
 
 class PrintedProgress(Following):
-    """Lines on stderr, whatever that is; `tick` is called every second for the length of a `with`."""
+    """Progress as lines on stderr; `tick` is called every second for the length of a `with`."""
 
     def __init__(
         self, write: Callable[[str], None] = print_to_stderr, clock: Callable[[], float] = time.monotonic
@@ -29,5 +29,5 @@ class PrintedProgress(Following):
         self._repeating.stop()
 
     def tick(self) -> None:
-        """Tell how far everything is."""
+        """Write the state of every running job and task."""
         raise NotImplementedError

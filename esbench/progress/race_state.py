@@ -1,4 +1,4 @@
-"""How far a task is, and what it did lately: from its description, the clock, and the seconds that were merged."""
+"""The state of a running task: its progress and recent figures, from its description, the clock and merged seconds."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ _STALE_S = 3.0  # a second arrives about one second after its end: without one f
 
 @dataclass(frozen=True)
 class Figures:
-    """What a task did in some seconds. `times_ms`: p50 and p99 of latency (closed loop: service time), where enough
-    requests carry them; infinite when they fall among timeouts, with what they are above in `at_least_ms`. `lag_ms` is
-    the longest schedule lag."""
+    """The figures of a task over some seconds.
+
+    `times_ms`: p50 and p99 of latency (closed loop: service time), if enough requests support them; infinite if they
+    fall among timeouts, with their lower bounds in `at_least_ms`. `lag_ms` is the longest schedule lag.
+    """
 
     requests: int = 0
     units: float = 0.0
@@ -30,7 +32,7 @@ class Figures:
 
 
 class Sum:
-    """Requests of a task, added up over seconds."""
+    """The requests of a task, added up over seconds."""
 
     def __init__(self, is_open: bool) -> None:
         self._is_open = is_open
@@ -76,8 +78,10 @@ def _both_ms(values_ns: Mapping[float, float]) -> tuple[float | None, float | No
 
 
 def requests_in_all(task: Task) -> int | None:
-    """How many requests a task that ends by numbers sends, warmup included; None for others, and for one alone for
-    each client: of that there is no half."""
+    """Return the number of requests of a task that ends by a count, warmup included.
+
+    None for other tasks, and for one request per client: that has no progress in between.
+    """
     if task.is_time_based or task.schedule.stages:
         return None
     warmup = (task.warmup_iterations or 0) * task.clients
@@ -91,13 +95,13 @@ def requests_in_all(task: Task) -> int | None:
 
 
 def length_s(task: Task) -> float | None:
-    """How long a time-based task lasts, warmup included; None for others, and for one whose end others decide."""
+    """Return the length of a time-based task in s, warmup included; None for a task without an end by time."""
     period_s = measured_period_s(task)
     return None if period_s is None else (task.warmup_time_s or 0.0) + period_s
 
 
 def target_at(task: Task, elapsed_s: float) -> Rate | None:
-    """The rate that is asked for at a moment: of its stage, or on the way up to it; None where none is."""
+    """Return the target rate at a moment: of its stage, or on the ramp-up to it; None if there is no target."""
     schedule, elapsed_s = task.schedule, max(0.0, elapsed_s)
     if schedule.rate is not None and not schedule.stages and elapsed_s < schedule.ramp_up_s:
         return Rate(schedule.rate.value * elapsed_s / schedule.ramp_up_s, schedule.rate.unit)
@@ -105,9 +109,9 @@ def target_at(task: Task, elapsed_s: float) -> Rate | None:
 
 
 class RunningTask:
-    """A task from the preparation of its step to the step's end. Times are seconds of one clock.
+    """The state of a task from the preparation of its step to the step's end. Times are seconds of one clock.
 
-    `waits`: other tasks of the step hold its clients first. `units_in_all`: what it is to do, where that is known.
+    `waits`: other tasks of the step hold its clients first. `units_in_all`: the units that it will do, if known.
     """
 
     def __init__(self, task: Task, prepared_s: float, *, waits: bool = False) -> None:
@@ -129,13 +133,13 @@ class RunningTask:
         self._so_far = Sum(task.schedule.is_open)
 
     def begin(self, now_s: float, unit: str) -> None:
-        """The clock of its step has started."""
+        """Take note that the clock of its step has started."""
         self.unit = unit
         if not self._waits:
             self._runs, self._began_s = True, now_s
 
     def take(self, second: Second, now_s: float) -> None:
-        """Add a second, or the part of it that is of one phase."""
+        """Add a merged second of the task, or the part of it that belongs to one phase."""
         if not self._runs:  # it had to wait, and this is the first that is heard of it
             self._runs, self._began_s = True, now_s - second.second - 1
         if second.second != self._second:
@@ -150,18 +154,18 @@ class RunningTask:
         self._heard_s = now_s
 
     def of_second(self, now_s: float) -> Figures:
-        """Of the last second; of none when nothing was heard lately, or nothing new is begun."""
+        """Return the figures of the last second; zeros if none was reported lately or the task is at its end."""
         if now_s - self._heard_s >= _STALE_S or self.phase(now_s) == "end":
             return Figures()
         return self._of_second.figures
 
     @property
     def so_far(self) -> Figures:
-        """Of its phase so far."""
+        """The figures of its current phase so far."""
         return self._so_far.figures
 
     def phase(self, now_s: float) -> str:
-        """waiting, prepare, warmup, measurement, or end: nothing new is begun."""
+        """Return the phase: waiting, prepare, warmup, measurement, or end (no new requests begin)."""
         if not self._runs:
             return "waiting" if self.unit else "prepare"
         if (self.done_ratio(now_s) or 0.0) >= 1:
@@ -171,11 +175,11 @@ class RunningTask:
         return "warmup" if self._warms_up else "measurement"
 
     def elapsed_s(self, now_s: float) -> float:
-        """Since it began, or since its preparation did."""
+        """Return the seconds since it began; before that, since its preparation began."""
         return max(0.0, now_s - self._began_s)
 
     def done_ratio(self, now_s: float) -> float | None:
-        """How much of it is done, 0 to 1; None where that cannot be known."""
+        """Return the share of the task that is done, 0 to 1; None if it is unknown."""
         if not self._runs:
             return None
         if self._length_s is not None:
@@ -185,12 +189,12 @@ class RunningTask:
         return min(1.0, self._units / self.units_in_all) if self.units_in_all else None
 
     def left_s(self, now_s: float) -> float | None:
-        """By the clock, or by the pace until now; None where that cannot be known."""
+        """Return the seconds left, by the clock or by the pace so far; None if unknown."""
         ratio, elapsed_s = self.done_ratio(now_s), self.elapsed_s(now_s)
         if self._length_s is not None and self._runs:
             return max(0.0, self._length_s - elapsed_s)
         return elapsed_s * (1 - ratio) / ratio if ratio else None
 
     def target(self, now_s: float) -> Rate | None:
-        """The rate that was asked for in the last second."""
+        """Return the target rate of the last second, or None."""
         return target_at(self.task, self.elapsed_s(now_s) - 1) if self._runs else None

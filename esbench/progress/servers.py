@@ -1,4 +1,4 @@
-"""How busy the servers are, by the samples of their nodes' own statistics."""
+"""The load of the servers, from the samples of their nodes' own statistics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _STALE_S = 10.0
 
 
 class Servers:
-    """The CPU of the server processes and the heap in use, of the last samples that were taken."""
+    """The CPU use and heap use of the server processes, by their latest samples."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -21,7 +21,7 @@ class Servers:
         self._heap: dict[str, tuple[float, float]] = {}  # node -> when, percent
 
     def take(self, reading: Reading) -> None:
-        """Take what is of use; other groups of figures are none."""
+        """Take CPU time and heap use from a reading; ignore other groups of figures."""
         now_s = self._clock() - reading.age_s
         if reading.group == "process" and (ms := reading.counters.get("cpu_ms")) is not None:
             percent = None
@@ -33,13 +33,13 @@ class Servers:
 
     @property
     def cpu_core_percent(self) -> float | None:
-        """The mean of the nodes, 100 being one core; None where nothing was read lately."""
+        """The mean CPU use of the nodes, 100 being one core; None without a recent sample."""
         lately = [percent for when, _, percent in self._cpu.values() if percent is not None and self._is_fresh(when)]
         return sum(lately) / len(lately) if lately else None
 
     @property
     def heap_percent(self) -> float | None:
-        """Of the node that has used most of its own."""
+        """The heap use of the node that uses most of its heap, in percent; None without a recent sample."""
         return max((percent for when, percent in self._heap.values() if self._is_fresh(when)), default=None)
 
     @property

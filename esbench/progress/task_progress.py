@@ -1,4 +1,4 @@
-"""What everyone who tells of a race must remember of it: its steps, the tasks that run, how busy the servers are."""
+"""The state of a race that all kinds of progress share: its steps, the running tasks, the load of the servers."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 class Quiet(Listener, Progress):
-    """Says nothing but what must be known, of whatever race (--quiet)."""
+    """Progress that shows nothing but what `insist` prints (--quiet)."""
 
 
 class Following(Listener, Progress):
-    """Follows a race. What it remembers is read and changed under its lock."""
+    """Progress that follows a race. Its state is read and changed under its lock."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(clock)

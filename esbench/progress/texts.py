@@ -1,4 +1,4 @@
-"""The sentences of a race's progress: steps, tasks and jobs, while they last and when they have ended. Pure."""
+"""The texts of a race's progress: steps, tasks and jobs, while they run and when they have ended. Pure."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ RANK_NAMES = ("p50", "p99")
 
 
 def place(number: int, steps: int) -> str:
-    """Which step of how many: `[7/13]`."""
+    """Return the number of a step, of all steps: `[7/13]`."""
     return f"[{number + 1}/{steps}]"
 
 
 def announcement(number: int, steps: int, step: Step) -> str:
-    """The step that begins: `[7/13] get-by-id`."""
+    """Return the line of a step that begins: `[7/13] get-by-id`."""
     return f"{place(number, steps)} {', '.join(task.name for task in step.tasks)}"
 
 
 def result_text(result: TaskResult, *, terse: bool = False) -> str:
-    """What a task that has ended came to."""
+    """Return the result of an ended task: throughput, percentiles, errors; its duration if it is not reported."""
     if not result.include_in_reporting:
         return format_duration(result.duration_s)
     rate = result.throughput.mean
@@ -39,21 +39,21 @@ def result_text(result: TaskResult, *, terse: bool = False) -> str:
 
 
 def host_text(event: HostEvent) -> str:
-    """A host that was lost, or that is back."""
+    """Return the line of a host that was lost, or that is back."""
     if event.what == "back":
         return f"{event.host} answers again: its clients return to it"
     return f"{event.host} cannot be reached ({event.reason}): its clients use the other hosts, if any"
 
 
 def milliseconds(value: float, at_least: float | None) -> str:
-    """A time; one that falls among unsent and timed-out requests is above what is known of it."""
+    """Return a time in ms, for an infinite one (among unsent and timed-out requests) `> ` and its lower bound."""
     if isinf(value):
         return "none" if at_least is None else f"> {format_number(at_least)} ms"
     return f"{format_number(value)} ms"
 
 
 def _times(is_open: bool, found: Iterable[tuple[float | None, float | None]], *, terse: bool = False) -> list[str]:
-    """Both percentiles, as far as there are any, each with what it is above; `terse`: what they are of is said once."""
+    """Return the texts of both percentiles, as far as known. `terse` names the measure only once."""
     name = "latency " if is_open else "service time "
     texts: list[str] = []
     for rank, (value, at_least) in zip(RANK_NAMES, found, strict=True):
@@ -63,7 +63,7 @@ def _times(is_open: bool, found: Iterable[tuple[float | None, float | None]], *,
 
 
 def running_text(task: RunningTask, lately: Figures, length_s: float, now_s: float) -> str:
-    """What a task did in the last seconds, and how long it will take; how long it has taken where it has no pace."""
+    """Return the figures of a task's last seconds (its phase if there were none), and its time left or so far."""
     figures = [task.phase(now_s)]
     if lately.requests:
         figures = [f"{format_number(lately.units / length_s)} {task.unit}/s"]
@@ -75,7 +75,7 @@ def running_text(task: RunningTask, lately: Figures, length_s: float, now_s: flo
 
 
 def how_long(left_s: float | None, elapsed_s: float) -> str:
-    """`12 s left`, or `12 s so far`; whole seconds."""
+    """Return `12 s left`, or `12 s so far`; whole seconds."""
     if left_s is None:
         return f"{whole_seconds(elapsed_s)} so far"
     return f"{whole_seconds(left_s)} left"
@@ -86,12 +86,12 @@ def whole_seconds(seconds: float) -> str:
 
 
 def job_begins(job: Job) -> str:
-    """`generating orders: 200,000 documents`."""
+    """Return the line of a job that begins: `generating orders: 200,000 documents`."""
     return job.what if job.total is None else f"{job.what}: {amount(job.total, job.unit)}"
 
 
 def job_text(job: Job, now_s: float) -> str:
-    """How far a job is: `90,000 of 200,000 documents (45 %), 3,000/s, 12 s left`."""
+    """Return the progress of a job: `90,000 of 200,000 documents (45 %), 3,000/s, 12 s left`."""
     elapsed_s = max(0.0, now_s - job.began_s)
     if not job.done:
         return how_long(None, elapsed_s)

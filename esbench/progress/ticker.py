@@ -1,4 +1,4 @@
-"""A thread that does something every now and then."""
+"""A thread that repeats an action."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Repeating:
         self._thread.start()
 
     def stop(self) -> None:
-        """Return when the action is not called any more."""
+        """Stop, and wait for a call that is under way."""
         self._stopped.set()
         self._thread.join()
 

@@ -1,7 +1,7 @@
-"""Where a race and its tasks begin and end, as annotations that Grafana draws on its graphs.
+"""Annotations in Grafana for the begin and end of a race and its tasks, drawn on Grafana's graphs.
 
-Sent by a thread of its own over Grafana's HTTP API (POST and PATCH /api/annotations). A race never waits for it, nor
-fails for it: what goes wrong is one warning.
+A separate thread sends them over Grafana's HTTP API (POST and PATCH /api/annotations). A race never waits for it, nor
+fails because of it: a failure is one warning.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _END_S = 2.0  # for what has not been sent at the end of the race
 
 @dataclass(frozen=True)
 class Grafana:
-    """Where annotations go: `url` without credentials, which are in `headers`."""
+    """The Grafana to annotate: `url` without credentials, which are in `headers`."""
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -51,7 +51,10 @@ class Grafana:
 
 
 def parse_grafana(url: str, token: str = "") -> Grafana:
-    """From a URL, which may hold a user and password, or a token instead of them. Errors never repeat either."""
+    """Parse the URL of a Grafana, which may hold user and password; or use `token` instead.
+
+    Errors never repeat secrets.
+    """
     example = "say http://grafana.local:3000"
     try:
         parts = urlsplit(url.strip())
@@ -80,7 +83,7 @@ def parse_grafana(url: str, token: str = "") -> Grafana:
 
 @dataclass(frozen=True)
 class _Note:
-    """A region; without its end it begins only. `key` tells which one a later note ends."""
+    """An annotation of a period. Without `end_s` it has only begun; a later note with the same `key` ends it."""
 
     key: str
     begin_s: float
@@ -97,7 +100,7 @@ class _Note:
 
 
 class Annotations(Listener):
-    """Annotates a race and its tasks, from the first word of it until `close`. `warn` is told of failures."""
+    """Annotates a race and its tasks in Grafana, from the race's begin until `close`. Failures go to `warn`."""
 
     def __init__(self, grafana: Grafana, warn: Callable[[str], None], *, now: Callable[[], float] = time.time) -> None:
         """`now` is the time of day, in seconds since 1970."""
@@ -137,7 +140,7 @@ class Annotations(Listener):
         self._sender.send(_Note("race", self._race_begun_s, self._now(), (*self._tags, "race"), text))
 
     def close(self) -> None:
-        """Wait, not for long, for what is still to be sent."""
+        """Wait at most a few seconds until the remaining annotations are sent."""
         self._sender.close()
 
     def __enter__(self) -> Annotations:
@@ -151,7 +154,7 @@ class Annotations(Listener):
 
 
 def _sentence(result: TaskResult) -> str:
-    """What came out of a task, in a line."""
+    """Return the result of a task in one line: requests, throughput, p99, failures."""
     parts = [f"{result.requests:,} request{'' if result.requests == 1 else 's'}"]
     if result.throughput.mean is not None:
         parts.append(f"{format_number(result.throughput.mean)} {result.throughput.unit}/s")
@@ -165,7 +168,7 @@ def _sentence(result: TaskResult) -> str:
 
 
 class _Sender:
-    """Sends notes in order, in a thread."""
+    """A thread that sends notes in order."""
 
     def __init__(self, grafana: Grafana, warn: Callable[[str], None]) -> None:
         self._grafana = grafana
@@ -206,7 +209,10 @@ class _Sender:
             self._warn(f"annotations are missing at {self._grafana.url}: {self._redact(reason)}")
 
     def _send(self, pool: Any, note: _Note) -> None:
-        """A region is made when it begins and gets its end later; or is made whole, where its begin was not taken."""
+        """Send a note.
+
+        A period is created when it begins and gets its end later, or is created whole if no begin was stored.
+        """
         begun = self._ids.pop(note.key, None)
         method, path = ("POST", _API) if begun is None else ("PATCH", f"{_API}/{begun}")
         reply = pool.request(

@@ -1,4 +1,4 @@
-"""The story of a calibration: race the built-in null server, and say what this host's driver can do.
+"""The steps of a calibration: race the built-in null server, and measure what this host's driver can do.
 
 Its load goes the way of every race: the same coordinator, workers, loops, recorder and checks. It reads no flag, no
 environment variable and no configuration file.
@@ -40,7 +40,7 @@ _DELAY = {"rules": [{"path": "/_doc/", "delay": {"type": "constant", "ms": CLUST
 
 @dataclass(frozen=True)
 class CalibrateOptions:
-    """`seconds` are those of each measurement."""
+    """The options of a calibration. `seconds` is the length of each measurement."""
 
     home: Path
     workers: int
@@ -48,14 +48,14 @@ class CalibrateOptions:
 
 
 def run(options: CalibrateOptions, progress: Progress) -> Calibration:
-    """Measure what this host's driver can do, keep it for races to refer to, and return it.
+    """Measure what this host's driver can do, store it for races to refer to, and return it.
 
-    An EsbenchError or KeyboardInterrupt leaves the calibration before as it was.
+    An EsbenchError or KeyboardInterrupt leaves the earlier calibration as it was.
     """
     facts = host.host_facts(options.home)
     host_class = host.host_class(facts)
     file = CalibrationFile(options.home)
-    file.find(host_class, options.workers)  # a damaged file is told before the work
+    file.find(host_class, options.workers)  # a damaged file is an error before the work
     cores = int(facts["cpu_cores"])
     servers = max(1, min(2 * options.workers, cores - options.workers))
     with ExitStack() as stack:
@@ -109,12 +109,12 @@ class _Driver:
         self._steps = 0
 
     def delay_replies(self) -> None:
-        """From now on the null servers answer like a cluster that takes CLUSTER_MS."""
+        """Make the null servers answer like a cluster that takes CLUSTER_MS, from now on."""
         for server in self._servers:
             server.use(_DELAY)
 
     def measure(self, *tasks: Task) -> Run:
-        """Run tasks side by side, as one step of a race."""
+        """Run tasks side by side, as one step of a race, and return their figures."""
         busy_before, cpu_before, begin_s = self._busy_s(), self._cpu_s(), time.monotonic()
         try:
             stock = Stock(indices=(Index("orders"),))
@@ -158,14 +158,18 @@ def _closed(seconds: float, number: int = 0) -> Task:
 
 
 def _open(rate_per_s: int, seconds: float) -> Task:
-    """With ten times the clients that a cluster which answers in CLUSTER_MS keeps busy: it may stall for a moment."""
+    """Return an open-loop task at a rate.
+
+    It has ten times the clients that a cluster which answers in CLUSTER_MS keeps busy, since that may stall for a
+    moment.
+    """
     clients = min(_MOST_CLIENTS, max(CLIENTS, round(10 * rate_per_s * CLUSTER_MS / 1000)))
     schedule = Schedule(rate=Rate(rate_per_s, "ops"))
     return Task("open", _GET, clients, schedule, warmup_time_s=_WARMUP_RATIO * seconds, time_period_s=seconds)
 
 
 def _best_of_two(driver: _Driver, task: Task) -> Run:
-    """A rate that looks bad is tried once more: what else runs on the host only ever adds to lag."""
+    """Measure a rate, and once more if it looks bad: other work on the host only ever adds to lag."""
     first = driver.measure(task)
     if first.reached and first.worst_share_percent <= SHARE_LIMIT_PERCENT:
         return first
@@ -173,7 +177,7 @@ def _best_of_two(driver: _Driver, task: Task) -> Run:
 
 
 def _middle_and_tail(distribution: Mapping[str, float] | None) -> dict[str, float]:
-    """p50 and p99 where there are any; among unsent requests there is no number to keep."""
+    """Return p50 and p99 as far as they are known and finite."""
     return {rank: value for rank, value in (distribution or {}).items() if rank in RANKS and isfinite(value)}
 
 
@@ -186,7 +190,7 @@ def _news(run: Run) -> str:
 def _disturbances(
     options: CalibrateOptions, servers: int, cores: int, of_the_host: Mapping[str, Check]
 ) -> Iterator[str]:
-    """Why the driver may be better than what was measured."""
+    """Yield reasons why the driver may be better than what was measured."""
     for race in other_races(options.home):
         yield f"race {race.race_id} (pid {race.pid}) ran on this host, too"
     if options.workers + servers > cores:

@@ -1,4 +1,4 @@
-"""The cluster of a race: a node of esbench's own or one that is there, who watches it, what the record says of it."""
+"""The cluster of a race, embedded or external: its connection, its telemetry, its facts in the record."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ FACTS_TIMEOUT_S = 5.0  # a cluster that hangs must not hold up the end of a race
 
 
 class RacedCluster:
-    """A cluster for the length of a race. One that is there is reached at once, a node is started by `start`.
+    """A cluster for the length of a race. An external one is connected at once, a node is started by `start`.
 
-    A `node` that runs already is somebody else's to stop.
+    A `node` that runs already is used as it is, and its owner stops it.
     """
 
     def __init__(
@@ -68,12 +68,12 @@ class RacedCluster:
 
     @property
     def _pids(self) -> dict[str, int]:
-        """The processes of nodes of ours, by name."""
+        """The process ids of embedded nodes, by node name."""
         pids = self._endpoint.settings.get("pids", ()) if self._endpoint else ()
         return {f"node-{number}": pid for number, pid in enumerate(pids)}
 
     def require(self, track: Track, challenge: Challenge, operations: OperationTypes) -> None:
-        """An error when a node of ours would lack what the challenge needs, or be too few."""
+        """Raise an error if an embedded node would lack what the challenge needs, or if there are too few nodes."""
         if not isinstance(self._engine, EmbeddedEngine):
             return
         self._engine.require(features_needed(track, challenge, operations))
@@ -84,7 +84,7 @@ class RacedCluster:
             )
 
     def start(self, keeper: RecordKeeper) -> tuple[tuple[Host, ...], ClientOptions]:
-        """Start the node where it is ours; the hosts to send to, with their addresses, and how to talk to them."""
+        """Start the embedded node, if any; return the hosts to send to, with addresses, and the client options."""
         if self._endpoint is None:
             self._stack.callback(self._engine.stop)
             with self._progress.job(f"starting {self.info.distribution}-{self.info.version}"):
@@ -108,9 +108,9 @@ class RacedCluster:
         clock: Callable[[], float],
         workers: tuple[int, ...],
     ) -> Iterator[Telemetry]:
-        """What watches the steps while they run; the record gets what it says at the end, however that comes.
+        """Run the telemetry devices while the steps run; put their results into the record, however that ends.
 
-        `clock` is the race's, in seconds; `workers` are the processes that drive the load.
+        `clock` is the race's, in seconds; `workers` are the process ids of the load workers.
         """
         options = self._options.client_options
         limited = replace(options, timeout_s=min(options.timeout_s, TELEMETRY_TIMEOUT_S))
@@ -137,7 +137,7 @@ class RacedCluster:
                 keeper.warn(*telemetry.notes)
 
     def finish(self, keeper: RecordKeeper, track: Track) -> None:
-        """Put into the record what the cluster is like after the race."""
+        """Put the state of the cluster after the race into the record, with warnings about interference."""
         names = track.targets
         facts = keeper.record.clusters["default"]
         try:
@@ -150,12 +150,12 @@ class RacedCluster:
         keeper.warn(*after.notes, *disturbed(self._before, after, {*names, *facts.indices}))
 
     def explain(self, error: EsbenchError) -> str:
-        """An error, with the reason when it was that a node of ours has died."""
+        """Return an error's text, with the reason if an embedded node has died."""
         died = self._engine.failure() if isinstance(self._engine, EmbeddedEngine) else None
         return f"{error}\n{died}" if died else str(error)
 
     def facts(self) -> ClusterFacts:
-        """What the record says of the cluster, as far as it is known now."""
+        """Return the facts about the cluster for the record, as far as they are known now."""
         endpoint = self._endpoint
         facts = ClusterFacts(
             pipeline=self._engine.pipeline,
@@ -181,7 +181,7 @@ class RacedCluster:
 
 
 def embedded_engine(options: RaceOptions, logs: Path, progress: Progress) -> EmbeddedEngine:
-    """The node that these options ask for, not started; what is wrong with them is a UsageError."""
+    """Return the engine that these options define, not started. UsageError for wrong options."""
     return EmbeddedEngine(
         EmbeddedOptions(
             home=options.home,
@@ -197,5 +197,5 @@ def embedded_engine(options: RaceOptions, logs: Path, progress: Progress) -> Emb
 
 
 def java_options(options: RaceOptions) -> tuple[str, ...]:
-    """What telemetry adds to the Java options of a node."""
+    """Return the Java options that the chosen telemetry devices add to a node."""
     return tuple(option for chosen in options.telemetry for option in chosen.kind.java_options(chosen.params))

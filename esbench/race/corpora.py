@@ -1,4 +1,4 @@
-"""Every document file that a challenge needs: listed by the track, generated in its place, or made by its own code."""
+"""The document files that a challenge needs: listed by the track, generated in their place, or made by its own code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DocumentFiles:
-    """Where document files come from and go to; `synthetic_documents` of each corpus take the place of its files."""
+    """Preparation of document files: their folders, their origin, and how they are made.
+
+    With `synthetic_documents`, that number of generated documents takes the place of each corpus's files.
+    """
 
     home: Path
     origin: Origin
@@ -35,7 +38,7 @@ class DocumentFiles:
     progress: Progress
 
     def prepare(self, track: Track, challenge: Challenge, code: OwnCode | None) -> tuple[PreparedDocuments, ...]:
-        """Make every document file ready that the challenge needs, those that processors make last."""
+        """Prepare every document file that the challenge needs; those that processors make come last."""
         made, root = tuple[Corpus, ...](), self.home / "cache" / "made" / self._kind()
         if code is not None:
             track, made = code.prepare(
@@ -59,7 +62,7 @@ class DocumentFiles:
     def _or_synthetic(
         self, corpora: tuple[Corpus, ...], track: Track, challenge: Challenge, code: OwnCode | None, raw: bool = False
     ) -> tuple[Corpus, ...]:
-        """The corpora, or generated documents in their place."""
+        """Return the corpora, or generated documents in their place."""
         if self.synthetic_documents is None or not corpora:
             return corpora
         requests: list[Mapping[str, Any]] = []
@@ -86,7 +89,7 @@ class DocumentFiles:
             )
 
     def _kind(self) -> str:
-        """What processors make of other documents is other data: each kind has a folder of its own."""
+        """Return the folder name for what processors make; other documents make other data, in another folder."""
         kinds = ["test-mode"] if self.test_mode else []
         if self.synthetic_documents is not None:
             kinds.append(f"synthetic-{self.synthetic_documents}")
@@ -94,7 +97,7 @@ class DocumentFiles:
 
 
 def fresh_cache(made: tuple[Corpus, ...], data_root: Path) -> Path:
-    """The cache for the corpora that processors have made, without what was prepared of files that are no more."""
+    """Return the cache for corpora that processors have made, after removing what was prepared from outdated files."""
     cache = data_root / "prepared"
     for corpus in made:
         folder = corpus_folder(cache, corpus.name)
@@ -105,7 +108,7 @@ def fresh_cache(made: tuple[Corpus, ...], data_root: Path) -> Path:
 
 
 class CorpusJobs:
-    """What is done to document files, one thing after the other: a job ends where the next one begins."""
+    """The jobs of preparing document files, one after the other: a job ends when the next one begins."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -119,7 +122,7 @@ class CorpusJobs:
         self._open.close()
 
     def reach(self, what: str, done: int, total: int | None) -> None:
-        """So many documents of all are done; `total` is None where a file says it only at its end."""
+        """Set the number of documents done; `total` is None if a file gives it only at its end."""
         if self._job is None or self._job.what != what:
             self._open.close()
             self._job = self._open.enter_context(self._progress.job(what, total, "documents"))
@@ -127,7 +130,7 @@ class CorpusJobs:
 
     @contextmanager
     def download(self, name: str, total_bytes: int) -> Iterator[Callable[[int], None]]:
-        """A document file is downloaded, of so many bytes (0: unknown)."""
+        """Begin the job of downloading a document file of `total_bytes` (0: unknown); yield its advance function."""
         self._open.close()
         self._job = None
         with self._progress.job(f"downloading {name}", total_bytes, "bytes") as job:

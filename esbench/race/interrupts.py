@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM during a race."""
+"""Handling of Ctrl-C and SIGTERM during a race."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Interrupts:
-    """Ctrl-C and SIGTERM: KeyboardInterrupt, but while the steps run the coordinator's `cancel`."""
+    """Handlers of Ctrl-C and SIGTERM: they raise KeyboardInterrupt, or call an action while steps run."""
 
     def __init__(self) -> None:
         self._instead: Callable[[], None] | None = None
@@ -25,11 +25,11 @@ class Interrupts:
             signal.signal(number, handler)
 
     def call_instead(self, action: Callable[[], None]) -> None:
-        """From now on an interrupt calls `action`."""
+        """Make interrupts call `action` from now on."""
         self._instead = action
 
     def raise_again(self) -> None:
-        """From now on an interrupt raises KeyboardInterrupt; one that came too late for its action does so now."""
+        """Make interrupts raise KeyboardInterrupt from now on; raise it at once if an action was called."""
         self._instead = None
         if self._called:
             raise KeyboardInterrupt

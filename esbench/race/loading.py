@@ -1,4 +1,4 @@
-"""Loads a track with its Python part, whose code is imported where a track has one only."""
+"""Loading of a track with its Python part, which is imported only if a track has one."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LoadedTrack:
-    """A track as its files have it, the types of its operations, and its Python part, where it has one."""
+    """A track as in its files, the types of its operations, and its Python part if it has one."""
 
     track: Track
     types: OperationTypes
     plugins: Plugins | None = None
 
     def processed(self, challenge: str) -> tuple[Track, OwnCode | None]:
-        """The track as its own code leaves it where `challenge` is raced; its own code, for that challenge."""
+        """Return the track after its own code, for a race of `challenge`, and that code (None if it has none)."""
         if self.plugins is None:
             return self.track, None
         from esbench.rally_python.track_processors import own_code_of
@@ -36,7 +36,7 @@ class LoadedTrack:
         return own_code_of(self.track, self.plugins, challenge, self.types)
 
     def processed_alone(self, challenge: str) -> tuple[Track, OwnCode | None]:
-        """The same by processors that have seen no other challenge: the Python part is imported once more."""
+        """Return the same, with the Python part imported once more: its processors saw no other challenge."""
         if self.plugins is None:
             return self.track, None
         from esbench.rally_python.loading import load_plugins
@@ -57,8 +57,9 @@ def load_with_python(
 ) -> LoadedTrack:
     """Load a track and its Python part, whose dependencies are below `home`, or installed there.
 
-    Raises a TrackError with file:line for whatever is wrong, a UsageError for an unknown track parameter. Where
-    `faults` are gathered, it raises only what hides all the rest, and the track lacks what could not be built.
+    Raises a TrackError with file:line for a fault of the track, a UsageError for an unknown track parameter. If
+    `faults` are gathered, it raises only a fault that hides all others, and the track lacks the parts that could not be
+    built.
     """
     faults = faults or Faults()
     path, plugins = track_file(path, "the track"), None

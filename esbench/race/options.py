@@ -1,4 +1,4 @@
-"""What a race is asked to be: every option of `esbench race` that is not about printing."""
+"""The options of a race: every option of `esbench race` that is not about printing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from esbench.telemetry import Chosen
 
 @dataclass(frozen=True)
 class RaceOptions:
-    """What to race, on what, and how."""
+    """The options of a race: the track, the cluster, the load and the telemetry."""
 
     home: Path
     race_id: str

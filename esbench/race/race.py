@@ -1,7 +1,7 @@
-"""The story of a race: reach a cluster, prepare the track, run its steps, keep the record.
+"""The steps of a race: reach a cluster, prepare the track, run its steps, keep the record.
 
-The only module that knows track, load, engine, telemetry and record together. It reads no flag, no environment
-variable and no configuration file.
+The only module that knows track, load, engine, telemetry and record together. It reads no flag, no environment variable
+and no configuration file.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ def run(
     listeners: Sequence[Listener] = (),
     node: EmbeddedEngine | None = None,
 ) -> RaceRecord:
-    """Run a race and return its record; its `status` says whether it is complete. `listeners` follow it.
+    """Run a race and return its record, whose `status` is complete, cancelled or failed. `listeners` follow it.
 
-    A started `node` is raced in place of one of the race's own, and runs on after it.
-    Raises an EsbenchError when it could not begin. What was measured before a failure or Ctrl-C is in the record.
+    A started `node`, if given, is raced instead of one that the race starts, and runs on afterwards. Raises an
+    EsbenchError if the race could not begin. What was measured before a failure or Ctrl-C is in the record.
     """
     secrets = (*secret_values(options.track_params), *secret_values(options.node.node_settings))
     options = replace(options, client_options=replace(options.client_options, other_secrets=secrets))
@@ -129,9 +129,9 @@ def run(
 
 
 def look(options: RaceOptions, types: OperationTypes, progress: Progress) -> RacedTrack:
-    """The track that a race with these options would run; an EsbenchError where it can be known that it could not.
+    """Return the track that a race with these options would run. EsbenchError for faults that can be found beforehand.
 
-    Nothing is started; a cluster that is there is asked for its version.
+    Nothing is started; an external cluster is asked for its version.
     """
     with ExitStack() as stack:
         folder = RaceFolder(RaceStore(options.home).races_folder / options.race_id)
@@ -144,7 +144,7 @@ def look(options: RaceOptions, types: OperationTypes, progress: Progress) -> Rac
 
 @dataclass(frozen=True)
 class _Load:
-    """Runs steps, and tells those who watch and keep them."""
+    """Runs steps: with telemetry, and with their results in the record and passed to listeners."""
 
     interrupts: Interrupts
     coordinator: Coordinator
@@ -156,7 +156,7 @@ class _Load:
     telemetry: Telemetry
 
     def run(self, number: int, step: Step) -> None:
-        """Run a step; of one that is cut short, what it measured is kept before the error is raised again."""
+        """Run a step. If it is cut short, keep what it measured before raising the error again."""
         self.interrupts.call_instead(self.coordinator.cancel)
         self.audience.step_begins(number, step)
         self.telemetry.begin_step(number, [task.name for task in step.tasks])
@@ -223,7 +223,7 @@ def _seconds_since(epoch_ns: int) -> float:
 
 @contextmanager
 def _race_folder(options: RaceOptions) -> Iterator[RaceFolder]:
-    """The race's folder; it is removed again when the race did not begin."""
+    """Create the race's folder; remove it at the end if the race did not begin."""
     folder = RaceStore(options.home).create(options.race_id)
     try:
         yield folder
@@ -255,7 +255,7 @@ def _require_open_files(options: RaceOptions, challenge: Challenge, types: Opera
 def _too_fast(
     options: RaceOptions, host_class: str, challenge: Challenge, types: OperationTypes, stock: Stock
 ) -> Iterator[str]:
-    """Warns of target rates that this host's driver is not known to carry, if it was calibrated."""
+    """Yield warnings about target rates above what this host's driver can carry, according to its calibration."""
     try:
         calibration = CalibrationFile(options.home).find(host_class, options.workers)
     except RecordError as error:
@@ -271,7 +271,7 @@ def _too_fast(
 
 
 def _refuse_missing_features(dialect: Dialect, challenge: Challenge, types: OperationTypes) -> None:
-    """Say before anything runs what this cluster cannot do."""
+    """Raise an error, before anything runs, for an operation that this cluster lacks."""
     for task in challenge.tasks:
         if feature := types.of(task.operation).feature:
             dialect.require(feature, f'task "{task.name}"')
@@ -284,7 +284,7 @@ def _count_what_is_there(
     types: OperationTypes,
     coordinator: Coordinator,
 ) -> None:
-    """Count what the race does not make itself, for those operations that compare counts."""
+    """Count documents that the race does not write itself, if operations compare counts."""
     traits = [types.of(task.operation).traits for task in challenge.tasks]
     if not any(each.compares_counts for each in traits) or any(each.creates or each.deletes for each in traits):
         return

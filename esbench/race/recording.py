@@ -1,4 +1,4 @@
-"""A race's record as it grows, on disk at every moment: a crash leaves what was measured until then."""
+"""A race's record while the race runs, always up to date on disk: a crash leaves what was measured until then."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from esbench.record.store import RaceFolder
 
 
 class RecordKeeper(Listener):
-    """The record as it grows: saved after every step, in a thread, while the next step runs."""
+    """The growing record of a race: saved after every step, in a thread, while the next step runs."""
 
     def __init__(self, folder: RaceFolder, record: RaceRecord) -> None:
         self.record = record
@@ -34,21 +34,21 @@ class RecordKeeper(Listener):
         self._saver.shutdown()
 
     def second(self, task: str, second: Second) -> None:
-        """Keep a closed second of a task."""
+        """Append a finished second of a task to the seconds file."""
         self._folder.append_seconds(encode_second(SecondLine.of(task, second)))
 
     def begin(self, cluster: ClusterFacts, corpora: Sequence[CorpusFacts]) -> None:
-        """Keep what is raced, as soon as it is there."""
+        """Add the facts about the cluster and the corpora, as soon as they are known, and save."""
         self.record = replace(self.record, clusters={"default": cluster}, corpora=tuple(corpora))
         self.save()
 
     def add(self, results: tuple[TaskResult, ...], drivers: tuple[DriverFacts, ...]) -> None:
-        """Keep the results of a step, and what its workers used until now."""
+        """Add the results of a step, and the load workers' use of resources so far, and save."""
         self.record = replace(self.record, tasks=(*self.record.tasks, *results), drivers=drivers)
         self.save()
 
     def tell(self, said: Mapping[tuple[int, str], Mapping[str, Any]]) -> None:
-        """Keep what was seen beside tasks, (step, task) -> device -> figures; it is saved with the next step."""
+        """Add telemetry to tasks, (step, task) -> device -> figures; it is saved with the next step."""
         tasks = (
             replace(task, telemetry={**task.telemetry, **said[task.step, task.name]})
             if (task.step, task.name) in said
@@ -58,22 +58,22 @@ class RecordKeeper(Listener):
         self.record = replace(self.record, tasks=tuple(tasks))
 
     def warn(self, *warnings: str) -> None:
-        """Keep sentences about the race as a whole, each once; they are saved with the next step."""
+        """Add warnings about the race as a whole, each once; they are saved with the next step."""
         self.record = replace(self.record, warnings=tuple(dict.fromkeys((*self.record.warnings, *warnings))))
 
     def host_changed(self, event: HostEvent) -> None:
-        """Keep that a host was lost, or back."""
+        """Add the event that a host was lost, or is back, and save."""
         self.record = replace(self.record, events=(*self.record.events, event))
         self.save()
 
     def save(self) -> None:
-        """Save in the background; an error of the save before it is raised here."""
+        """Save in the background; raises the error of the previous save."""
         if self._saving is not None:
             self._saving.result()
         self._saving = self._saver.submit(self._folder.save, self.record)
 
     def finish(self, status: str, failure: str | None = None) -> None:
-        """Save the record of a race that is over; RecordError when it cannot be written."""
+        """Save the record of a race that is over. RecordError if it cannot be written."""
         self.record = replace(self.record, status=status, finished_at=now(), failure=failure)
         self.save()
         if self._saving is not None:
@@ -81,5 +81,5 @@ class RecordKeeper(Listener):
 
 
 def now() -> str:
-    """The time of day, ISO 8601 in UTC, to the millisecond."""
+    """Return the time of day, ISO 8601 in UTC, to the millisecond."""
     return time_text(datetime.now(UTC))

@@ -1,8 +1,8 @@
-"""The story of a session: race its sides in their order, on nodes of their own or on one that all share.
+"""The steps of a session: race its sides in their order, on separate nodes or on one that all share.
 
-Where it stands is on disk before and after every race, so that it can be interrupted at any moment and go on later. It
-knows neither tracks nor figures: a race is something that is called, and its record says how it ended. Its caller holds
-the session's lock.
+The state of the session is on disk before and after every race, so that it can be interrupted at any moment and resumed
+later. It knows neither tracks nor figures: a race is a function that is called, and its record says how it ended. The
+caller holds the session's lock.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ def planned(
     before_round: str | None = None,
     discard_first: bool = False,
 ) -> RaceSession:
-    """A session of which nothing was raced yet; `discard_first`: a race of each side that counts for nothing."""
+    """Return a new session with its plan of races.
+
+    `discard_first` adds a first race of each side that is not counted.
+    """
     places = order([side.name for side in sides], rounds, seed)
     return RaceSession(
         id=new_race_id(),
@@ -64,7 +67,10 @@ def planned(
 
 
 def with_rounds(session: RaceSession, rounds: int) -> RaceSession:
-    """A session with more rounds. Where it was complete, its result was seen: the next one is one look more."""
+    """Return a session with more rounds.
+
+    If it was complete, its result was seen: the next one counts as one more look.
+    """
     if rounds < session.rounds:
         raise UsageError(f"the session has {session.rounds} rounds already", where=f"--rounds={rounds}")
     places = order([side.name for side in session.sides], rounds, session.seed)[len(session.plan) :]
@@ -74,7 +80,7 @@ def with_rounds(session: RaceSession, rounds: int) -> RaceSession:
 
 
 def shares_a_node(sides: Collection[RaceOptions], *, restart_node: bool) -> bool:
-    """Whether one node of esbench's own can be raced by all sides, one after the other."""
+    """True if one embedded node can be raced by all sides, one after the other."""
     if restart_node or any(options.hosts or java_options(options) for options in sides):
         return False
     first, *others = (options.node for options in sides)
@@ -82,15 +88,17 @@ def shares_a_node(sides: Collection[RaceOptions], *, restart_node: bool) -> bool
 
 
 def begins_cold(sides: Collection[RaceOptions]) -> bool:
-    """Whether nodes are started for the session: then its first races meet cold files, and Java that has compiled
-    nothing yet, and are not like the others."""
+    """True if nodes are started for the session.
+
+    Its first races then find cold files, and a Java that has compiled nothing yet, and differ from the later ones.
+    """
     return any(not options.hosts for options in sides)
 
 
 def makes_indices_anew(challenge: Challenge, operations: OperationTypes) -> bool:
-    """Whether a race on a cluster that was raced before begins with indices of its own.
+    """True if the challenge creates its indices, so that a race does not depend on those of earlier races.
 
-    Raises UsageError when it cannot begin: it makes an index that is there, and does not delete it first.
+    Raises UsageError if it creates an index that exists already and does not delete it first.
     """
     types = [operations.of(task.operation) for task in challenge.tasks]
     creating = {kind.traits.creates: kind.name for kind in types}
@@ -108,7 +116,10 @@ def makes_indices_anew(challenge: Challenge, operations: OperationTypes) -> bool
 
 
 def left_s(session: RaceSession) -> float | None:
-    """How long the races to come will take, by those of the same side until now (of all, where it has none)."""
+    """Return the estimated seconds of the remaining races, by the mean of earlier races of the same side.
+
+    A side without races counts with the mean of all. None if no race is complete yet.
+    """
     took: dict[str, list[float]] = {}
     for race in session.races:
         if race.took_s is not None:
@@ -120,7 +131,7 @@ def left_s(session: RaceSession) -> float | None:
 
 
 def place_text(session: RaceSession, race: SessionRace) -> str:
-    """`race 5 of 12 (contender, round 3)`."""
+    """Return the place of a race: `race 5 of 12 (contender, round 3)`."""
     number = session.races.index(race) + 1
     side = race.side if len(session.sides) > 1 else ""
     turn = f"round {race.round}" if race.round else "discarded"
@@ -128,14 +139,17 @@ def place_text(session: RaceSession, race: SessionRace) -> str:
 
 
 def left_text(seconds: float) -> str:
-    """`about 14 min left`."""
+    """Return the time left: `about 14 min left`."""
     whole = 60 * round(seconds / 60) if seconds >= 120 else max(1, round(seconds))
     return f"about {format_duration(whole)} left"
 
 
 @dataclass(frozen=True)
 class Duel:
-    """Races what is left of a session. `sides` are the options of each side's races but for what tells them apart."""
+    """Runs the remaining races of a session.
+
+    `sides` are the options of each side's races, without race id and session.
+    """
 
     store: SessionStore
     sides: Mapping[str, RaceOptions]
@@ -144,10 +158,10 @@ class Duel:
     node_of: Callable[[RaceOptions, Path, Progress], EmbeddedEngine] = embedded_engine
 
     def run(self, session: RaceSession) -> RaceSession:
-        """Race until nothing is left; the session as it then is.
+        """Run the remaining races and return the session.
 
-        Raises KeyboardInterrupt when it was interrupted, and RaceError when a race failed: what was complete is kept,
-        and the rest is raced when it is run again.
+        Raises KeyboardInterrupt if it was interrupted, and RaceError if a race failed: complete races are kept, and the
+        rest is raced when it is run again.
         """
         session = self._as_it_stands(session)
         shared = shares_a_node(self.sides.values(), restart_node=session.restart_node)
@@ -169,7 +183,7 @@ class Duel:
         return session
 
     def _as_it_stands(self, session: RaceSession) -> RaceSession:
-        """A race that was running when esbench was killed may have been complete."""
+        """Return the session with the true status of races that were running when esbench was killed."""
         home = self.store.folder.parent
         for race in session.races:
             if race.status != RUNNING or race.race_id is None:
@@ -214,7 +228,7 @@ class Duel:
         return session
 
     def _prepare(self, command: str, race: SessionRace) -> None:
-        """Run the command of --before-round; RaceError when it fails, with the last line that it printed."""
+        """Run the command of --before-round. RaceError if it fails, with the last line that it printed."""
         with self.progress.job("--before-round", announce=False):
             done = subprocess.run(
                 command,

@@ -1,4 +1,4 @@
-"""What telemetry is told of the load: seconds and spans of tasks, in words that need no driver."""
+"""The events of the load for telemetry: seconds and time spans of tasks, in types that do not depend on the driver."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from esbench.telemetry.device import Pulse, TaskSpan
 
 
 class Pulses(Listener):
-    """Tells somebody of each second of the tasks that last."""
+    """A listener that passes each second of a step's tasks to `tell` as a Pulse."""
 
     def __init__(self, tell: Callable[[Pulse], None], tasks: Sequence[Task]) -> None:
         self._tell = tell
@@ -31,7 +31,7 @@ class Pulses(Listener):
 
 
 def spans(results: Sequence[TaskResult]) -> list[TaskSpan]:
-    """When the tasks of a step ran; those that never began are left out."""
+    """Return the time spans in which the tasks of a step ran, without those that never began."""
     return [
         TaskSpan(
             result.name,

@@ -1,4 +1,4 @@
-"""The track of a race: read for the cluster's version, its challenge chosen, its documents made ready."""
+"""The track of a race: loaded for the cluster's version, with the chosen challenge and prepared documents."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from esbench.track.selection import check_indices, choose_challenge, select_task
 
 
 class RacedTrack:
-    """A track and what is left of its challenge after the filters; with its own code, where it has any.
+    """A track and its challenge after the task filters; with its own code, if it has any.
 
-    Raises a TrackError or UsageError when there is no such thing to race.
+    Raises a TrackError or UsageError if there is nothing that can be raced.
     """
 
     track: Track
@@ -68,7 +68,7 @@ class RacedTrack:
             refuse_endless(step, self.types)
 
     def prepare_documents(self) -> tuple[PreparedDocuments, ...]:
-        """Every document file that the challenge needs, before any clock starts."""
+        """Prepare every document file that the challenge needs, before any clock starts."""
         options = self._options
         files = DocumentFiles(
             home=options.home,
@@ -82,5 +82,5 @@ class RacedTrack:
         return files.prepare(self.track, self.challenge, self._own_code)
 
     def view(self, documents: tuple[PreparedDocuments, ...]) -> PackedView | None:
-        """The track for its own code in the workers; None where it has none."""
+        """Return the track for its own code in the workers; None if it has no code."""
         return None if self._own_code is None else self._own_code.packed(documents)

@@ -1,4 +1,4 @@
-"""Bulk requests of a metrics store: in chunks, refused ones again after a pause, failures by their first reason."""
+"""Bulk requests to a metrics store: sent in chunks, retried when the cluster is too busy; errors give one reason."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Pause = Callable[[float], None]
 def send(
     cluster: Cluster, path: str, actions: Iterable[bytes], *, fine: Collection[int], pause: Pause = time.sleep
 ) -> Counter[int]:
-    """Send actions (an action's lines each, newlines included); how many had which status, all of them `fine`.
+    """Send bulk actions and return the count of each HTTP status, all of them in `fine`.
 
-    Anything else is a ClusterError with the reason of the first. What the cluster is too busy for (429) is sent again
-    a few times, each after a longer pause.
+    An action is its lines, newlines included. Any other status is a ClusterError with the reason of the first one.
+    Actions that the cluster is too busy for (429) are sent again a few times, each time after a longer pause.
     """
     statuses: Counter[int] = Counter()
     for chunk in _chunks(actions):
@@ -63,7 +63,10 @@ def _chunks(actions: Iterable[bytes]) -> Iterator[list[bytes]]:
 
 
 def _items(cluster: Cluster, path: str, actions: list[bytes]) -> list[tuple[int, Any]]:
-    """Status and error of each action; a request that was refused as a whole is a refusal of each."""
+    """Send actions; return status and error of each.
+
+    A request refused as a whole counts as a refusal of each action.
+    """
     reply = cluster.request("POST", path, body=b"".join(actions), ignore=(_TOO_BUSY,))
     if isinstance(reply, Mapping) and "items" in reply:
         results = [next(iter(item.values())) for item in reply["items"]]

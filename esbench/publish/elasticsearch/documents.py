@@ -1,7 +1,7 @@
 """A race record as flat documents: one of the race, one of each task, of each second of a task, of each reading.
 
-docs/reference/store.md names their fields. Reads the files of a race and knows no cluster. What a record lacks is
-left out, and a dot in a name (`p99.9`) is an underscore, since a dot in a field's name would mean an object.
+docs/reference/store.md lists their fields. Reads the files of a race and knows no cluster. Missing values are left out,
+and a dot in a name (`p99.9`) becomes an underscore, since a dot in a field's name would mean an object.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from esbench.record.model import ClusterFacts, RaceRecord, TaskResult
 from esbench.record.series import BY_SECOND, percentiles_ms, read_seconds, read_telemetry_lines
 from esbench.record.store import RaceFolder, encode_record
 
-FORMAT = 1  # of the documents; a race that was stored in an older one is stored anew
+FORMAT = 1  # of the documents; a race stored in an older format is stored again
 _COPIED_OF_A_TASK = (
     *("step", "operation", "operation_type", "tags", "loop", "clients", "workers", "path"),
     *("target_rate_per_s", "target_unit", "start_s", "duration_s", "requests", "units", "unit", "errors"),
@@ -35,14 +35,14 @@ Fields = dict[str, Any]
 
 @dataclass(frozen=True)
 class Document:
-    """`id` is the same whenever the same race is stored."""
+    """A document of a metrics store. `id` is the same each time the same race is stored."""
 
     id: str
     fields: Fields
 
 
 class RaceDocuments:
-    """The documents of one race, made as they are asked for: RecordError when a file of it cannot be read."""
+    """The documents of one race, made on demand. RecordError if a file of the race cannot be read."""
 
     def __init__(self, record: RaceRecord, folder: RaceFolder) -> None:
         self.record = record
@@ -55,7 +55,7 @@ class RaceDocuments:
         return self.record.race_id
 
     def digest(self) -> str:
-        """Another one when any of the documents is."""
+        """Return a hash of the race's record and series, which changes if any of the documents changes."""
         digest = hashlib.sha256(f"{FORMAT}\n".encode() + encode_record(self.record))
         for file in (self._folder.seconds_file, self._folder.telemetry_file):
             if file.exists():
@@ -63,7 +63,7 @@ class RaceDocuments:
         return digest.hexdigest()
 
     def race(self) -> Document:
-        """The race as a whole."""
+        """Return the document of the race as a whole."""
         record, cluster = self.record, self._cluster
         session = record.session
         fields = {
@@ -100,7 +100,7 @@ class RaceDocuments:
         return Document(record.race_id, _known(fields))
 
     def tasks(self) -> Iterator[Document]:
-        """The tasks' results, and those of the parts of a sequence."""
+        """Yield the documents of the tasks' results, and those of the parts of a sequence."""
         for number, task in enumerate(self.record.tasks):
             document_id = f"{self.record.race_id}:{number}"
             yield Document(document_id, self._of_task(task))
@@ -119,7 +119,7 @@ class RaceDocuments:
                 yield Document(f"{document_id}:{part_number}", _known(fields))
 
     def seconds(self) -> Iterator[Document]:
-        """The seconds of the tasks."""
+        """Yield the documents of the tasks' seconds."""
         for number, line in enumerate(read_seconds(self._folder.seconds_file), 1):
             began = self._began.get(line.task, self._epoch)
             fields = {
@@ -136,7 +136,7 @@ class RaceDocuments:
             yield Document(f"{self.record.race_id}:{number}", _known(fields))
 
     def telemetry(self) -> Iterator[Document]:
-        """What telemetry devices read."""
+        """Yield the documents of the telemetry devices' readings."""
         for line in read_telemetry_lines(self._folder.telemetry_file):
             columns = line.columns
             fields = {
@@ -151,7 +151,7 @@ class RaceDocuments:
 
     @cached_property
     def _shared(self) -> Fields:
-        """What every document says of its race, to be selected by."""
+        """The fields of the race that every document carries, to filter by."""
         record, cluster = self.record, self._cluster
         return {
             "race_id": record.race_id,
@@ -201,12 +201,12 @@ class RaceDocuments:
         )
 
     def _at(self, time_s: float) -> datetime:
-        """A time of the race's clock."""
+        """Return the date and time of a time of the race's clock."""
         return self._epoch + timedelta(seconds=time_s)
 
 
 def _known(fields: Mapping[str, Any]) -> Fields:
-    """Without what is missing."""
+    """Return the fields without missing and empty values."""
     return {name: value for name, value in fields.items() if value is not None and value not in ((), [], {}, "")}
 
 
@@ -223,7 +223,11 @@ def _named(names: Sequence[str], values: Sequence[float | None]) -> Fields:
 
 
 def _numbers(said: Any) -> Fields:
-    """The numbers that a device says of a task, and those one level below (`mean`, `peak`): no node has a field."""
+    """Return the numbers in a device's summary of a task.
+
+    Takes numbers at the top level and one level below (`mean`, `peak`); figures of single nodes lie deeper and get no
+    field.
+    """
     found: Fields = {}
     for name, value in said.items() if isinstance(said, Mapping) else ():
         within = value if isinstance(value, Mapping) else {"": value}
@@ -234,7 +238,7 @@ def _numbers(said: Any) -> Fields:
 
 
 def _pairs(values: Mapping[str, Any]) -> list[str]:
-    """`name:value` each: any name may be there, and none becomes a field."""
+    """Return `name:value` strings: names may be arbitrary, and do not become fields."""
     return [
         f"{name}:{value if isinstance(value, str) else json.dumps(value, sort_keys=True)}"
         for name, value in values.items()

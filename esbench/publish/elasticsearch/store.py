@@ -1,8 +1,8 @@
-"""A metrics store: keeps the documents of races, each race once, in data streams where the cluster has them.
+"""A metrics store: keeps the documents of races, each race once, in data streams if the cluster has them.
 
-A data stream takes new documents only, and an id is unique in one of its backing indices, not in the stream. So the
-ids alone would not keep a race from being stored twice: the race's document, which is written last, says by its digest
-that all of this very record is there. What is there of another state of the record is removed first.
+A data stream takes new documents only, and an id is unique in one of its backing indices, not in the stream. So the ids
+alone would not keep a race from being stored twice: the race's document, which is written last, shows by its digest
+that all of this very record is stored. Documents of an earlier state of the record are removed first.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CREATED, _CONFLICT, _DELETED, _MISSING = 201, 409, 200, 404
 
 @dataclass(frozen=True)
 class Stored:
-    """How many documents a race has, how many were new or there already, how many of an earlier state were removed."""
+    """Document counts of a stored race: all, new, already there; and removed ones of an earlier state of the record."""
 
     documents: int
     created: int = 0
@@ -40,7 +40,7 @@ class Stored:
 
 
 class MetricsStore:
-    """Keeps races in a cluster, under names that begin with a prefix. Every failure is a ClusterError."""
+    """Stores races in a cluster, in indices or data streams with a common prefix. Every failure is a ClusterError."""
 
     def __init__(self, cluster: Cluster, prefix: str = DEFAULT_PREFIX, pause: Pause = time.sleep) -> None:
         self._cluster = cluster
@@ -49,13 +49,13 @@ class MetricsStore:
         self._dialect: Dialect | None = None
 
     def prepare(self) -> None:
-        """See that the cluster is there and has the templates."""
+        """Check that the cluster answers, and put the templates into it."""
         self._dialect = self._cluster.info().dialect
         streams = has_data_streams(self._cluster, self._prefix)
         put_templates(self._cluster, self._dialect, self._prefix, streams=streams)
 
     def keep(self, race: RaceDocuments) -> Stored:
-        """Store a race; where this very record is there already, nothing is changed."""
+        """Store a race. If this very record is stored already, nothing is changed."""
         digest = race.digest()
         self._refresh()
         if (documents := self._documents_of(race.race_id, digest)) is not None:
@@ -84,13 +84,16 @@ class MetricsStore:
         self._cluster.request("POST", f"/{names}/_refresh", params=_LENIENT)
 
     def _documents_of(self, race_id: str, digest: str) -> int | None:
-        """How many documents the race has, if this state of its record is there."""
+        """Return the race's document count if this state of its record is stored, else None."""
         query = {"bool": {"filter": [{"term": {"race_id": race_id}}, {"term": {"digest": digest}}]}}
         found = self._search(name_of(self._prefix, "races"), {"query": query})
         return next((int(hit["_source"]["documents"]) for hit in found["hits"]["hits"]), None)
 
     def _search(self, names: str, body: Mapping[str, Any], scroll: str | None = None) -> dict[str, Any]:
-        """A search over all shards of what there is of these names: a race must not be missed."""
+        """Search all shards of those of the names that exist.
+
+        ClusterError if a shard fails: a race must not be missed.
+        """
         reply: dict[str, Any] = self._cluster.request(
             "POST", f"/{names}/_search", params={**_LENIENT, "scroll": scroll}, body=body
         )
@@ -99,16 +102,17 @@ class MetricsStore:
         return reply
 
     def _create(self, kind: str, documents: Iterable[Document]) -> tuple[int, int]:
-        """How many were created, and how many another process has just stored."""
+        """Create documents; return counts of those created and of those that another process has just stored."""
         actions = (_action("create", {"_id": each.id}) + _line(each.fields) for each in documents)
         path = self._known_dialect.bulk_path(name_of(self._prefix, kind))
         statuses = send(self._cluster, path, actions, fine=(_CREATED, _CONFLICT), pause=self._pause)
         return statuses[_CREATED], statuses[_CONFLICT]
 
     def _remove(self, race_id: str) -> int:
-        """Remove what is there of a race, by the ids that a search finds: every version can, without any module.
+        """Remove the documents of a race and return their number.
 
-        First the race's own document: what is left behind, if this is interrupted, must not look complete.
+        Searches for their ids, which every version can do without any module. The race's own document goes first: if
+        this is interrupted, the rest must not look complete.
         """
         removed = 0
         for kind in reversed(KINDS):
@@ -135,7 +139,7 @@ class MetricsStore:
 
 
 def check_prefix(prefix: str) -> str:
-    """`prefix` itself if names can begin with it, else a UsageError."""
+    """Return `prefix` if index names can begin with it, else raise a UsageError."""
     if not _PREFIX.fullmatch(prefix):
         raise UsageError(
             f'no index can be called "{prefix}-races"',

@@ -1,4 +1,4 @@
-"""The templates of a metrics store: how each kind of document is mapped, on whatever version keeps it."""
+"""The index templates of a metrics store: the mapping of each kind of document, for every server version."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ KINDS = ("tasks", "seconds", "telemetry", "races")  # in the order in which they
 VERSION = 1  # raise it with every change of the mappings
 _PRIORITY = 300  # above Elastic's own templates (100 to 200)
 _LONGEST_KEYWORD = 1024
-_MOST_FIELDS = 2000  # devices and runners bring names of their own
+_MOST_FIELDS = 2000  # devices and runners add fields
 
 _SHARED = {
     "date": "@timestamp",
@@ -46,18 +46,21 @@ _FIELDS: Mapping[str, Mapping[str, str]] = {
 
 
 def name_of(prefix: str, kind: str) -> str:
-    """The index or data stream of a kind of documents; also its template's name."""
+    """Return the index or data stream of a kind of documents; its template has the same name."""
     return f"{prefix}-{kind}"
 
 
 def has_data_streams(cluster: Cluster, prefix: str) -> bool:
-    """Whether the cluster knows data streams: a version does not say it, a distribution may leave them out."""
+    """True if the cluster has data streams.
+
+    Asks for them: a version does not say it, a distribution may leave them out.
+    """
     reply = cluster.request("GET", f"/_data_stream/{prefix}-*", ignore=(400, 404, 405))
     return isinstance(reply, Mapping) and "data_streams" in reply
 
 
 def put_templates(cluster: Cluster, dialect: Dialect, prefix: str, *, streams: bool) -> None:
-    """Put the templates that are missing or older than this version's; newer ones stay, and so do a user's changes."""
+    """Put the templates that are missing or older than VERSION; keep newer ones, and a user's changes."""
     composable = _has_composable_templates(dialect)
     for kind in KINDS:
         name = name_of(prefix, kind)
@@ -68,7 +71,7 @@ def put_templates(cluster: Cluster, dialect: Dialect, prefix: str, *, streams: b
 
 
 def composable_template(name: str, kind: str, *, streams: bool) -> dict[str, Any]:
-    """An index template of Elasticsearch 7.8 and OpenSearch on."""
+    """Return an index template for Elasticsearch 7.8 or later, and OpenSearch."""
     body = {
         "index_patterns": [name],
         "priority": _PRIORITY,
@@ -79,7 +82,7 @@ def composable_template(name: str, kind: str, *, streams: bool) -> dict[str, Any
 
 
 def legacy_template(name: str, kind: str) -> dict[str, Any]:
-    """A template of the versions before; one shard, which they would not choose by themselves."""
+    """Return a template for older versions, with one shard, which they would not choose by default."""
     return {
         "index_patterns": [name],
         "order": _PRIORITY,
@@ -90,7 +93,7 @@ def legacy_template(name: str, kind: str) -> dict[str, Any]:
 
 
 def mappings(kind: str) -> dict[str, Any]:
-    """The typeless mapping of a kind of documents. Numbers within an object, whose names vary, are doubles."""
+    """Return the typeless mapping of a kind of documents. Numbers within an object, whose names vary, are doubles."""
     properties = {
         name: _MAPPED[field_type]
         for fields in (_SHARED, _FIELDS[kind])
@@ -125,6 +128,6 @@ def _has_composable_templates(dialect: Dialect) -> bool:
 
 
 def _version_of(reply: Mapping[str, Any], name: str) -> int:
-    """Of a template as it is there; 0 when there is none, or one of somebody else's without a version."""
+    """Return the version of a stored template; 0 if it is missing or has no version."""
     found = {each["name"]: each["index_template"] for each in reply.get("index_templates", ())} or reply
     return int(found.get(name, {}).get("version") or 0)

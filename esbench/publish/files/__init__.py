@@ -1,1 +1,1 @@
-"""A race in formats that other tools read (docs/reference/export.md). Each module makes the text of one of them."""
+"""A race in formats that other tools read (docs/reference/export.md). Each module writes one of them."""

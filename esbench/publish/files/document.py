@@ -11,11 +11,11 @@ from esbench.record.model import RaceRecord
 from esbench.record.series import SecondLine, Series
 from esbench.record.store import encode_record
 
-VERSION = 1  # of what is around the record, which has a schema of its own
+VERSION = 1  # of the outer document; the record has its own schema
 
 
 def document(record: RaceRecord, seconds: Iterable[SecondLine], telemetry: Iterable[Series]) -> str:
-    """`export` (a version), `race` (race.json whole, secrets hidden), `seconds` and `telemetry` (a list each)."""
+    """Return JSON: `export` (a version), `race` (race.json, secrets hidden), and lists `seconds` and `telemetry`."""
     lines = [
         f'"export": {VERSION}',
         f'"race": {encode_record(record).decode().strip()}',

@@ -19,9 +19,9 @@ _LEGEND = '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compresse
 
 
 def interval_log(record: RaceRecord, seconds: Iterable[SecondLine]) -> str:
-    """The log of all tasks, in the order of time. Tags: `TASK/MEASURE`, of the warmup `TASK/MEASURE/warmup`.
+    """Return the log of all tasks, in the order of time. Tags: `TASK/MEASURE`, for the warmup `TASK/MEASURE/warmup`.
 
-    Requests that timed out are in it with the least that they took.
+    Requests that timed out are included with the least time that they took.
     """
     started = datetime.fromisoformat(record.started_at).astimezone(UTC)
     began_s = {task.name: task.begun_s or 0.0 for task in record.tasks}

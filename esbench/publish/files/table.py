@@ -1,4 +1,4 @@
-"""The seconds of a race as CSV: a row for each second of a task."""
+"""The seconds of a race as CSV: one row for each second of a task."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ COLUMNS = (
 
 
 def table(record: RaceRecord, seconds: Iterable[SecondLine]) -> str:
-    """A line of keys, then a row for each task and second; the second in which a warmup ends has one for each phase."""
+    """Return CSV: a header, then a row for each task and second.
+
+    The second in which a warmup ends has a row for each phase.
+    """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -36,9 +39,9 @@ def table(record: RaceRecord, seconds: Iterable[SecondLine]) -> str:
 
 
 def _times_ms(line: SecondLine) -> Iterator[str]:
-    """Empty where nothing was counted, and where there are too few samples for a percentile.
+    """Yield p50, p90, p99 and max of each measure, in ms; empty if there are no samples, or too few for a percentile.
 
-    Of requests that timed out, or were never sent, it is the least that they took.
+    Requests that timed out, or were never sent, count with the least time that they took.
     """
     for measure in BY_SECOND:
         counts = line.at_least(measure)

@@ -1,4 +1,4 @@
-"""Where scrapers find the metrics of a race: a small HTTP server, in threads of its own, as long as the race."""
+"""A small HTTP server for scrapers of a race's metrics, in separate threads, as long as the race."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ASK_S = 0.1  # how often the server looks whether it is to end
 
 @dataclass(frozen=True)
 class Address:
-    """Where to listen. Port 0 is any free one."""
+    """A host and port to listen on. Port 0 means any free one."""
 
     host: str
     port: int
@@ -40,7 +40,7 @@ class Address:
 
 
 def parse_address(text: str) -> Address:
-    """An address from `9108`, `0.0.0.0:9108`, `[::]:9108` or `name:9108`; without a host it is 127.0.0.1."""
+    """Parse an address: `9108`, `0.0.0.0:9108`, `[::]:9108` or `name:9108`. The default host is 127.0.0.1."""
     host, _, port = text.strip().rpartition(":")
     if not port.isascii() or not port.isdigit() or int(port) > 65535 or "/" in host:
         raise UsageError(f'"{text}" is not a port, nor an address with a port', where=OPTION, hint=_EXAMPLE)
@@ -50,9 +50,9 @@ def parse_address(text: str) -> Address:
 
 
 class Endpoint:
-    """Serves what `following` has seen from the moment it is made until `close`; a UsageError when it cannot listen.
+    """Serves the metrics of `following` from its construction until `close`. UsageError if it cannot listen.
 
-    Text to whoever asks, OpenMetrics where it is accepted, protobuf with native histograms where that is preferred.
+    Serves text by default, OpenMetrics if the scraper accepts it, protobuf with native histograms if it prefers that.
     `bounds` are those of the `le` buckets of latency and service time.
     """
 
@@ -79,7 +79,7 @@ class Endpoint:
         self.close()
 
     def collect(self) -> list[Metric]:
-        """The families in what all text formats can say."""
+        """Return the metric families without native histograms, which the text formats cannot hold."""
         return families_of(self._following.seen(), self._bounds, with_native=False)
 
     def _answer(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -98,14 +98,14 @@ class Endpoint:
 
 
 def prefers_protobuf(accept: str) -> bool:
-    """Whether an Accept header ranks Prometheus' protobuf format above its text formats; the first of equals wins."""
+    """True if an Accept header ranks Prometheus' protobuf format above its text formats; the first of equals wins."""
     ranks = [(_quality(part), part.partition(";")[0].strip().lower()) for part in accept.split(",")]
     known = [rank for rank in ranks if rank[0] > 0 and rank[1] in (PROTOBUF, *_TEXTS)]
     return max(known, key=lambda rank: rank[0], default=(0.0, ""))[1] == PROTOBUF
 
 
 def _quality(part: str) -> float:
-    """The q of a media range (RFC 9110, 12.4.2): 1 unless it is given, 0 where it is not a number."""
+    """Return the q of a media range (RFC 9110, 12.4.2): 1 if not given, 0 if not a number."""
     for parameter in part.split(";")[1:]:
         name, _, value = parameter.partition("=")
         if name.strip().lower() == "q":
@@ -131,7 +131,7 @@ def _listen(address: Address, app: Callable[..., Any]) -> WSGIServer:
             self.setup_environ()
 
         def handle_error(self, request: object, client_address: object) -> None:
-            """A scraper that goes away in the middle is no error of the race's."""
+            """Do nothing: a scraper that disconnects early is no error of the race."""
 
     try:
         return make_server(address.host, address.port, app, Server, _Quiet)
@@ -142,4 +142,4 @@ def _listen(address: Address, app: Callable[..., Any]) -> WSGIServer:
 
 class _Quiet(WSGIRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name in http.server
-        """The terminal is the race's."""
+        """Write nothing: the terminal belongs to the race."""

@@ -1,6 +1,6 @@
-"""What was seen of a race as Prometheus' metric families: their names, what they mean, their labels.
+"""The state of a race as Prometheus' metric families: names, help texts, labels and samples.
 
-Pure. docs/metrics.md has a row for each of them.
+Pure. docs/metrics.md has a row for each family.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _MEASURES = sorted(MEASURES, key=lambda each: (each.is_lag, each is not SCHEDULE
 
 
 def families_of(seen: Seen, bounds: Bounds, *, with_native: bool) -> list[Metric]:
-    """All families that have samples. `bounds` are those of latency and service time.
+    """Return all families that have samples. `bounds` are those of latency and service time.
 
-    `with_native`: beside the `le` buckets, each histogram has a sample under the family's own name whose value is a
-    native histogram.
+    `with_native`: besides the `le` buckets, each histogram has a sample under the family's name whose value is a native
+    histogram.
     """
     if not seen.race:
         return []

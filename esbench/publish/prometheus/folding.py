@@ -1,6 +1,6 @@
 """Counted durations as Prometheus' two kinds of histograms: cumulative `le` buckets, and native (exponential) ones.
 
-Pure. Knows no metric's name and nobody who scrapes.
+Pure. Knows neither metric names nor scrapers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MOST_BOUNDS = 100
 
 
 class Bounds:
-    """Upper bounds of `le` buckets, ns, rising."""
+    """Upper bounds of `le` buckets in ns, ascending, and their labels in seconds with "+Inf" as the last one."""
 
     def __init__(self, bounds_ns: Sequence[int]) -> None:
         self.bounds_ns = tuple(bounds_ns)
@@ -35,9 +35,9 @@ class Bounds:
         self._limits = [index_of(ns + 1) for ns in bounds_ns]
 
     def cumulative(self, buckets: Mapping[int, int]) -> list[int]:
-        """How many of what `Counts.buckets` holds lie at or under each bound, and in all.
+        """Return how many durations of `Counts.buckets` lie at or under each bound, and the total.
 
-        A bucket (0.5 us or 0.1 % wide) that a bound lies in is counted above it: what is within is never overstated.
+        A bucket (0.5 us or 0.1 % wide) that contains a bound is counted above that bound: counts are never overstated.
         """
         counts = [0] * len(self.labels)
         for index, count in buckets.items():
@@ -46,7 +46,7 @@ class Bounds:
 
 
 def parse_bounds(text: str, where: str) -> Bounds:
-    """Bounds from `1,2,5,10`: milliseconds, or with a unit (`500us,1s`); a UsageError about anything else."""
+    """Parse bounds from `1,2,5,10`: milliseconds, or with a unit (`500us,1s`). UsageError for anything else."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     durations_s = [parse_duration(f"{part}ms" if part[-1].isdigit() else part, where) for part in parts]
     bounds_ns = sorted({round(duration_s * NS) for duration_s in durations_s})
@@ -61,15 +61,18 @@ def parse_bounds(text: str, where: str) -> Bounds:
 
 @dataclass(frozen=True)
 class Native:
-    """A native histogram's positive buckets: (offset, length) of each run of them, and the count of each less that of
-    the one before it. Bucket i reaches from 2^((i - 1) 2^-schema) to 2^(i 2^-schema) seconds."""
+    """A native histogram's positive buckets.
+
+    `spans`: (offset, length) of each run of buckets; `deltas`: the count of each bucket less that of the one before it.
+    Bucket i reaches from 2^((i - 1) 2^-schema) to 2^(i 2^-schema) seconds.
+    """
 
     spans: tuple[tuple[int, int], ...]
     deltas: tuple[int, ...]
 
 
 def native(buckets: Mapping[int, int]) -> Native:
-    """What `Counts.buckets` holds in exponential buckets, each by the middle of its own."""
+    """Convert `Counts.buckets` to exponential buckets; each bucket is placed by the middle of its range."""
     counts: dict[int, int] = {}
     for index, count in buckets.items():
         place = _place(index)
@@ -89,6 +92,6 @@ def native(buckets: Mapping[int, int]) -> Native:
 
 @cache
 def _place(index: int) -> int:
-    """The exponential bucket of one of `Counts`."""
+    """Return the exponential bucket that holds the middle of a bucket of `Counts`."""
     middle_s = (lowest_equivalent_ns(index) + lowest_equivalent_ns(index + 1)) / 2 / NS
     return math.ceil(math.log2(middle_s) * _PER_OCTAVE)

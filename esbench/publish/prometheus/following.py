@@ -1,6 +1,6 @@
-"""What scrapers are to be told of a race, kept while it runs.
+"""The state of a running race for scrapers.
 
-Once a second a few dictionaries are added up; nothing is done for a request. Knows no metric and no socket.
+Once a second a few dictionaries are added up; nothing is done per request. Knows no metric and no socket.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _GONE_AFTER_S = 10.0
 
 @dataclass(frozen=True)
 class Running:
-    """A task whose step runs. `second`: the last one that is known of it, with the arrivals that were then in line."""
+    """A task whose step runs. `second` is its last known second, `backlog` the arrivals then waiting for a client."""
 
     task: Task
     second: int = -1
@@ -38,19 +38,22 @@ class Running:
 
     @property
     def target(self) -> tuple[float, str] | None:
-        """The target rate of the second that runs now, and its unit; None in a closed loop and after the stages."""
+        """The target rate of the current second, and its unit; None in a closed loop and after the stages."""
         return target_at(self.task.schedule, self.second + 1)
 
 
 def target_at(schedule: Schedule, time_s: float) -> tuple[float, str] | None:
-    """The target rate of a schedule at a time since the task's start, and its unit. A ramp-up is not looked at."""
+    """Return the target rate of a schedule at a time since the task's start, and its unit, or None. Ignores ramp-up."""
     rate = nominal_rate(schedule, time_s)
     return None if rate is None else (rate.value, rate.unit)
 
 
 @dataclass(frozen=True)
 class WorkerUse:
-    """What a load worker has had of its CPUs since it began, and its event loop's worst lateness of late."""
+    """A load worker's CPU time and waits for a CPU since its start, and its event loop's worst lateness.
+
+    The lateness is that of the last second.
+    """
 
     cpu_s: float
     run_delay_s: float
@@ -59,10 +62,10 @@ class WorkerUse:
 
 @dataclass(frozen=True)
 class Seen:
-    """What is known of a race at one moment. `race`: id, track and challenge; `facts` are further labels of it.
+    """The known state of a race at one moment. `race`: id, track and challenge; `facts` are further labels of it.
 
-    `tallies` are by (task, phase), of all that was counted so far; `units`: task -> what it counts; `readings` are the
-    last ones of each device, as (device, reading).
+    `tallies`: all counts so far, by (task, phase); `units`: task -> the unit that it counts; `readings`: the last ones
+    of each device, as (device, reading).
     """
 
     race: tuple[str, ...] = ()
@@ -75,7 +78,7 @@ class Seen:
 
 
 def race_facts(record: RaceRecord) -> dict[str, str]:
-    """`facts` of `Seen`: the versions of esbench and of what was raced."""
+    """Return the `facts` of `Seen`: the versions of esbench and of the servers raced."""
     clusters = list(record.clusters.values())
     return {
         "version": record.esbench.get("version", ""),
@@ -85,7 +88,7 @@ def race_facts(record: RaceRecord) -> dict[str, str]:
 
 
 class Following(Listener):
-    """Follows a race; `seen` may be asked in any thread."""
+    """A listener that keeps the state of a race; `seen` may be called from any thread."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -132,7 +135,7 @@ class Following(Listener):
             self._readings.setdefault(device, {})[reading.of, reading.group] = (now_s, reading)
 
     def seen(self) -> Seen:
-        """What is known now; nothing of it changes any more."""
+        """Return the current state, as a copy that does not change."""
         with self._lock:
             return Seen(
                 race=self._race,
@@ -150,13 +153,16 @@ class Following(Listener):
 
 
 def _present(readings: Sequence[tuple[float, Reading]]) -> list[Reading]:
-    """Those of a device that it read with its newest one."""
+    """Return the readings that a device took together with its newest one (within 10 s of it)."""
     newest_s = max(read_s for read_s, _ in readings)
     return [reading for read_s, reading in readings if read_s >= newest_s - _GONE_AFTER_S]
 
 
 def _copy(tally: Tally) -> Tally:
-    """Its numbers, failures by kind and histograms. To copy a dictionary is far quicker than to merge it."""
+    """Return a copy of a tally's numbers, failures by kind and histograms.
+
+    Copying a dictionary is far quicker than merging it.
+    """
     copied = Tally(due=tally.due, sent=tally.sent, requests=tally.requests, units=tally.units, waited=tally.waited)
     copied.errors.counts.update(tally.errors.counts)
     for name in HISTOGRAMS:

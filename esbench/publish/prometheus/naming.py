@@ -1,4 +1,4 @@
-"""What Prometheus calls the figures of telemetry: base units, characters that it allows, suffixes that it reserves.
+"""Prometheus' names for the figures of telemetry: base units, allowed characters, reserved suffixes.
 
 Pure. The rules are those of prometheus.io (Practices: Metric and label naming) and of OpenMetrics.
 """
@@ -25,16 +25,16 @@ _RESERVED = re.compile(r"_(?:total|count|sum|bucket|info|created)$")  # what gau
 
 @dataclass(frozen=True)
 class Named:
-    """A figure's name, and the factor that makes its value one of a base unit."""
+    """A metric's name, and the factor that converts a value to its base unit."""
 
     name: str
     factor: float = 1.0
 
 
 def metric_name(group: str, figure: str, *, is_counter: bool) -> Named:
-    """What a figure of a group is called: `gc_ms` of `jvm` is jvm_gc_seconds, and a thousandth of it.
+    """Return the name and factor of a figure of a group: `gc_ms` of `jvm` is jvm_gc_seconds, with factor 0.001.
 
-    Counters are written without the `_total` that they end with.
+    Names of counters are returned without the suffix `_total`.
     """
     group, figure = _plain(group), _plain(figure)
     name = figure if figure.startswith(f"{group}_") or not group else f"{group}_{figure}"

@@ -1,4 +1,4 @@
-"""Metric families in Prometheus' protobuf format, the only one in which its servers take native histograms.
+"""Metric families in Prometheus' protobuf format, the only one in which its servers accept native histograms.
 
 Messages and field numbers are those of io.prometheus.client (github.com/prometheus/client_model, metrics.proto), as far
 as they are used here. Each family is preceded by its length.
@@ -55,7 +55,7 @@ _COUNTER, _GAUGE, _HISTOGRAM = 0, 1, 4  # of the enum MetricType
 
 @cache
 def family_class() -> Any:
-    """The message class MetricFamily."""
+    """Return the message class MetricFamily."""
     file = FileDescriptorProto(name="metrics.proto", package=_PACKAGE, syntax="proto2")
     for message_name, fields in _MESSAGES.items():
         message = file.message_type.add(name=message_name)
@@ -73,7 +73,10 @@ def family_class() -> Any:
 
 
 def encode(families: Iterable[Metric]) -> bytes:
-    """Families of counters, gauges, infos and histograms; a histogram's sample under its own name is the native one."""
+    """Encode families of counters, gauges, infos and histograms.
+
+    A histogram's sample under its own name is the native one.
+    """
     out = BytesIO()
     for family in families:
         serialize_length_prefixed(_family(family), out)
@@ -81,7 +84,7 @@ def encode(families: Iterable[Metric]) -> bytes:
 
 
 def _family(family: Metric) -> Any:
-    """A message MetricFamily. Names are those of the text format: counters end in _total, infos are gauges."""
+    """Return a message MetricFamily. Names are those of the text format: counters end in _total, infos are gauges."""
     if family.type == "histogram":
         message = family_class()(name=family.name, help=family.documentation, type=_HISTOGRAM)
         _add_histograms(message, family)
@@ -105,7 +108,7 @@ def _add_metric(message: Any, sample: Sample) -> Any:
 
 
 def _add_histograms(message: Any, family: Metric) -> None:
-    """One metric for all samples that have the same labels but `le`."""
+    """Add one metric for each set of samples that have the same labels apart from `le`."""
     histograms: dict[tuple[str, ...], Any] = {}
     for sample in family.samples:
         labels = tuple(value for name, value in sample.labels.items() if name != "le")

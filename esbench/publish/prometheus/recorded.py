@@ -1,4 +1,4 @@
-"""A race that is over as the metrics that Prometheus would have scraped at its end, from its record and its seconds."""
+"""A finished race as the metrics that Prometheus would have scraped at its end, from its record and its seconds."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ _NS_PER_MS = 1e6
 
 
 def exposition(record: RaceRecord, seconds: Iterable[SecondLine], bounds: Bounds) -> str:
-    """Prometheus' text format 0.0.4: counters and cumulative `le` buckets of each task and phase.
+    """Return Prometheus' text format 0.0.4: counters and cumulative `le` buckets of each task and phase.
 
-    Measurements are those of the record, under the phase that they are of; the warmup, and tasks that the race did not
-    live to finish, are put together from their seconds. What only a running race has (clients, backlog, readings of
-    telemetry) is left out.
+    Measurements are those of the record, under their phase; the warmup, and tasks that the race did not finish, are
+    summed up from their seconds. Metrics of a running race only (clients, backlog, readings of telemetry) are left out.
     """
     registry = CollectorRegistry(support_collectors_without_names=True)
     registry.register(_Recorded(families_of(_seen(record, seconds), bounds, with_native=False)))
