@@ -100,7 +100,7 @@ class Coordinator:
         drain_s: float = _DRAIN_S,
         epoch_ns: int | None = None,
     ) -> None:
-        """`epoch_ns` is the zero of the race's clock: now, unless it is given."""
+        """Create a coordinator of `count` workers. `epoch_ns` is the zero of the race's clock, by default now."""
         self._count = count
         self._log = log
         self._abort_on_error = abort_on_error

@@ -200,10 +200,10 @@ class Link:
         return written == sum(map(len, pieces)) or self.write_later(pieces, written)
 
     def write_later(self, pieces: RequestBytes, written: int) -> bool:
-        """Let the transport write the bytes after the first `written` ones, and further requests.
+        """Let the transport write the bytes after the first `written` ones.
 
-        It does so until its buffer is empty. Returns False if nothing was written and the connection turns out to be
-        lost.
+        It writes further requests, too, until its buffer is empty. Returns False if nothing was written and the
+        connection turns out to be lost.
         """
         raise NotImplementedError
 

@@ -281,9 +281,9 @@ class Line:
         return due_ns, self._seen_late[0][2] if is_late else due_ns
 
     def waited(self, now_ns: int, since_ns: int, skip: int) -> Counts:
-        """Return how long arrivals due at `since_ns` or later, but for the queue's first `skip`, have waited.
+        """Return a histogram of how long arrivals due at `since_ns` or later have waited by `now_ns`.
 
-        It counts bucket by bucket, by `now_ns`: there may be millions.
+        The first `skip` of the queue are left out. It counts bucket by bucket: there may be millions.
         """
         due_ns, waited = self._due_ns, Counts()
         first = begin = max(self._first + skip, bisect_left(due_ns, since_ns, self._first))

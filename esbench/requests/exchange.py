@@ -21,7 +21,7 @@ class Exhausted(Exception):  # noqa: N818 - an end, not an error
 
 
 class NotReady(Exception):  # noqa: N818 - a wait, not an error
-    """Raised when a client's next request is not made yet; `call_back` calls a function once, when to draw again."""
+    """Raised when a client's next request is not made yet; `call_back` takes a function, called once to draw again."""
 
     def __init__(self, call_back: Callable[[Callable[[], None]], None]) -> None:
         super().__init__("not ready")

@@ -99,7 +99,7 @@ class TemplateProgram:
 
 
 class TemplateClientProgram:
-    """The program of one client slot: draws values before a request is due, and those of the time at the send."""
+    """The program of one client slot: draws values ahead; those that depend on the time, only at the send."""
 
     def __init__(self, sources: Sequence[Source], exchanges: Sequence[Exchange]) -> None:
         late = [(number, source) for number, source in enumerate(sources) if source.at_send]

@@ -253,8 +253,7 @@ class TaskBuilder:
                 raise place.failed(error) from None
 
     def _definition(self, node: Node) -> Node:
-        """Return the operation of the track that a task names, else the node itself: an operation type or a definition.
-        """
+        """Return the operation of the track that a task names, else the node itself: a type or a definition."""
         return self.operations.get(node.value, node) if isinstance(node.value, str) else node
 
 
@@ -314,7 +313,7 @@ def _beside(node: Node, path: object) -> Path:
 
 
 def refuse_typos(node: Node, definition: str, faults: Faults) -> None:
-    """Refuse each key that nearly equals a known one: as an unknown key it would silently have no effect."""
+    """Refuse each key that is almost a known one: tolerated as unknown, it would silently change nothing."""
     for key, meant in _typos(node, known_keys(definition)):
         with faults.apart():
             node[key].fail(f'unknown key "{key}" in {node.label}', f'did you mean "{meant}"?')

@@ -211,7 +211,10 @@ class Worker:
             self._tick()
 
     def _failed(self, task: Task, verdict: Verdict) -> None:
-        """Abort the step at the first failure, unless the race or the task tolerates it; none tolerates assertions."""
+        """Abort the step at the first failure, unless the race or the task tolerates it.
+
+        A failed assertion is never tolerated.
+        """
         tolerated = not self._prepared.abort_on_error
         if task.ignore_response_error_level == "non-fatal" and not verdict.error_is_of_connection:
             tolerated = True
