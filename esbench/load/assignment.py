@@ -1,4 +1,4 @@
-"""Which worker gets which client slots of a step, and which tasks wait for others. Pure: no processes, no clock."""
+"""Assignment of a step's client slots to load workers, and the order of its tasks. Pure: no processes, no clock."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ _BYTES_OF_A_MB = 1 << 20
 
 
 def deal(step: Step, workers: int, operations: OperationTypes, stock: Stock) -> dict[int, tuple[Assignment, ...]]:
-    """Assignments by worker number (0 .. workers - 1).
+    """Return the assignments of a step's tasks by worker number (0 .. workers - 1).
 
-    Each task goes to as few workers as it needs, and workers that are left over to the closed loops that can use them,
-    beginning where the least was dealt so far. A target rate in a unit that does not fit the operation is a TrackError.
+    Each task gets as few workers as it needs, and workers that are left over go to the closed loops that can use them.
+    The workers with the fewest client slots so far are chosen first. Raises TrackError if the unit of a target rate
+    does not fit the operation.
     """
     dealt: dict[int, list[Assignment]] = {number: [] for number in range(workers)}
     load = dict.fromkeys(dealt, 0)
@@ -46,7 +47,7 @@ def deal(step: Step, workers: int, operations: OperationTypes, stock: Stock) -> 
 
 
 def refuse_endless(step: Step, operations: OperationTypes) -> None:
-    """A TrackError for a task that would never end; of Python code, only a worker knows."""
+    """Raise a TrackError for a task that would never end; for a track's Python code, only a worker can know."""
     for task in step.tasks:
         endless = not operations.of(task.operation).ends(task.operation.params)
         if endless and task.is_time_based and measured_period_s(task) is None and not _is_ended_by_others(task, step):
@@ -54,15 +55,15 @@ def refuse_endless(step: Step, operations: OperationTypes) -> None:
 
 
 def no_end(where: str) -> TrackError:
-    """The error for a task that has a warmup, and nothing that ends it."""
+    """Return the error for a task that has a warmup but nothing that ends it."""
     hint = "give it a time-period, or let a task end it that does not wait for its clients"
     return TrackError("the task has a warmup, and no end", where=where, hint=hint)
 
 
 def fullest_worker(step: Step, workers: int, operations: OperationTypes) -> tuple[Assignment, ...]:
-    """The shares of the worker that has the most clients, as far as it is known before documents are prepared.
+    """Return the assignments of the worker with the most clients, as far as known before documents are prepared.
 
-    High target rates are left out, which may need more workers and leave each of them fewer clients.
+    High target rates are ignored: they may need more workers, which leaves each of them fewer clients.
     """
     unpaced = (replace(t, schedule=Schedule(), time_period_s=None) if t.schedule.is_open else t for t in step.tasks)
     dealt = deal(replace(step, tasks=tuple(unpaced)), workers, operations, Stock())
@@ -72,7 +73,7 @@ def fullest_worker(step: Step, workers: int, operations: OperationTypes) -> tupl
 def _counts(
     step: Step, kinds: Sequence[OperationType], amounts: Sequence[Mapping[str, float]], workers: int, stock: Stock
 ) -> list[int]:
-    """How many workers each task of a step gets."""
+    """Return the number of workers for each task of a step, in order."""
     tasks = list(zip(step.tasks, kinds, amounts, strict=True))
     counts = [min(workers, workers_needed(task, each)) for task, _, each in tasks]
     most = [min(workers, most_workers(task, kind, each, stock)) for task, kind, each in tasks]
@@ -83,7 +84,7 @@ def _counts(
 
 
 def _is_ended_by_others(task: Task, step: Step) -> bool:
-    """Whether other tasks of the step end this one, which then needs no end of its own."""
+    """True if other tasks of the step end this one, so that it needs no end itself."""
     waiting = _begins_after(task, step)
     if step.completed_by == (ANY_TASK,):
         others = (other for other in step.tasks if other is not task and other.name not in waiting)
@@ -92,9 +93,10 @@ def _is_ended_by_others(task: Task, step: Step) -> bool:
 
 
 def _slots(task: Task, place: int, count: int) -> tuple[int, ...]:
-    """The client slots of share `place` of `count`: every count-th one, so that arrivals alternate between workers.
+    """Return the client slots of share `place` of `count`: every count-th one, so that arrivals alternate.
 
-    Code of a track gets neighbours, as in Rally: its sources may take the data from their first to their last part.
+    A task with Python code of the track gets consecutive slots, as in Rally: its parameter sources may read all data
+    between their first and their last part.
     """
     if task.operation.python:
         return tuple(range(place * task.clients // count, (place + 1) * task.clients // count))
@@ -102,7 +104,7 @@ def _slots(task: Task, place: int, count: int) -> tuple[int, ...]:
 
 
 def per_request(task: Task, kind: OperationType, stock: Stock) -> Mapping[str, float]:
-    """How much of each unit that a task's target rates may have one of its requests stands for."""
+    """Return the amount that one request of a task stands for, by unit, for each unit its target rates may have."""
     params, where = task.operation.params, f'task "{task.name}"'
     amounts = {kind.unit_of(params): kind.units_per_request(params), "ops": 1.0}
     for rate in rates(task.schedule):
@@ -114,7 +116,7 @@ def per_request(task: Task, kind: OperationType, stock: Stock) -> Mapping[str, f
 
 
 def workers_needed(task: Task, amounts: Mapping[str, float]) -> int:
-    """As few workers as a task needs: splitting it costs queueing (docs/method.md)."""
+    """Return the least number of workers that a task needs: splitting it further costs queueing (docs/method.md)."""
     is_python = bool(task.operation.python)
     most_clients = PYTHON_CLIENTS_PER_WORKER if is_python else CLIENTS_PER_WORKER
     most_rate = PYTHON_RATE_PER_WORKER if is_python else RATE_PER_WORKER
@@ -124,10 +126,10 @@ def workers_needed(task: Task, amounts: Mapping[str, float]) -> int:
 
 
 def most_workers(task: Task, kind: OperationType, amounts: Mapping[str, float], stock: Stock) -> int:
-    """As many workers as a task can use: of a closed loop that ends by time, one for each eight clients.
+    """Return the most workers that a task can use: in a closed loop that ends by time, one per eight clients.
 
-    Its clients take over nothing from one another. One that ends by numbers would wait for the slowest worker, and each
-    worker unpacks for itself what is read as a stream.
+    The clients of such a loop do not depend on one another. Other tasks get as few as they need: one that ends by
+    numbers would wait for its slowest worker, and each worker would unpack for itself what is read as a stream.
     """
     needed = workers_needed(task, amounts)
     is_closed = not task.schedule.is_open and not task.operation.python
@@ -138,14 +140,14 @@ def most_workers(task: Task, kind: OperationType, amounts: Mapping[str, float], 
 
 
 def highest_rate_per_s(task: Task, amounts: Mapping[str, float]) -> float:
-    """The most requests/s that an open loop is to send at any time."""
+    """Return the highest rate of an open loop at any time, in requests/s; 0 if the track's own scheduler sets it."""
     if task.schedule.rate is None and not task.schedule.stages:
         return 0.0  # a scheduler of the track's own says when
     return max(max(segment.rate_start, segment.rate_end) for segment in rate_segments(task.schedule, amounts))
 
 
 def _begins_after(task: Task, step: Step) -> set[str]:
-    """A task and those that cannot begin before it has ended, since they wait for it or for one another."""
+    """Return the names of a task and of those that cannot begin before it has ended, directly or through others."""
     waiting = {task.name}
     for name, others in waits_for(step).items():  # a task waits only for tasks that stand before it
         if not waiting.isdisjoint(others):
@@ -154,10 +156,10 @@ def _begins_after(task: Task, step: Step) -> set[str]:
 
 
 def waits_for(step: Step) -> dict[str, frozenset[str]]:
-    """For each task of a step the tasks that must have ended before it begins: those that had its clients before it.
+    """Return, for each task of a step, the tasks that must have ended before it begins: those that had its clients.
 
-    The clients of a step are dealt to its tasks in turn and from the first one again, as Rally's allocator does. A
-    task that has more of them than the step waits for all tasks before it.
+    The clients of a step are dealt to its tasks in turn and from the first one again, as Rally's allocator does. A task
+    that has more clients than the step waits for all tasks before it.
     """
     clients = step.width
     holders: dict[int, str] = {}

@@ -1,4 +1,4 @@
-"""Whether a task's figures may be used: statements with cause and remedy (docs/method.md, checks). Pure."""
+"""Checks of whether a task's figures may be used: statements with cause and remedy (docs/method.md, checks). Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _OFTEN = 0.1  # of the seconds
 
 @dataclass(frozen=True)
 class Amount:
-    """How much of its work a task has sent, and how much it should have, in a unit ("docs", "requests")."""
+    """The amount of work that a task has sent and should have sent, in a unit ("docs", "requests")."""
 
     sent: float
     wanted: float
@@ -35,12 +35,13 @@ class Amount:
 
 @dataclass(frozen=True)
 class TaskFigures:
-    """What the checks look at.
+    """The figures of one task that its checks are made from.
 
     `in_window` requests completed in the window; `target_requests_per_s` is None where the rate is not constant over
-    it. `reported_ms` is latency in an open loop, service time in a closed one. `backlog_rise` is by how many arrivals
-    the line grew, `drift_ratio` how far throughput (closed loop) or median latency (open) moved over the measurement;
-    None when that is chance, or cannot be told. `amount` is None where time, other tasks or the user ended the task.
+    it. `reported_ms` is latency in an open loop, service time in a closed one. `backlog_rise` is the number of arrivals
+    by which the queue grew, `drift_ratio` the relative change of throughput (closed loop) or median latency (open) over
+    the measurement; both are None when the change is chance, or cannot be determined. `amount` is None where time,
+    other tasks or the user ended the task.
     """
 
     task: Task
@@ -61,7 +62,7 @@ class TaskFigures:
 
     @property
     def more_workers(self) -> str:
-        """What would let more workers share the task, as a hint; empty where nothing would."""
+        """A hint on how more workers could share the task; empty if nothing would let them."""
         task = self.task
         if self.can_use_more_workers:
             return "add workers"
@@ -72,24 +73,24 @@ class TaskFigures:
 
 
 def task_checks(figures: TaskFigures, workers: WorkerHealth | None) -> tuple[Check, ...]:
-    """Every statement that holds against the figures; none when they can be trusted."""
+    """Return the checks that speak against a task's figures; none when they can be trusted."""
     checks = (_amount, _rate, _driver, _drift, _replies)
     return (*(check for found in checks for check in found(figures)), *_health(figures, workers))
 
 
 def _any_of(*remedies: str) -> str:
-    """a, b, or c; of those that there are."""
+    """Join the remedies that are not empty as "a, b, or c"."""
     *others, last = (remedy for remedy in remedies if remedy)
     return f"{', '.join(others)}, or {last}" if others else last
 
 
 def incomplete(reason: str) -> Check:
-    """Of a task that was not ended by all of its workers."""
+    """Return the check for a task that not all of its workers have ended; `reason` says why."""
     return CheckKind.INCOMPLETE.unusable(f"{reason}: what it had not reported by then is missing", "race again")
 
 
 def lost_hosts(hosts: Sequence[str], count: int) -> Check:
-    """Of a task during which some of the cluster's `count` hosts could not be reached."""
+    """Return the check for a task during which `hosts`, of the cluster's `count`, could not be reached."""
     return CheckKind.LOST_HOSTS.warning(
         f"{len(hosts)} of {count} hosts could not be reached for a time: {', '.join(hosts)}",
         "their clients used the other hosts, if any: see events in the record",
@@ -139,7 +140,7 @@ def _rate(figures: TaskFigures) -> Iterator[Check]:
 
 
 def _achieved_ratio(figures: TaskFigures) -> float | None:
-    """How much of the target rate was reached; None in a closed loop, or where it cannot be told.
+    """Return achieved rate / target rate; None in a closed loop, or where it cannot be determined.
 
     With a window: what completed in it over what was due in it. What is in flight at its end is no miss, as far as
     Little's law expects it there. Without: the time that the arrivals had over the time that they took.
@@ -179,7 +180,7 @@ def _driver(figures: TaskFigures) -> Iterator[Check]:
 
 
 def _driver_lag(figures: TaskFigures) -> Iterator[Check]:
-    """The percentile of which the driver's lateness is the largest part, where it is too much of it."""
+    """Check the percentile in which driver lag has the largest part, if that part is too large."""
     lag, reported = figures.driver_lag_ms or {}, figures.reported_ms or {}
     known = [name for name in lag if isfinite(reported.get(name, inf)) and name.startswith("p")]
     if not any(name != "p50" for name in known) and isfinite(reported.get("max", inf)):
@@ -247,7 +248,7 @@ def _drift(figures: TaskFigures) -> Iterator[Check]:
 
 
 def _health(figures: TaskFigures, workers: WorkerHealth | None) -> Iterator[Check]:
-    """How the task's workers fared in its measurement, and what their host did to them."""
+    """Check how busy and late the task's workers were while it was measured, and what CPU time their host took away."""
     if workers is None:
         return
     if workers.busy_ratio > BUSY_LIMIT or workers.busy_above_ratio > _OFTEN:

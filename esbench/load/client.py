@@ -1,7 +1,8 @@
 """A simulated client: one connection, one request in flight. It sends when its loop says so and reports back.
 
-A `TemplateClient` runs compiled exchanges by callbacks, since it is the hot path; what decides from replies what to do
-next is a `ScriptClient` (script_client.py). Neither knows when requests are due, nor counts anything itself.
+A `TemplateClient` runs compiled exchanges by callbacks, since it is the hot path; a `ScriptClient` (script_client.py)
+runs operations that decide from replies what to do next. Neither knows when requests are due, nor counts anything
+itself.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ _RECONNECT_PAUSE_S = 0.1  # doubled up to 1 s, so that a dead server is not hamm
 
 
 class Loop(Protocol):
-    """Decides when a client sends, and is called back when its request is over."""
+    """The loop of a client: decides when the client sends, and is called back when its request is over."""
 
     recorder: Recorder
 
     def failed(self, verdict: Verdict, /) -> None:
-        """A request has failed; `freed` follows."""
+        """Take note of a failed request; `freed` follows."""
 
     def freed(self, client: Client) -> None: ...
     def not_drawn(self, client: Client, reason: Exception) -> None: ...
@@ -40,10 +41,10 @@ class Loop(Protocol):
 
 @dataclass(frozen=True)
 class Route:
-    """How a client reaches its cluster. `headers` are the header lines of each of its requests, to whatever host.
+    """The way from a client to its cluster. `headers` are the header lines of each of its requests, to any host.
 
-    `failures` keeps the examples of all clients of its task; `compress`: bodies that scripts send are sent as gzip.
-    `inbox` is where the connections of all clients of the process put what they read.
+    `failures` keeps the examples of all clients of its task; with `compress`, bodies that scripts send are sent as
+    gzip. `inbox` is where the connections of all clients of the process put what they read.
     """
 
     hosts: Hosts
@@ -56,7 +57,7 @@ class Route:
 
 
 class Client:
-    """What both kinds of client share: a connection that is renewed when it was lost."""
+    """The base of both kinds of client: one connection, which is renewed when it was lost."""
 
     def __init__(self, slot: int, route: Route) -> None:
         self.slot = slot
@@ -73,11 +74,14 @@ class Client:
 
     @property
     def received_ns(self) -> int:
-        """When a host last sent it something, as far as its connection knows; 0 when none has."""
+        """The time of the last data from a host, as far as the current connection knows, in ns; 0 before any."""
         return self.link.received_ns
 
     async def connect(self) -> None:
-        """Open a connection to the client's host, or while that is lost to another one; RequestFailed without one."""
+        """Open a connection to the client's host, or to another one while that is lost.
+
+        Raises RequestFailed if it cannot be opened, RaceError if no further file can be.
+        """
         route = self._route
         self.link.close()
         async with route.hosts.connecting:
@@ -92,19 +96,19 @@ class Client:
                 raise RequestFailed("connection refused", f"{host.label}: {reason}") from error
 
     def return_home(self) -> None:
-        """Use the client's own host from its next request on, if that is back and another one is used now."""
+        """Use the client's own host again from its next request on, if it is back and another one is in use."""
         if self._host != self._route.hosts.choose(self.slot):
             self.link.retire()
 
     def sweep(self, now_ns: int) -> None:
-        """Fail the request in flight when its time is over."""
+        """Fail the request in flight if it has timed out by `now_ns`."""
         connection = self.link
         if connection.in_flight and now_ns >= connection.deadline_ns:
             allowed_s = (connection.deadline_ns - connection.sent_ns) / NS
             connection.fail(TIMEOUT, f"no reply from {self._host.label} within {allowed_s:g} s")
 
     def give_up(self, kind: str, detail: str) -> None:
-        """Fail now what is in flight."""
+        """Fail the request in flight now, if there is one."""
         if self.link.in_flight:
             self.link.fail(kind, detail)
 
@@ -114,7 +118,7 @@ class Client:
         self.link.close()
 
     def begin(self, due_ns: int, warmup: bool) -> None:
-        """Send what its loop has `drawn`; the loop's `freed` is called when it is over."""
+        """Send the request in `drawn`; the loop's `freed` is called when it is over."""
         raise NotImplementedError
 
     def on_reply(self, status: int, body: bytes, received_ns: int) -> None:
@@ -124,10 +128,10 @@ class Client:
         raise NotImplementedError
 
     def on_idle_loss(self) -> None:
-        """The next request opens a new connection."""
+        """Do nothing: the next request opens a new connection."""
 
     async def _send_anew(self, render: Callable[[], RequestBytes], timeout_ns: int) -> None:
-        """Send on a new connection; RequestFailed when there is none."""
+        """Send a request on a new connection. Raises RequestFailed if it cannot be opened or is closed at once."""
         await self.connect()
         if not (self.link.usable and self.link.send(render(), timeout_ns)):
             reason = "closed the connection as soon as it was open"
@@ -146,7 +150,7 @@ def _raise_unexpected(task: asyncio.Task[None]) -> None:
 
 
 class TemplateClient(Lane, Client):
-    """Runs the exchanges of a compiled operation, one after the other, on its connection."""
+    """A client that runs the exchanges of a compiled operation, one after the other, on its connection."""
 
     link: Connection
     loop: Loop
@@ -174,7 +178,7 @@ class TemplateClient(Lane, Client):
         self.meter.sent(self.sent_ns, self.warmup)
 
     def _turn_to(self, position: int) -> None:
-        """Go to an exchange of a sequence."""
+        """Make the exchange at `position` of the sequence the current one."""
         if position != self._position:
             self._position, self._exchange = position, self._exchanges[position]
             self.render, self.judge = self._exchange.render, self._exchange.judge
@@ -211,7 +215,7 @@ class TemplateClient(Lane, Client):
         self.loop.freed(self)
 
     def _goes_on(self, received_ns: int) -> bool:
-        """Count one exchange of a sequence under its name, and send the next one if there is one."""
+        """Count one exchange of a sequence under its name and send the next one; False after the last one."""
         self._record_part(received_ns)
         if self._position + 1 == len(self._exchanges):
             return False
@@ -227,7 +231,7 @@ class TemplateClient(Lane, Client):
         self.loop.recorder.part(self._exchange.name, self._part_sent_ns, at_ns, self.warmup, error)
 
     def _count_failure(self, at_ns: int, verdict: Verdict, status: int | None = None, body: bytes = b"") -> None:
-        """The request has failed, and with it the rest of a sequence."""
+        """Count the request, and with it the rest of a sequence, as failed."""
         if not self.is_plain:
             self._record_part(at_ns, verdict.error)
         verdict = self._route.failures.explain(verdict, self._request, status, body)
@@ -235,7 +239,7 @@ class TemplateClient(Lane, Client):
         self.loop.failed(verdict)
 
     def _request(self) -> bytes:
-        """The head of the request, made once more: values that tell the time may be a moment later in it."""
+        """Return the head of the request, rendered once more: values that depend on the time may be later in it."""
         return bytes(self.render(self.drawn)[0])
 
     def _free(self) -> None:
@@ -244,7 +248,7 @@ class TemplateClient(Lane, Client):
         self.loop.freed(self)
 
     async def _try_again(self, after_s: float) -> None:
-        """Send what is left of the request; its service time goes on."""
+        """Send what is left of the request after a pause; its service time goes on."""
         await asyncio.sleep(after_s)
         connection = self.link
         if not (connection.usable and connection.send(self.render(self.drawn), self.timeout_ns)):

@@ -1,4 +1,4 @@
-"""The client of a slot, by what was compiled for it: requests from a template, or a script."""
+"""Choice of the client for a slot: requests from a template, or a script."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Runs steps on worker processes: deals client slots, starts and stops the clock, merges what workers report.
+"""The coordinator runs steps on worker processes: deals client slots, starts and stops the clock, merges reports.
 
-It talks to workers in the five messages of `messages` and knows no cluster, engine or record folder.
+It exchanges the five messages of `messages` with the workers and knows no cluster, engine or record folder.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _CONNECT_S = 0.02  # that a client may take: a handshake of TLS costs both sides
 _PYTHON_READY_TIMEOUT_S = 1800.0  # parameter sources of a track's own may read or make a lot first
 _SILENT_S = 6.0  # a worker ticks once a second
 _DRAIN_S = 5.0  # for requests in flight after a cancel
-_END_WITHIN_S = 2.0  # a worker that was told to stop, after the drain
+_END_WITHIN_S = 2.0  # for a worker to end after a Stop and the drain
 
 
 @dataclass
@@ -58,12 +58,12 @@ class _Worker:
 
     @property
     def is_silent(self) -> bool:
-        """Whether it has sent nothing for too long: what is unread in its pipe was sent."""
+        """True if the worker has sent nothing for too long; a message still unread in its pipe counts as sent."""
         return time.monotonic() - self.last_heard_s > _SILENT_S and (self.has_hung_up or not self.pipe.poll())
 
 
 class CutShort(Exception):  # noqa: N818 - its cause may be no error
-    """A step did not come to its end; `results` are what it measured until then."""
+    """Raised when a step was ended early; `results` are what it measured until then."""
 
     def __init__(self, why: str, results: tuple[TaskResult, ...]) -> None:
         super().__init__(why)
@@ -71,14 +71,14 @@ class CutShort(Exception):  # noqa: N818 - its cause may be no error
 
 
 class Cancelled(CutShort):
-    """The race was cancelled: the user said so."""
+    """Raised when the user cancelled the race."""
 
     def __init__(self, results: tuple[TaskResult, ...]) -> None:
         super().__init__("cancelled", results)
 
 
 class StepFailed(CutShort):
-    """A step was aborted for `error`."""
+    """Raised when a step was aborted because of `error`."""
 
     def __init__(self, error: EsbenchError, results: tuple[TaskResult, ...]) -> None:
         super().__init__(str(error), results)
@@ -100,7 +100,7 @@ class Coordinator:
         drain_s: float = _DRAIN_S,
         epoch_ns: int | None = None,
     ) -> None:
-        """`epoch_ns` is the zero of the race's clock: now, unless it is given."""
+        """Create a coordinator of `count` workers. `epoch_ns` is the zero of the race's clock, by default now."""
         self._count = count
         self._log = log
         self._abort_on_error = abort_on_error
@@ -115,7 +115,7 @@ class Coordinator:
         self._cancel_requests = 0
 
     def __enter__(self) -> Coordinator:
-        """Spawn the workers; they get ready while the caller goes on."""
+        """Start the worker processes; they get ready while the caller goes on."""
         self._log.parent.mkdir(parents=True, exist_ok=True)
         with self._log.open("ab") as log:
             for number in range(self._count):
@@ -149,7 +149,7 @@ class Coordinator:
 
     @property
     def drivers(self) -> tuple[DriverFacts, ...]:
-        """Where the workers ran, and the CPU time that each has used."""
+        """The host, kind of event loop and used CPU time of each worker."""
         return tuple(
             DriverFacts(
                 host=socket.gethostname(),
@@ -163,15 +163,15 @@ class Coordinator:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """Of the workers, in order."""
+        """The process ids of the workers, in order."""
         return tuple(worker.process.pid for worker in self._workers)
 
     def count_as_acknowledged(self, index: str, documents: int) -> None:
-        """Tell how many documents an index holds before the race writes to it."""
+        """Record the number of documents that an index holds before the race writes to it."""
         self._ledger.acknowledge(index, documents)
 
     def cancel(self) -> None:
-        """Take no new arrivals; called by a signal handler. The second call ends the workers at once."""
+        """Take no new arrivals; called by a signal handler. The second call kills the workers at once."""
         self._cancel_requests += 1
         if self._cancel_requests > 1:
             for worker in self._workers:
@@ -186,11 +186,12 @@ class Coordinator:
         types: OperationTypes,
         listener: Listener | None = None,
     ) -> tuple[TaskResult, ...]:
-        """Run one step and return its tasks' results, in order; `listener` is told of its start, its seconds, and of
-        hosts that are lost or back.
+        """Run one step and return its tasks' results, in order.
 
-        Raises StepFailed when it was aborted and Cancelled after `cancel`, both with the results so far; an
-        EsbenchError when it could not begin.
+        `listener` is notified of the step's start, its seconds, and hosts that are lost or back.
+
+        Raises StepFailed if the step was aborted and Cancelled after `cancel`, both with the results so far; an
+        EsbenchError if it could not begin.
         """
         listener = listener or Listener()
         dealt = deal(step, len(self._workers), types, stock)
@@ -251,7 +252,7 @@ class Coordinator:
         return results
 
     def _await_ready(self, workers: Sequence[_Worker], step: Step, number: int) -> None:
-        """Return when all workers are ready, or at once after a cancel."""
+        """Wait until all workers are ready, or until a cancel. Raises an EsbenchError if one cannot get ready."""
         waiting = {worker.number for worker in workers}
         names = ", ".join(task.name for task in step.tasks)
         has_code = any(task.operation.python for task in step.tasks)
@@ -280,9 +281,9 @@ class Coordinator:
     def _follow(
         self, workers: Sequence[_Worker], number: int, running: RunningStep, listener: Listener
     ) -> EsbenchError | None:
-        """Take ticks until every task has ended; the error that ended the step early, if any.
+        """Take ticks until every task has ended. Returns the error that ended the step early, if any.
 
-        After an error or a cancel the workers are told to stop, and what does not end soon is left behind.
+        After an error or a cancel the workers are stopped, and those that do not end soon are left behind.
         """
         error: EsbenchError | None = None
         left = list(workers)
@@ -318,7 +319,7 @@ class Coordinator:
         return error
 
     def _hear(self, worker: _Worker, message: Message, running: RunningStep, listener: Listener) -> EsbenchError | None:
-        """Take what a worker says while a step runs; why the step must end early, if it must."""
+        """Take a worker's message while a step runs. Returns the error for which the step must end early, if any."""
         if isinstance(message, Tick):
             worker.usage = message.usage
             self._ledger.enter(message.ledger)
@@ -331,7 +332,7 @@ class Coordinator:
         return message.error if isinstance(message, Hello) else None
 
     def _lost(self, worker: _Worker, running: RunningStep) -> RaceError | None:
-        """Why nothing more is to be expected of a worker; None when it is alive. A silent one is ended."""
+        """Return the error for a worker that has ended or is silent, None for a live one. A silent worker is killed."""
         tasks = running.unfinished_of(worker.number)
         if worker.process.poll() is not None:
             return self._death(worker, tasks)
@@ -372,7 +373,7 @@ class Coordinator:
             ) from error
 
     def _receive(self, workers: Sequence[_Worker]) -> list[tuple[_Worker, Message]]:
-        """What has arrived within 0.2 s. The end of a pipe is no message: its process is looked at."""
+        """Return the messages that arrive within 0.2 s. A pipe that has ended is marked; its process has 1 s to end."""
         by_pipe = {worker.pipe: worker for worker in workers}
         received: list[tuple[_Worker, Message]] = []
         for pipe in wait(list(by_pipe), timeout=0.2):
@@ -390,7 +391,7 @@ class Coordinator:
 
 
 def _units_in_all(step: Step, types: OperationTypes, stock: Stock) -> dict[str, float]:
-    """What the tasks of a step will do, where it can be told before."""
+    """Return the units that each task of a step will process, by task, where the number is known beforehand."""
     found = {
         task.name: types.of(task.operation).units_in_all(
             task.operation.params, stock.documents, stock.indices or stock.data_streams, f'task "{task.name}"'
@@ -405,7 +406,7 @@ def _named(kind: str, names: Sequence[str]) -> str:
 
 
 def _is_stopped(pid: int) -> bool:
-    """Whether a process was stopped by a signal (proc(5): its state is T); False where that cannot be told."""
+    """True if a process was stopped by a signal (proc(5): its state is T); False where that cannot be determined."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
     except OSError:

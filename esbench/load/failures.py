@@ -1,6 +1,6 @@
-"""What is kept of failed requests: the first one of each kind, with its request and reply, without secrets.
+"""Examples of failed requests: the first one of each kind, with its request and reply, without secrets.
 
-Only failures pay for it, and only the first of a kind pays much.
+Only failures cost time, and only the first one of a kind costs much.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _API = re.compile(r"/_(?!(?:doc|create|update|bulk)\b)\w+")
 
 
 class Failures:
-    """The failures of one task in one worker."""
+    """The failures of one task in one worker: an example of each kind."""
 
     def __init__(self, redact: Redactor | None = None) -> None:
         self._redact = redact or Redactor()
@@ -44,9 +44,9 @@ class Failures:
     def explain(
         self, verdict: Verdict, request: Callable[[], bytes], status: int | None = None, body: bytes = b""
     ) -> Verdict:
-        """A failure with the example and evidence of the first one of its kind.
+        """Return a failure with the example and evidence of the first one of its kind.
 
-        `request` gives the bytes of the request, at least its head.
+        `request` returns the bytes of the request, at least its head. Kinds beyond the first 100 become `OTHER`.
         """
         kind = verdict.error or ""
         if kind not in self._first:
@@ -70,7 +70,7 @@ class Failures:
 
 
 def sentence(failure: Verdict) -> str:
-    """A failure in one line: its kind, the request as it was sent, the reply's status, and what it says."""
+    """Return a failure in one line: its kind, the request as it was sent, the reply's status, and its example."""
     text, evidence = failure.error or "", failure.evidence
     if evidence is not None and evidence.request:
         text += f" for {evidence.request}"
@@ -80,14 +80,14 @@ def sentence(failure: Verdict) -> str:
 
 
 def remedy(failure: Verdict) -> str:
-    """What to do about a failure that ends a race."""
+    """Return a hint for a failure that ends a race."""
     if _LACKS.search(failure.example):
         return "the cluster lacks it: esbench list distributions shows what has it; --exclude-tasks leaves a task out"
     return "--on-error=continue races on and counts errors"
 
 
 def _credentials(head: bytes) -> Iterator[str]:
-    """The secrets that a request's own headers carry."""
+    """Yield the secrets in a request's own headers, as they stand there and decoded."""
     for value in _SECRET_HEADER.findall(head):
         text = value.decode("latin-1")
         yield text

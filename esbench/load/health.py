@@ -1,4 +1,4 @@
-"""How the load workers fared while a task was measured, from what they report and what the host says. Pure."""
+"""Health of the load workers while a task was measured: busy, waiting for a CPU, late. Pure."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ LOOP_LAG_LIMIT = 0.01
 
 @dataclass(frozen=True)
 class Part:
-    """How much of a window something took, and how much of it had stretches above a limit."""
+    """The part of a window that something took, and the part of the window in stretches above a limit."""
 
     ratio: float = 0.0
     above_ratio: float = 0.0
 
 
 class Stretches:
-    """How much of each stretch of a step something took: 8 bytes a stretch, and most last a second.
+    """The time that something took in each stretch of a step: 8 bytes a stretch, and most last a second.
 
     What was taken of a stretch shorter than `least_ms` counts as taken of one of that length.
     """
@@ -40,7 +40,7 @@ class Stretches:
         self._took_us = array("I")
 
     def add(self, end_ms: int, took_us: int) -> None:
-        """Add the stretch from the end of the one before to `end_ms` after the step's start."""
+        """Add a stretch, from the end of the last one to `end_ms` after the step's start; `took_us` of it was taken."""
         took_us = min(max(0, took_us), _MOST)
         if not took_us and self._took_us and not self._took_us[-1]:
             self._ends_ms[-1] = end_ms  # nothing for longer: one stretch
@@ -49,7 +49,7 @@ class Stretches:
         self._took_us.append(took_us)
 
     def part(self, begin_ms: float, end_ms: float, limit: float) -> Part:
-        """Of a window, stretches that lie partly in it in part."""
+        """Return the part of a window that was taken; a stretch that lies partly in it counts in proportion."""
         took_ms = above_ms = 0.0
         for first_ms, last_ms, took_us in self._overlapping(begin_ms, end_ms):
             inside_ms = min(last_ms, end_ms) - max(first_ms, begin_ms)
@@ -59,7 +59,7 @@ class Stretches:
         return Part(took_ms / (end_ms - begin_ms), above_ms / (end_ms - begin_ms))
 
     def worst_ms(self, begin_ms: float, end_ms: float) -> float:
-        """The most that a stretch took of those that lie mostly in a window."""
+        """Return the most time that one stretch took, of those that lie mostly in a window."""
         stretches = self._overlapping(begin_ms, end_ms)
         inside = (took_us for first, last, took_us in stretches if begin_ms <= (first + last) / 2 <= end_ms)
         return max(inside, default=0) / 1000
@@ -73,7 +73,7 @@ class Stretches:
 
 
 class _Worker:
-    """What is known of a worker: when it was busy, waited for a CPU, and was late."""
+    """The stretches of one worker: when it was busy, waited for a CPU, and was late."""
 
     def __init__(self, usage: Usage) -> None:
         self.usage = usage
@@ -90,9 +90,9 @@ class _Worker:
 
 
 class Watch:
-    """Follows the workers of one step, and their host's CPUs, from `start_ns` on.
+    """The running totals of one step's workers, and of their host's CPUs, from `start_ns` on.
 
-    `before` (by worker) and `stolen_s` (by CPU) are running totals at that time.
+    `before` (by worker) and `stolen_s` (by CPU) are the totals at that time.
     """
 
     def __init__(self, start_ns: int, before: Mapping[int, Usage], stolen_s: Mapping[int, float]) -> None:
@@ -102,20 +102,23 @@ class Watch:
         self._steal = {cpu: Stretches() for cpu in stolen_s}
 
     def tick(self, worker: int, at_ns: int, usage: Usage, loop_lag_ns: int) -> None:
-        """Take a worker's running totals at `at_ns`, and its worst loop lag since its last tick."""
+        """Add a worker's running totals at `at_ns`, and its worst loop lag since its last tick."""
         if worker not in self._workers:
             self._workers[worker] = _Worker(usage)
         self._workers[worker].tick(self._ms(at_ns), usage, loop_lag_ns)
 
     def stolen(self, at_ns: int, stolen_s: Mapping[int, float]) -> None:
-        """Take the running totals of CPUs at `at_ns`."""
+        """Add the running totals of stolen time at `at_ns`, in s by CPU."""
         for cpu, total_s in stolen_s.items():
             if cpu in self._steal:
                 self._steal[cpu].add(self._ms(at_ns), round((total_s - self._stolen_s[cpu]) * 1e6))
                 self._stolen_s[cpu] = total_s
 
     def health(self, workers: Collection[int], start_ns: int, end_ns: int) -> WorkerHealth | None:
-        """How some workers fared in a window; None of one under a second, for which counters are too coarse."""
+        """Return the health of some workers in a window, the worst of each figure.
+
+        None for a window under a second, for which the counters are too coarse.
+        """
         if end_ns - start_ns < NS:
             return None
         begin_ms, end_ms = (start_ns - self._start_ns) / _MS, (end_ns - self._start_ns) / _MS

@@ -1,4 +1,4 @@
-"""When hosts were lost to a race and when they were back, from what its workers report. No I/O."""
+"""Outages of hosts: when each was lost to a race and back, from the reports of its workers. No I/O."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Listener = Callable[[HostEvent], None]
 
 
 class Losses:
-    """The hosts that the workers of the step miss; each change is told to the step's listener.
+    """The hosts that the step's workers cannot reach; each change is reported to the step's listener.
 
     `of_step` are the hosts that were lost at some time of the step.
     """
@@ -29,13 +29,16 @@ class Losses:
         self._listener: Listener
 
     def begin(self, step: int, tasks: tuple[str, ...], workers: Collection[int], listener: Listener) -> None:
-        """Follow the workers of another step."""
+        """Begin a step: its number, tasks, workers and listener. Hosts that are lost stay so."""
         self._step, self._tasks, self._workers, self._listener = step, tasks, workers, listener
         self.of_step = dict(self._known)
         self._missed_by = {}
 
     def take(self, worker: int, lost: Mapping[str, Loss]) -> None:
-        """The hosts that a worker of the step misses now."""
+        """Take the hosts that a worker of the step cannot reach now, and report the changes.
+
+        A host is back when all workers have reported and none misses it.
+        """
         self._missed_by[worker] = lost
         for host, loss in lost.items():
             if host not in self._known:

@@ -1,7 +1,7 @@
-"""Which hosts of a cluster can be reached, as one worker sees it: clients of a lost host use the others meanwhile.
+"""Reachability of a cluster's hosts, as one worker sees it: clients of a lost host use the others meanwhile.
 
-A host is lost when a connection to it cannot be opened, and back when it answers a request for `/`. No client asks
-while its connection holds, which may be answered all the same: a cluster is given up only when nothing is.
+A host is lost when a connection to it cannot be opened, and back when it answers a request for `/`. A client keeps an
+open connection to a lost host, which may still be answered: a cluster is given up only when nothing is answered.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _CONNECTING = 64  # at a time, in a worker
 class Hosts:
     """The hosts of a cluster; client slots are dealt to them in turn.
 
-    `grace_s` is how long a race may be without any host. `lost` and `back` are called when a host is. A client that
-    holds `connecting` opens its connection: thousands at once would time out on their handshakes.
+    `grace_s` is how long a race may be without any host. `lost` and `back` are called when a host is lost or back. A
+    client holds `connecting` while it opens its connection: thousands at once would time out in their handshakes.
     """
 
     def __init__(
@@ -43,15 +43,15 @@ class Hosts:
 
     @property
     def lost(self) -> Mapping[str, Loss]:
-        """The lost hosts by name."""
+        """The lost hosts by name, each with its time and reason."""
         return {host.label: loss for host, loss in self._lost.items()}
 
     def home(self, slot: int) -> Host:
-        """The host that a client slot was dealt to."""
+        """Return the host that a client slot was dealt to."""
         return self.all[slot % len(self.all)]
 
     def choose(self, slot: int) -> Host:
-        """The host that a client slot uses now: its own one; one of the others, in turn, while that is lost."""
+        """Return the host that a client slot uses now: its own one, or one of the others, in turn, if that is lost."""
         home = self.home(slot)
         if home not in self._lost:
             return home
@@ -59,7 +59,7 @@ class Hosts:
         return left[slot // len(self.all) % len(left)] if left else home
 
     def lose(self, host: Host, reason: str) -> None:
-        """A connection to the host could not be opened: ask it from time to time until it is back."""
+        """Mark a host as lost, since a connection to it could not be opened, and probe it until it is back."""
         if host in self._lost:
             return
         self._lost[host] = Loss(clock_ns(), reason)
@@ -70,16 +70,16 @@ class Hosts:
 
     @property
     def none_left(self) -> bool:
-        """Whether all hosts are lost."""
+        """True if all hosts are lost."""
         return len(self._lost) == len(self.all)
 
     def hear(self, at_ns: int) -> None:
-        """A host has sent something at `at_ns`, lost or not: connections that are open may still be answered."""
+        """Record that a host, lost or not, has sent something at `at_ns`: open connections may still be answered."""
         self._heard_ns = max(self._heard_ns, at_ns)
 
     @property
     def given_up(self) -> bool:
-        """Whether all hosts are lost, and none has answered anything for longer than the grace."""
+        """True if all hosts are lost, and none has answered anything for longer than `grace_s`."""
         if not self.none_left:
             return False
         since_ns = max(self._heard_ns, *(loss.since_ns for loss in self._lost.values()))
@@ -101,7 +101,7 @@ class Hosts:
 
 
 async def _answers(host: Host, tls: ssl.SSLContext | None, options: ClientOptions, timeout_s: float) -> bool:
-    """Whether a host replies to a GET of `/`, and not (5xx) that it cannot serve it."""
+    """True if a host replies to a GET of `/` with a status below 500."""
     question = _Question()
     try:
         connection = await connect(question, Inbox(), host, tls, timeout_s)
@@ -119,7 +119,7 @@ async def _answers(host: Host, tls: ssl.SSLContext | None, options: ClientOption
 
 
 class _Question:
-    """The owner of a connection with one request."""
+    """The owner of a connection with one request; `answered` becomes True if its status is below 500."""
 
     def __init__(self) -> None:
         self.answered: asyncio.Future[bool] = asyncio.get_running_loop().create_future()

@@ -1,9 +1,9 @@
-"""What runs once for each request: it is sent, its reply is read, judged and counted, and the next one is sent.
+"""The hot path, run once for each request: send it, read its reply, judge and count it, send the next one.
 
     OpenLoop or ClosedLoop -> Lane.begin -> Link.send ... Link.data_received -> Inbox -> Link.handle -> Lane.on_reply
 
-The classes are bases of `Recorder`, `Connection` and `TemplateClient`, where all that is rare stands. `_hot.c` is the
-same compiled, and takes their place where it could be built; ESBENCH_PURE=1 in the environment keeps Python's.
+The classes are bases of `Recorder`, `Connection` and `TemplateClient`, which hold all that is rare. `_hot.c` is the
+same code compiled, and takes their place where it could be built; ESBENCH_PURE=1 in the environment keeps Python's.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ clock_ns = time.perf_counter_ns  # CLOCK_MONOTONIC on Linux: one clock for all p
 
 
 class Meter:
-    """Counts good requests of one task in its current segment: a second and phase, and inside the window or not.
+    """The counter of one task's good requests in its current segment: a second and phase, and inside the window or not.
 
     It holds the limits of a loop, too. While it `repeats`, a client whose request was good sends the next one at once,
     until `end_ns`, and until `most` have `begun`. Times are ns; 0 stands for none.
@@ -51,24 +51,24 @@ class Meter:
         self._tally: Tally
 
     def move_to(self, at_ns: int, warmup: bool) -> bool:
-        """Make the segment of a time the current one; False, and nothing is done, when that would be a step back."""
+        """Make the segment of a time the current one. Returns False, and does nothing, if that would be a step back."""
         raise NotImplementedError
 
     def count_apart(self, at_ns: int, warmup: bool) -> Tally:
-        """The tally of a time that lies in no current segment."""
+        """Return the tally of a time and phase that need not lie in the current segment."""
         raise NotImplementedError
 
     def completed(
         self, due_ns: int, free_ns: int, sent_ns: int, received_ns: int, warmup: bool, verdict: Verdict
     ) -> None:
-        """Count any request, in whatever segment."""
+        """Count any request, good or failed, in any segment."""
         raise NotImplementedError
 
     def fold(self) -> None:
-        """Bring what was counted into the tally of the current segment: here it is in it already."""
+        """Add what was counted to the tally of the current segment; here it is in it already."""
 
     def arrived(self, due_ns: int, warmup: bool, waits: bool) -> None:
-        """Count an arrival of an open loop; `waits` when it found no free client."""
+        """Count an arrival of an open loop; `waits` if it found no free client."""
         tally = self._tally if self._is_current(due_ns, warmup) else self.count_apart(due_ns, warmup)
         tally.due += 1
         if waits:
@@ -115,7 +115,7 @@ class Meter:
 
 
 class Inbox:
-    """What the connections of a process have read in this turn of the event loop, stamped and not handled yet.
+    """The data that the connections of a process have read in this turn of the event loop, stamped and not handled yet.
 
     All replies of a turn are stamped before the first of them is handled: none is charged for another's handling.
     """
@@ -131,7 +131,7 @@ class Inbox:
             self._handle_soon()
 
     def handle(self) -> None:
-        """Have everything handled; an error in it leaves the rest to another turn."""
+        """Handle all data that was read; after an error, the rest is left to another turn."""
         read, self._read = self._read, []
         handled = 0
         try:
@@ -148,10 +148,10 @@ class Inbox:
 
 
 class Link:
-    """A connection to a host: its socket. `sent_ns` is the first byte of its request, `deadline_ns` its timeout.
+    """A connection to a host: its socket. `sent_ns` is the time of its request's first byte, `deadline_ns` its timeout.
 
-    `received_ns` is when it last received anything, 0 before. `fd` is -1 where the transport writes. With `partial`, a
-    part of a reply was read.
+    `received_ns` is when it last received anything, 0 before. `fd` is -1 where the transport writes. `partial` is True
+    when a part of a reply was read.
     """
 
     __slots__ = ("_inbox", "deadline_ns", "fd", "in_flight", "owner", "partial", "received_ns", "sent_ns", "usable")
@@ -171,18 +171,18 @@ class Link:
         self._inbox.put(self, data)
 
     def handle(self, data: bytes, read_ns: int) -> None:
-        """A reply that is complete comes to the owner, with the time at which it was read."""
+        """Take data that was read at `read_ns`; a complete reply is passed to the owner, with that time."""
         self.received_ns = read_ns
         self.parse(data, read_ns)
 
     def parse(self, data: bytes, read_ns: int) -> None:
-        """Handle any bytes."""
+        """Handle any data of a reply, whole or in part."""
         raise NotImplementedError
 
     def send(self, pieces: RequestBytes, timeout_ns: int) -> bool:
-        """Write one request; its reply or failure comes to the owner.
+        """Write one request; its reply or failure is passed to the owner.
 
-        False when the connection turns out to be lost, so that nothing was sent: the owner hears no more of it.
+        Returns False if the connection turns out to be lost and nothing was sent; the owner is not called then.
         """
         self.sent_ns = sent_ns = clock_ns()
         self.deadline_ns = sent_ns + timeout_ns
@@ -200,9 +200,10 @@ class Link:
         return written == sum(map(len, pieces)) or self.write_later(pieces, written)
 
     def write_later(self, pieces: RequestBytes, written: int) -> bool:
-        """Have the transport write what lies beyond the first `written` bytes, and all further requests.
+        """Let the transport write the bytes after the first `written` ones.
 
-        False when nothing is written and the connection turns out to be lost.
+        It writes further requests, too, until its buffer is empty. Returns False if nothing was written and the
+        connection turns out to be lost.
         """
         raise NotImplementedError
 
@@ -211,9 +212,9 @@ class Link:
 
 
 class Lane:
-    """The way of a client's requests, one after the other.
+    """The path of a client's requests, one after the other.
 
-    `is_plain` where each is one exchange that has no name of its own.
+    `is_plain` if each request is one exchange without a name.
     """
 
     is_plain: bool
@@ -231,7 +232,7 @@ class Lane:
     loop: Any
 
     def begin(self, due_ns: int, warmup: bool) -> None:
-        """Send what is `drawn`; the loop's `freed` is called when it is over."""
+        """Send the request in `drawn`; the loop's `freed` is called when it is over."""
         self.due_ns = due_ns
         self.warmup = warmup
         link = self.link
@@ -242,7 +243,7 @@ class Lane:
             self.begin_slowly()
 
     def begin_slowly(self) -> None:
-        """The same of any request, on any connection."""
+        """Do the same as `begin` for any request, on any connection."""
         raise NotImplementedError
 
     def on_reply(self, status: int, body: bytes, received_ns: int) -> None:
@@ -266,7 +267,7 @@ class Lane:
         self.begin(0, warmup)
 
     def on_verdict(self, status: int, body: bytes, received_ns: int, verdict: Verdict) -> None:
-        """What follows from any reply."""
+        """Handle the verdict on any reply: good, failed, to be tried again, or one of a sequence."""
         raise NotImplementedError
 
 

@@ -1,7 +1,7 @@
-"""When the clients of a task send: a closed loop (again as soon as answered) or an open loop (as the schedule says).
+"""Loops of a task's clients: closed (each sends again as soon as it is answered) or open (as the schedule says).
 
-One loop is one task's share in one worker. It ends when its time or its numbers are over, or its corpora are
-exhausted, or it is stopped; what is in flight then is awaited.
+One loop is one task's share in one worker. It ends when its time or its numbers are over, or its corpora are exhausted,
+or it is stopped; what is in flight then is awaited.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FORGET_AT = 1 << 16  # arrivals that were taken out of a line
 
 @dataclass(frozen=True)
 class Length:
-    """How long a loop lasts: until `end_ns`, or `requests` of them of which `warmup_requests` come first.
+    """The length of a loop: until `end_ns`, or `requests` of them, of which the first `warmup_requests` are warmup.
 
     Both None: until its clients' corpora are exhausted. Requests due before `warmup_end_ns` are warmup.
     """
@@ -41,7 +41,7 @@ class Length:
 
 
 class TaskLoop:
-    """What both kinds of loop share: who is busy, and the end.
+    """The base of both kinds of loop: counts the busy clients, and ends when none is.
 
     `ended` is called once, when nothing is in flight any more; `failed` for each failed request.
     """
@@ -72,44 +72,44 @@ class TaskLoop:
 
     @property
     def unsent(self) -> int:
-        """Arrivals that were due in the measurement and were never sent."""
+        """The number of arrivals that were due in the measurement and were never sent."""
         return 0
 
     @property
     def backlog(self) -> int:
-        """Arrivals that are due and wait for a free client, at the end for good."""
+        """The number of due arrivals that wait for a free client; at the end, with those that were never sent."""
         return 0
 
     def start(self, start_ns: int) -> None:
-        """Begin at `start_ns`; every client is connected."""
+        """Begin at `start_ns`; every client is connected already."""
         for client in self.clients:
             client.free_ns = start_ns
 
     def freed(self, client: Client) -> None:
-        """A client's request is over."""
+        """Take back a client whose request is over."""
         self._busy -= 1
 
     def not_drawn(self, client: Client, reason: Exception) -> None:
-        """A client's request is over, and its next one could not be drawn."""
+        """Take back a client whose request is over, and whose next one could not be drawn."""
         raise NotImplementedError
 
     def stop(self) -> None:
-        """Take no further arrival; what is in flight is awaited."""
+        """Take no further arrivals; what is in flight is awaited."""
         self._stopping = True
         self._end_if_idle()
 
     def give_up(self, kind: str, detail: str) -> None:
-        """Fail what is still in flight."""
+        """Fail all requests that are still in flight."""
         for client in self.clients:
             client.give_up(kind, detail)
 
     def sweep(self, now_ns: int) -> None:
-        """Fail requests that have timed out."""
+        """Fail the requests that have timed out by `now_ns`."""
         for client in self.clients:
             client.sweep(now_ns)
 
     def close(self) -> None:
-        """Drop everything; nothing more is reported."""
+        """Close all connections; nothing more is reported."""
         self._stopping = self._over = True
         for client in self.clients:
             client.close()
@@ -125,7 +125,7 @@ class TaskLoop:
 
 
 class TimedLoop(TaskLoop):
-    """A loop whose clients wait by timers of the event loop, each by its own."""
+    """A loop whose clients wait by timers of the event loop, one each."""
 
     def __init__(
         self,
@@ -164,9 +164,9 @@ class TimedLoop(TaskLoop):
 
 
 class ClosedLoop(TimedLoop):
-    """Every client sends again as soon as it is answered, after its think time.
+    """A closed loop: every client sends again as soon as it is answered, after its think time.
 
-    Numbers are one shared total: no client waits for a slower one. The client of slot i begins i times
+    A number of requests is one shared total: no client waits for a slower one. The client of slot i begins i times
     `stagger_s` late.
     """
 
@@ -246,7 +246,7 @@ class ClosedLoop(TimedLoop):
 
 
 class Line:
-    """Arrivals that wait for a free client, in order. Each takes 8 bytes, since there may be millions."""
+    """A queue of arrivals that wait for a free client, in order. Each takes 8 bytes, since there may be millions."""
 
     def __init__(self) -> None:
         self.length = 0
@@ -256,7 +256,7 @@ class Line:
         self._seen_late: deque[tuple[int, int, int]] = deque()  # numbers of arrivals, from and until, and when seen
 
     def append(self, due_ns: int, seen_ns: int) -> None:
-        """Add an arrival; `seen_ns` is when the dispatcher saw that it was due."""
+        """Add an arrival to the end; `seen_ns` is when the dispatcher saw that it was due."""
         number = self._taken + self.length
         self.length += 1
         self._due_ns.append(due_ns)
@@ -267,7 +267,7 @@ class Line:
             self._seen_late.append((begin, number + 1, seen_ns))
 
     def take(self) -> tuple[int, int]:
-        """Remove the first arrival: when it was due, and when it was seen if that was late, else when it was due."""
+        """Remove the first arrival. Returns when it was due, and when it was seen: if not late, its due time."""
         due_ns, number = self._due_ns[self._first], self._taken
         self.length -= 1
         self._taken += 1
@@ -281,9 +281,9 @@ class Line:
         return due_ns, self._seen_late[0][2] if is_late else due_ns
 
     def waited(self, now_ns: int, since_ns: int, skip: int) -> Counts:
-        """How long the arrivals have waited by now that were due at `since_ns` or later, without the first `skip`.
+        """Return a histogram of how long arrivals due at `since_ns` or later have waited by `now_ns`.
 
-        It counts bucket by bucket: there may be millions.
+        The first `skip` of the queue are left out. It counts bucket by bucket: there may be millions.
         """
         due_ns, waited = self._due_ns, Counts()
         first = begin = max(self._first + skip, bisect_left(due_ns, since_ns, self._first))
@@ -299,10 +299,10 @@ class Line:
 
 
 class OpenLoop(TaskLoop):
-    """Arrivals at their due times, handed to free clients; late ones wait in line and are never dropped.
+    """An open loop: arrivals are handed to free clients when they are due; late ones are queued and never dropped.
 
-    At its end the line is still sent if there is a client for each of its arrivals, so that chance leaves none
-    behind; of a longer line, which is that of an overloaded cluster, nothing is sent any more.
+    At its end the queue is still sent if there is a client for each of its arrivals, so that chance leaves none behind;
+    of a longer queue, which is that of an overloaded cluster, nothing more is sent.
     """
 
     def __init__(
@@ -371,7 +371,7 @@ class OpenLoop(TaskLoop):
         super().close()
 
     def _dispatch(self) -> None:
-        """Hand due arrivals to free clients, or put them in line; end the loop once the last one was."""
+        """Hand due arrivals to free clients, or queue them; end the loop once the last one was."""
         seen_ns = clock_ns()
         for _ in range(_AT_ONCE):
             due_ns = self._next_due_ns
@@ -394,7 +394,7 @@ class OpenLoop(TaskLoop):
             self._set_alarm(self._alarm)
 
     def _set_alarm(self, alarm: Alarm) -> None:
-        """For the next arrival; after the last one, for the end: however late the loop is, none is overlooked."""
+        """Set the alarm for the next arrival; after the last one, for the end. A late loop overlooks neither."""
         end_ns = self._length.end_ns
         if self._over:
             return
@@ -406,7 +406,7 @@ class OpenLoop(TaskLoop):
             self.stop()
 
     def _advance(self) -> None:
-        """Move to the next arrival, if there is one."""
+        """Move to the next arrival, if there is one; end the arrivals otherwise."""
         offset_ns = next(self._arrivals, NEVER_NS)
         self._next_due_ns = at_ns = self._start_ns + offset_ns
         if offset_ns == NEVER_NS or at_ns >= self.recorder.end_ns or self.recorder.begun >= self.recorder.most:
@@ -428,7 +428,7 @@ class OpenLoop(TaskLoop):
             self._free.append(client)
 
     def _draw_again(self, client: Client) -> None:
-        """For a client that is free since its `free_ns`: that it has nothing to send was the driver's lag."""
+        """Draw for a client that is free since its `free_ns`: the time without a request to send is driver lag."""
         self._undrawn -= 1
         if not self._stopping or self._line.length:
             self._set_free(client)
@@ -446,7 +446,7 @@ class OpenLoop(TaskLoop):
             client.begin(due_ns, due_ns < self._length.warmup_end_ns or number < self._length.warmup_requests)
 
     def _leave_line(self) -> None:
-        """Send nothing of the line any more."""
+        """Give up the queue: count its arrivals as unsent."""
         line, now_ns = self._line, clock_ns()
         warmup_left = max(0, self._length.warmup_requests - (self.recorder.begun - line.length))
         waited = line.waited(now_ns, self._length.warmup_end_ns, min(warmup_left, line.length))
@@ -457,7 +457,7 @@ class OpenLoop(TaskLoop):
             self.recorder.never_sent(now_ns, waited)
 
     def _end_if_served(self) -> None:
-        """A loop that ends by numbers is over when all arrivals were served; one with an end waits for it."""
+        """End a loop of a given number of requests once all arrivals were served; one with an end time waits for it."""
         if self._arrived_all and not self._line.length:
             if self._length.end_ns is None:
                 self._stopping = True

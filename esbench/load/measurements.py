@@ -1,4 +1,4 @@
-"""What all workers together measured of one task: seconds merged as they close, and the result at the end.
+"""Measurements of one task over all its workers: seconds merged as they close, and the result at the end.
 
 Percentiles come from merged histograms, never from averaging percentiles. METHOD (docs/method.md) defines phases,
 windows and throughput.
@@ -38,17 +38,17 @@ from esbench.record.model import (
 )
 
 NS = 1_000_000_000
-_FEWEST_SECONDS = 3  # minimum, median and maximum of throughput need so many whole seconds
+_FEWEST_SECONDS = 3  # minimum, median and maximum of throughput need this many whole seconds
 _DRIFT_FROM_S = 60.0
 _ENOUGH_REQUESTS = 100  # for a ratio of failures while more are to come
 
 
 @dataclass
 class TaskMeasurements:
-    """Merges one task's seconds over its workers (`workers` are their numbers; it could use `most_workers` of them).
+    """The seconds of one task, merged over its workers.
 
-    `units_in_all` is what it does until its documents are exhausted, where that is known. `ended_by_itself`: nothing
-    stopped it.
+    `workers` are their numbers; it could use `most_workers` of them. `units_in_all` is what it does until its documents
+    are exhausted, where that is known. `ended_by_itself`: nothing stopped it.
     """
 
     task: Task
@@ -73,7 +73,7 @@ class TaskMeasurements:
     _started_ns: dict[int, int] = field(default_factory=dict)
 
     def add(self, worker: int, seconds: TaskSeconds) -> Iterator[Second]:
-        """Take a worker's closed seconds; yields those that every worker has closed, merged and in order."""
+        """Add a worker's closed seconds. Yields those that every worker has closed, merged and in order."""
         for second in seconds.seconds:
             key = (second.second, second.warmup)
             if key in self._open:
@@ -102,14 +102,14 @@ class TaskMeasurements:
         self.ends[worker] = end
 
     def lose(self, worker: int) -> None:
-        """Nothing more will come from a worker: as far as is known, the task ended when it last told of it."""
+        """End the task for a worker that will send no more: as far as is known, at the last second it closed."""
         start_ns = self._started_ns.get(worker)
         end_ns = (start_ns or self.step_start_ns) + self._closed_until.get(worker, 0) * NS
         self.ends.setdefault(worker, TaskEnd(self.task.name, start_ns, end_ns, 0, None, None))
 
     @property
     def _unit(self) -> str:
-        """What was counted: as the operation type says, or a runner of the track's own."""
+        """The unit that was counted: that of the operation type, or of a runner of the track."""
         return next((end.unit for end in self.ends.values() if end.unit is not None), self.unit)
 
     @property
@@ -117,7 +117,10 @@ class TaskMeasurements:
         return self.workers <= self.ends.keys()
 
     def excess(self, max_error_ratio: float) -> RaceError | None:
-        """What to say when too many of the task's requests have failed: as soon as there are enough, and at its end."""
+        """Return the error when too many of the task's requests have failed; None otherwise.
+
+        It is judged as soon as there are enough requests, and at the task's end.
+        """
         tallies = [self.warmup, self.measured, *self._open.values()]
         requests = sum(tally.requests for tally in tallies)
         failed = sum(tally.errors.total for tally in tallies)
@@ -134,18 +137,18 @@ class TaskMeasurements:
         )
 
     def flush(self) -> Iterator[Second]:
-        """Close everything: no worker will send more."""
+        """Close all seconds and yield them, since no worker will send more."""
         yield from self._close(1 << 62)
 
     @property
     def window_ns(self) -> tuple[int, int]:
-        """The measurement window on the clock. Read it after `flush`."""
+        """The start and end of the measurement window on the clock, in ns. Read it after `flush`."""
         window = self._window(self._is_inside_warmup)
         start_ns = self._start_ns()
         return start_ns + round(window.start_s * NS), start_ns + round(window.end_s * NS)
 
     def result(self, workers: WorkerHealth | None) -> TaskResult:
-        """The figures of the task. Call it after `flush`."""
+        """Return the result of the task: its figures and their checks. Call it after `flush`."""
         task = self.task
         is_open = task.schedule.is_open
         unsent = self._unsent
@@ -241,7 +244,7 @@ class TaskMeasurements:
 
     @property
     def _is_inside_warmup(self) -> bool:
-        """Whether the task ended inside its warmup."""
+        """True if the task ended inside its warmup."""
         # arrivals that found all corpora exhausted were due, and nothing is missing
         measured_any = self.measured.requests or self.measured.sent or self._unsent
         return not measured_any and self.warmup.requests > 0
@@ -258,7 +261,7 @@ class TaskMeasurements:
         return (max(end.end_ns for end in self.ends.values()) - self._start_ns()) / NS
 
     def _window(self, inside_warmup: bool) -> Window:
-        """The measurement window in seconds since the task's start."""
+        """Return the measurement window in seconds since the task's start."""
         task = self.task
         if inside_warmup or not self._begun:
             return Window(0.0, self._duration_s())
@@ -276,8 +279,10 @@ class TaskMeasurements:
         return Window((first - start_ns) / NS, last_s)
 
     def _arrivals_s(self) -> float:
-        """How long the measured arrivals of a task that ends by numbers take by its schedule, each with the gap after
-        it; 0 where no schedule says it beforehand."""
+        """Return the time that the measured arrivals of a task that ends by numbers take by its schedule, in s.
+
+        Each arrival has the gap after it. 0 where no schedule says it beforehand.
+        """
         schedule, has_window = self.task.schedule, self.task.is_time_based or self.task.schedule.stages
         if schedule.rate is None or schedule.custom or has_window:
             return 0.0
@@ -298,7 +303,7 @@ class TaskMeasurements:
         return Throughput(self._unit, mean, statistics.median(rates), min(rates), max(rates))
 
     def _rates(self, window: Window, inside_warmup: bool) -> list[float]:
-        """Units in each whole second of the window: all of them, or measured ones where the task ends by numbers."""
+        """Return the units in each whole second of the window: only measured ones where the task ends by numbers."""
         by_time = self.task.is_time_based or self.task.schedule.stages or inside_warmup
         phases = (False, True) if by_time else (False,)
         return [
@@ -307,7 +312,10 @@ class TaskMeasurements:
         ]
 
     def _driver_share_ratio(self, tally: Tally, window: Window) -> float | None:
-        """1 - X (R + Z) / N: the share of their time that clients spent in the driver (N = X R, Little's law)."""
+        """Return the share of their time that clients spent in the driver: 1 - X (R + Z) / N (N = X R, Little's law).
+
+        None with too few requests.
+        """
         clients = self.task.clients
         in_service_s = (tally.service_time.total_ns + tally.failed.total_ns) / NS
         thinking_s = tally.requests * self.task.think_time_s
@@ -319,9 +327,9 @@ class TaskMeasurements:
         return max(0.0, 1 - (in_service_s + thinking_s) / present_s)
 
     def _drift_ratio(self, window: Window) -> float | None:
-        """How far throughput (closed loop) or median latency (open) moved; None where nothing can be said.
+        """Return the relative change of throughput (closed loop) or median latency (open).
 
-        Stages are meant to move it.
+        None if it cannot be determined, and with stages, which are meant to change it.
         """
         if window.end_s - window.start_s < _DRIFT_FROM_S - 1e-6 or self.task.schedule.stages:
             return None
@@ -331,9 +339,10 @@ class TaskMeasurements:
         return None if medians is None else drift.relative_change(medians)
 
     def _amount(self) -> Amount | None:
-        """What a task whose length is a number has sent; None of others, and where code of the track may end it.
+        """Return the work that a task whose length is a number has sent; None for other tasks.
 
-        A request that failed was sent, and may stand for as many documents as a bulk has.
+        None also where code of the track may end it. A request that failed was sent, and may stand for as many
+        documents as a bulk has.
         """
         task = self.task
         if task.operation.python or measured_period_s(task) is not None:
@@ -350,11 +359,14 @@ class TaskMeasurements:
         return Amount(units, self.units_in_all, self.unit)
 
     def _backlog_rise(self) -> float | None:
-        """By how many arrivals the line grew while they were due; None when that is chance, or under ten seconds."""
+        """Return the number of arrivals by which the queue grew while they were due.
+
+        None when that is chance, or under ten seconds.
+        """
         return drift.change(drift.section_means(self.backlogs)) if len(self.backlogs) >= drift.SECTIONS else None
 
     def _target_requests_per_s(self) -> float | None:
-        """The target rate where it is constant over the window."""
+        """Return the target rate in requests/s where it is constant over the window, else None."""
         schedule = self.task.schedule
         if schedule.rate is None or schedule.stages or schedule.custom:
             return None
@@ -377,9 +389,10 @@ _NOTHING = Counts()
 
 
 def _distribution(counts: Counts, ranks: tuple[float, ...], beyond: Counts = _NOTHING) -> dict[str, float] | None:
-    """mean, min, max and percentiles in ms; None when nothing was counted.
+    """Return mean, min, max and percentiles in ms, by name; None when nothing was counted.
 
-    A figure that falls among `beyond`, as the longest one does, is inf; its name with `_at_least` has what is known.
+    `beyond` holds requests that took longer than was measured. A figure that falls among them, as the maximum does, is
+    inf; its name with `_at_least` has what is known.
     """
     if not counts.buckets and not beyond.buckets:
         return None
@@ -401,7 +414,10 @@ def _histograms(tally: Tally) -> dict[str, str]:
 
 
 def _within(task: Task, tally: Tally, unsent: int) -> dict[str, float]:
-    """Percent of all requests that were answered well within each threshold; failures and unsent ones were not."""
+    """Return the percentage of all requests that were answered well within each threshold.
+
+    Failed and unsent requests were not. The keys are the thresholds in ms.
+    """
     total = tally.requests + unsent
     if not task.within_ms or not total:
         return {}
@@ -426,6 +442,6 @@ def _named(name: str, part: Any) -> NamedRequest:
 
 
 def params_digest(task: Task) -> str:
-    """sha256 of what the task asks: its operation's type and parameters."""
+    """Return the digest of what a task asks: 16 hex digits of the sha256 of its operation's type and parameters."""
     asked: Mapping[str, Any] = {"type": task.operation.type, "params": task.operation.params}
     return hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()[:16]

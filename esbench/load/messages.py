@@ -1,6 +1,6 @@
-"""The five messages between the coordinator and its workers. Frozen and picklable; nothing else crosses.
+"""The five messages between the coordinator and its workers. Frozen and picklable; nothing else is exchanged.
 
-Times are ns of the coordinator's monotonic clock, which on one host is every process's.
+Times are ns of the coordinator's monotonic clock, which all processes of a host share.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ABORT_DRAIN_S = 0.5  # for requests in flight after a failure: the race is over 
 
 @dataclass(frozen=True)
 class Loss:
-    """Since when a host cannot be reached, and what a connection to it failed with."""
+    """The outage of a host: the time since when it cannot be reached, and the error of the connection to it."""
 
     since_ns: int
     reason: str
@@ -33,8 +33,8 @@ class Loss:
 class Hello:
     """Worker -> coordinator: ready; with `step`, ready to run that step. `error` says why it is not.
 
-    `usage`: of the process, so far. `lost`: the hosts that it cannot reach now, by name.
-    `loop` is its kind of event loop; `compiled`: its hot path is.
+    `usage`: of the process, so far. `lost`: the hosts that it cannot reach now, by name. `loop` is its kind of event
+    loop; `compiled`: its hot path is compiled.
     """
 
     worker: int
@@ -58,9 +58,9 @@ class Target:
 
 @dataclass(frozen=True)
 class PackedView:
-    """A track as its own Python code sees it, on its way to another process; `root` is the track's folder.
+    """A track as its own Python code sees it, pickled for another process; `root` is the track's folder.
 
-    `content` may hold objects of the track's own classes: it is opened when these are imported there. `libraries` is
+    `content` may hold objects of the track's own classes: it is unpickled when these are imported there. `libraries` is
     where the packages that it needs were installed.
     """
 
@@ -71,7 +71,7 @@ class PackedView:
 
 @dataclass(frozen=True, kw_only=True)
 class Stock:
-    """What the race has to work with: what its track declares, and its documents, prepared."""
+    """The material of a race: what its track declares, and its documents, prepared."""
 
     indices: tuple[Index, ...] = ()
     corpora: tuple[Corpus, ...] = ()
@@ -86,8 +86,8 @@ class Stock:
 class Assignment:
     """A task's share for one worker: some of its client slots; `stripe` of `stripes` among all shares of the step.
 
-    Stripes part sequences and new documents, so that no two tasks of a step use the same ones. `per_request`: how
-    much of each unit of a rate one request stands for. `may_be_endless`: the end of another task ends it.
+    Stripes divide sequences and new documents, so that no two tasks of a step use the same ones. `per_request`: the
+    amount of each unit of a rate that one request stands for. `may_be_endless`: the end of another task ends it.
     """
 
     task: Task
@@ -114,7 +114,7 @@ class Prepare:
 
 @dataclass(frozen=True)
 class RunStep:
-    """Coordinator -> worker: `tasks` of the step begin at `start_ns`, the first of them with the step's clock.
+    """Coordinator -> worker: begin `tasks` of the step at `start_ns`, the first of them with the step's clock.
 
     The first one goes to every worker of the step; further ones follow for tasks that wait for clients of others.
     """
@@ -139,7 +139,7 @@ class TaskSeconds:
 
 @dataclass(frozen=True)
 class TaskEnd:
-    """A worker's last word on a task. `start_ns` is None when it never began."""
+    """A worker's final report on a task. `start_ns` is None when it never began."""
 
     task: str
     start_ns: int | None
@@ -155,9 +155,9 @@ class TaskEnd:
 class Tick:
     """Worker -> coordinator, once a second while a step runs, at the end of a task, and when a host is lost or back.
 
-    A worker whose tasks have ended goes on to tick, with nothing of them, until a Stop says that the step is over.
-    `usage` is of the process until `at_ns`; `loop_lag_ns` is the worst lateness of the event loop since the last tick.
-    `lost`: the hosts that it cannot reach now, by name.
+    A worker whose tasks have ended continues to tick, without them, until a Stop says that the step is over. `usage` is
+    of the process until `at_ns`; `loop_lag_ns` is the worst lateness of the event loop since the last tick. `lost`: the
+    hosts that it cannot reach now, by name.
     """
 
     worker: int

@@ -16,11 +16,11 @@ def raise_limit() -> None:
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     except (OSError, ValueError):
-        pass  # macOS has a limit of its own below a hard one that is unlimited
+        pass  # macOS has a lower limit for a process, though the hard one is unlimited
 
 
 def hard_limit() -> int | None:
-    """How many a process may have; None without a limit."""
+    """Return the most files that a process may have open; None without a limit."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     return None if hard == resource.RLIM_INFINITY else hard
 
@@ -34,12 +34,12 @@ def require_for(clients: int, limit: int | None, where: str) -> None:
 
 
 def are_exhausted(error: Exception) -> bool:
-    """Whether this process, or its host, has no further file to open."""
+    """True if an error says that this process, or its host, can open no further file."""
     return isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)
 
 
 def exhausted() -> RaceError:
-    """The error of a load worker that can open no further connection."""
+    """Return the error of a load worker that can open no further connection."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     what = f"a load worker cannot open another connection: its limit is {soft:,} open files"
     return RaceError(what, hint="raise it (ulimit -n), and see that the host has more (sysctl fs.file-max)")

@@ -14,7 +14,7 @@ _MOST_BYTES = 64 << 20  # a quarter of an hour of ticks of many tasks
 
 
 class Outbox:
-    """Sends messages in order, without waiting for the reader until `most_bytes` are unread."""
+    """A queue of messages to the coordinator: sends in order, without waiting until `most_bytes` are unread."""
 
     def __init__(self, sock: socket.socket, most_bytes: int = _MOST_BYTES) -> None:
         self._socket = sock
@@ -23,7 +23,7 @@ class Outbox:
         self._bytes = 0
 
     def send(self, message: Message) -> None:
-        """Send a message, or keep it for `flush`; OSError when the reader is gone."""
+        """Send a message, or keep it for `flush`. Raises OSError if the reader is gone."""
         pickled = ForkingPickler.dumps(message)
         frame = memoryview(_LENGTH.pack(len(pickled)) + pickled)
         self._unsent.append(frame)
@@ -31,7 +31,7 @@ class Outbox:
         self.flush()
 
     def flush(self) -> None:
-        """Send what the reader has room for; of more than `most_bytes`, wait until they are read."""
+        """Send as much as the reader has room for; while more than `most_bytes` are unread, wait for the reader."""
         while self._unsent:
             frame = self._unsent[0]
             try:

@@ -1,7 +1,7 @@
-"""What one worker counts of one task: per second and phase, while the clock runs. Memory does not grow with requests.
+"""Counts of one task in one worker: per second and phase, while the clock runs. Memory does not grow with requests.
 
 A request is counted in the second (from the step's start) in which it completed, under the phase in which it was due
-(closed loop: sent). Nothing here talks to anybody: the worker collects closed seconds.
+(closed loop: sent). Nothing is sent from here: the worker collects closed seconds.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NS = 1_000_000_000
 
 
 def _count_details(tally: Tally, details: Details) -> None:
-    """Count what became of documents, the server's own time, and what a runner returned, each under its own name."""
+    """Count documents by result, the server's own time, and what a runner returned, each under its own name."""
     for name, count in details.results.items():
         tally.part(name).requests += count
     if details.took_ms is not None:
@@ -30,7 +30,7 @@ def _count_details(tally: Tally, details: Details) -> None:
 
 
 class Recorder(Meter):
-    """Counts the requests of one task in one worker. All times are ns of one monotonic clock.
+    """The counter of one task's requests in one worker. All times are ns of one monotonic clock.
 
     `window_ns` is the measurement window [start, end) of a time-based task, None for one that ends by numbers.
     `within_ns` are sorted thresholds, counted exactly over good replies.
@@ -51,7 +51,7 @@ class Recorder(Meter):
 
     @property
     def last_measured_received_ns(self) -> int | None:
-        """The last byte of the measurement so far."""
+        """The time of the last byte of the measurement so far; None before any."""
         return self.last_received_ns or None
 
     def completed(
@@ -99,7 +99,7 @@ class Recorder(Meter):
             _count_details(tally, verdict.details)
 
     def tried(self, received_ns: int, warmup: bool, verdict: Verdict) -> None:
-        """Count what one try of a request was worth; the request itself goes on."""
+        """Count the units and details of one try; the request goes on with another one."""
         self._count_units(self.count_apart(received_ns, warmup), received_ns, warmup, verdict, requests=0)
 
     def part(self, name: str, sent_ns: int, received_ns: int, warmup: bool, error: str | None = None) -> None:
@@ -114,11 +114,11 @@ class Recorder(Meter):
                 part.beyond.add(received_ns - sent_ns)
 
     def never_sent(self, now_ns: int, waited: Counts) -> None:
-        """Count arrivals of the measurement that are given up in line: nothing is known but that they waited."""
+        """Count arrivals of the measurement that are given up in the queue; only the time that they waited is known."""
         self.count_apart(now_ns, warmup=False).latency_beyond.merge(waited)
 
     def closed_seconds(self, now_ns: int) -> Iterator[Second]:
-        """Hand over, in order, the seconds before the one that `now_ns` lies in; they are forgotten here.
+        """Yield, in order, the seconds before the one that `now_ns` lies in, and forget them.
 
         What is reported late of a closed second is counted in the first open one.
         """
@@ -139,9 +139,10 @@ class Recorder(Meter):
         return self._tallies[key]
 
     def move_to(self, at_ns: int, warmup: bool) -> bool:
-        """Count what happens at `at_ns` and in this phase from now on; never back to the warmup, or in time.
+        """Make the second and phase of a time the current segment; never back to the warmup, or in time.
 
-        Requests of the warmup complete beside the first ones of the measurement.
+        Returns False, and does nothing, where that would be a step back: requests of the warmup complete beside the
+        first ones of the measurement.
         """
         if at_ns < self.from_ns or (warmup and self.until_ns and not self.is_warmup):
             return False

@@ -1,7 +1,7 @@
 """A simulated client that runs a script: a coroutine that decides from replies what to do next.
 
-It is the script's session, too. A script that asks several things at once has a lane for each: a session with a
-connection of its own. When requests are due is the loop's business, as with every client.
+It is the script's session, too. A script that sends several requests at once has a lane for each: a session with its
+own connection. The loop decides when requests are due, as with every client.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _Evidence = tuple[bytes, int | None, bytes]  # a request; status and body of its
 
 @dataclass(slots=True)
 class _Part:
-    """Requests of a turn that have a name: from the first byte of the first one to the last one of the last."""
+    """A named part of a turn: from the first byte of its first request to the last byte of its last one."""
 
     name: str
     timeout_s: float | None
@@ -36,7 +36,7 @@ class _Part:
 
 @dataclass(slots=True)
 class _Turn:
-    """What the lanes of a client share while its script runs once; `evidence` is of the first part that failed."""
+    """The state of one run of a client's script, shared by its lanes; `evidence` is of the first part that failed."""
 
     warmup: bool = False
     first_sent_ns: int = 0
@@ -46,7 +46,7 @@ class _Turn:
 
 
 class Lane(Client):
-    """A session: one connection, one request at a time, of the turn that its client runs."""
+    """A session: one connection, one request at a time, within the turn that its client runs."""
 
     def __init__(self, slot: int, route: Route, client: ScriptClient | None = None) -> None:
         super().__init__(slot, route)
@@ -63,7 +63,7 @@ class Lane(Client):
         self.connected = True
 
     def take(self, turn: _Turn) -> None:
-        """Begin a turn."""
+        """Begin a turn; the last request and reply are forgotten."""
         self._turn = turn
         self._request, self.answer = b"", None
         self._parts.clear()
@@ -86,7 +86,10 @@ class Lane(Client):
 
     @contextmanager
     def part(self, name: str, timeout_s: float | None = None) -> Iterator[None]:
-        """Count what is asked inside under a name, within the name of the part around it; its timeout, too."""
+        """Count the requests inside under a name, prefixed with that of the part around it.
+
+        Without `timeout_s`, they have the timeout of the part around it.
+        """
         around = self._parts[-1] if self._parts else None
         full_name = f"{around.name}/{name}" if around else name
         part = _Part(full_name, timeout_s or (around.timeout_s if around else None))
@@ -103,7 +106,7 @@ class Lane(Client):
             self._parts.pop()
 
     async def pause(self, duration_s: float) -> None:
-        """Wait as a part of the turn; it has no row of its own."""
+        """Wait as a part of the turn; a pause has no row in the results."""
         if not self._turn.first_sent_ns:
             self._owner.first_sent(clock_ns())
         await asyncio.sleep(duration_s)
@@ -119,11 +122,11 @@ class Lane(Client):
         headers: Mapping[str, str] | None = None,
         timeout_s: float | None = None,
     ) -> Reply:
-        """Send one request and wait for its reply, whatever its status; RequestFailed when there is none."""
+        """Send one request and wait for its reply, whatever its status. Raises RequestFailed if none arrives."""
         return await self.send((self._compose(method, path, params, body, headers or {}),), timeout_s)
 
     async def send(self, request: RequestBytes, timeout_s: float | None = None) -> Reply:
-        """The same of a request that is rendered already."""
+        """Send a rendered request and wait for its reply, whatever its status. Raises RequestFailed if none arrives."""
         timeout_s = timeout_s or (self._parts[-1].timeout_s if self._parts else None)
         timeout_ns = int(timeout_s * NS) if timeout_s else self.timeout_ns
         self._request, self.answer = request[0], None
@@ -196,7 +199,7 @@ class Lane(Client):
 
 
 class ScriptClient(Lane):
-    """Runs a script once per turn, and is its first lane. Its service time spans all requests of all lanes."""
+    """A client that runs a script once per turn, and is its first lane. Its service time spans all lanes' requests."""
 
     def __init__(self, slot: int, route: Route, script: Script) -> None:
         super().__init__(slot, route, self)
@@ -265,7 +268,7 @@ class ScriptClient(Lane):
         self.loop.freed(self)
 
     def first_sent(self, sent_ns: int) -> None:
-        """Count the turn at its first byte."""
+        """Count the turn as sent, at its first byte."""
         self._turn.first_sent_ns = sent_ns
         self.loop.recorder.sent(sent_ns, self._turn.warmup)
 

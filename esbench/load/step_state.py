@@ -1,4 +1,4 @@
-"""What a step is while it runs: its measurements, which task waits for which, and who ends whom. No processes."""
+"""State of a running step: its measurements, which task waits for which, and which one ends others. No processes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Observer = Callable[[str, Second], None]
 
 
 class RunningStep:
-    """The tasks of the step that runs: their measurements, who waits for whom, and who ends whom."""
+    """The tasks of the running step: their measurements, which one waits for which, and which one ends the others."""
 
     def __init__(self, step: Step, measurements: dict[str, TaskMeasurements], observe: Observer, watch: Watch) -> None:
         self.watch = watch
@@ -33,25 +33,25 @@ class RunningStep:
         self._is_cut_short = False
 
     def cut_short(self) -> None:
-        """What ends from now on does not end by itself: the race is over, or the user stops it."""
+        """Record that tasks that end from now on do not end by themselves: the race is over, or the user stops it."""
         self._is_cut_short = True
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more is to come."""
+        """True if all workers have ended all of their tasks."""
         return all(task.ended for task in self._measurements.values())
 
     def unfinished_of(self, worker: int) -> list[str]:
         return [name for name, task in self._measurements.items() if worker in task.workers - task.ends.keys()]
 
     def give_up_on(self, worker: int, reason: str) -> None:
-        """Wait no longer for the tasks that a worker has not ended; their results say why."""
+        """End the tasks that a worker has not ended, without waiting for it; their results say why."""
         for name in self.unfinished_of(worker):
             self._measurements[name].lose(worker)
             self._missing.setdefault(name, reason)
 
     def next_tasks(self) -> frozenset[str]:
-        """The tasks that are to begin now: each is told once."""
+        """Return the names of the tasks that are to begin now; each is returned once."""
         if self._completed:
             return frozenset()
         tasks = frozenset(name for name, others in self._waiting.items() if others <= self._ended)
@@ -60,7 +60,7 @@ class RunningStep:
         return tasks
 
     def just_completed(self) -> bool:
-        """Whether the tasks that complete the step have ended, said once."""
+        """True, once, when the tasks that complete the step have ended."""
         by = self._step.completed_by
         if self._completed or not by or not self._ended:
             return False
@@ -68,7 +68,7 @@ class RunningStep:
         return self._completed
 
     def take(self, worker: int, tick: Tick) -> None:
-        """Merge a tick."""
+        """Merge a worker's tick."""
         self._is_cut_short = self._is_cut_short or tick.failure is not None
         self.watch.tick(worker, tick.at_ns, tick.usage, tick.loop_lag_ns)
         for seconds in tick.tasks:
@@ -83,12 +83,12 @@ class RunningStep:
                 measurements.ended_by_itself = not stopped
 
     def excess(self, max_error_ratio: float) -> RaceError | None:
-        """Of the first task in which too many requests have failed."""
+        """Return the error of the first task in which too many requests have failed, if any."""
         found = (measurements.excess(max_error_ratio) for measurements in self._measurements.values())
         return next((error for error in found if error is not None), None)
 
     def results(self, checks: Sequence[Check]) -> tuple[TaskResult, ...]:
-        """The results of all tasks, with checks of the step. Of what a lost worker did, what it had told is in them."""
+        """Return the results of all tasks, with checks of the step; what a lost worker had reported is in them."""
         results = []
         for name, measurements in self._measurements.items():
             for second in measurements.flush():

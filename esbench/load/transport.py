@@ -1,8 +1,8 @@
 """One keep-alive HTTP/1.1 connection: bytes out, a reply in, one timestamp each. Parsing is llhttp's.
 
-One request is in flight at a time. Replies that arrive together are all stamped before the first of them is handled,
-so that none is charged for the handling of another. The connection knows nothing of tasks, retries or what a reply
-means.
+One request is in flight at a time. Replies that arrive together are all stamped before the first of them is handled, so
+that none is charged for the handling of another. The connection knows nothing of tasks, retries or the meaning of a
+reply.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _HAS_LENGTH = re.compile(rb"\r\n(?:content-length|transfer-encoding):", re.IGNOR
 
 
 class Owner(Protocol):
-    """Who is told what became of the request."""
+    """The owner of a connection, called with the outcome of each request."""
 
     def on_reply(self, status: int, body: bytes, received_ns: int) -> None: ...
     def on_failure(self, kind: str, detail: str) -> None: ...
@@ -38,7 +38,7 @@ class Owner(Protocol):
 
 
 class Connection(Link, asyncio.BaseProtocol):
-    """A connection of one owner, as the event loop and the parser call it."""
+    """A connection of one owner: the callbacks of the event loop and of the parser."""
 
     __slots__ = (
         "_body",
@@ -82,22 +82,22 @@ class Connection(Link, asyncio.BaseProtocol):
         return True
 
     def fail(self, kind: str, detail: str) -> None:
-        """Give up on the request in flight, and on the connection with it."""
+        """Fail the request in flight, and close the connection."""
         self.in_flight = False
         self.close()
         self.owner.on_failure(kind, detail)
 
     def retire(self) -> None:
-        """Take no further request; what is in flight is still answered."""
+        """Take no further request; the one in flight is still answered."""
         self.usable = False
 
     def drop_if_unsent(self) -> None:
-        """Drop the connection when not all of the request is written: who refused it need not read the rest of it."""
+        """Close the connection if the request is not written completely: a server that refused it need not read on."""
         if self._transport is not None and self._transport.get_write_buffer_size():
             self.close()
 
     def close(self) -> None:
-        """Drop the connection; the owner hears nothing of it."""
+        """Close the connection at once; the owner is not called."""
         self.in_flight = self.usable = False
         if self._transport is not None:
             transport, self._transport = self._transport, None
@@ -113,7 +113,7 @@ class Connection(Link, asyncio.BaseProtocol):
             self.fd = self._socket_fd = transport.get_extra_info("socket").fileno()
 
     def eof_received(self) -> None:
-        """The server will send no more: the connection must not be used in the time until it is lost."""
+        """Stop using the connection before it is lost: the server will send no more."""
         self.usable = False
         if not self.in_flight and self._transport is not None:
             self.close()
@@ -139,8 +139,10 @@ class Connection(Link, asyncio.BaseProtocol):
             self.owner.on_failure("connection lost", "the server closed it before its reply was complete")
 
     def _body_that_ends_here(self) -> bytes | None:
-        """The body of a reply that says no length: it ends with its connection (RFC 9112, 6.3), unless cut in a JSON
-        text."""
+        """Return the body of a reply without a length: it ends with its connection (RFC 9112, 6.3).
+
+        None if the reply has a length, or if its gzip or JSON is cut.
+        """
         head = _FINAL_HEAD.search(self._head)
         if head is None or _HAS_LENGTH.search(head[0]):
             return None
@@ -180,11 +182,11 @@ class Connection(Link, asyncio.BaseProtocol):
             self._head += data
 
     def on_message_begin(self) -> None:
-        """A callback of the parser."""
+        """Note that a reply begins; a second one is surplus. A callback of the parser."""
         self._surplus = self._status != 0
 
     def on_message_complete(self) -> None:
-        """A callback of the parser, of interim replies (1xx), too."""
+        """Note the end of a reply, but not of an interim one (1xx). A callback of the parser."""
         status = self._parser.get_status_code()
         if status >= 200:
             self._status = status
@@ -212,7 +214,7 @@ class Connection(Link, asyncio.BaseProtocol):
 
 
 class TlsConnection(Connection, asyncio.BufferedProtocol):
-    """A connection over TLS: decrypted into one buffer, where uvloop would map 256 KiB anew for each read (13 us).
+    """A connection over TLS, decrypted into one shared buffer: uvloop would map 256 KiB again for each read (13 us).
 
     It must be no asyncio.Protocol, or uvloop does not ask it for the buffer.
     """
@@ -230,7 +232,7 @@ _DECRYPTED = memoryview(bytearray(1 << 16))  # of all connections: what is in it
 
 
 async def connect(owner: Owner, inbox: Inbox, host: Host, tls: ssl.SSLContext | None, timeout_s: float) -> Connection:
-    """An open connection to a host; OSError (TLS errors are among them) or TimeoutError when there is none."""
+    """Open a connection to a host. Raises OSError (TLS errors are among them) or TimeoutError if that fails."""
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(timeout_s):
         _, connection = await loop.create_connection(
@@ -244,7 +246,7 @@ async def connect(owner: Owner, inbox: Inbox, host: Host, tls: ssl.SSLContext | 
 
 
 def header_lines(host: Host, options: ClientOptions) -> bytes:
-    """The header lines that every request on a connection carries, with their line ends."""
+    """Return the header lines that every request on a connection carries, with their line ends."""
     headers = [("Host", str(host)), ("Accept", "application/json"), *options.headers()]
     if options.http_compress:
         headers.append(("Accept-Encoding", "gzip"))

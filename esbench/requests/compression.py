@@ -9,10 +9,10 @@ GZIP_HEADER = b"Content-Encoding: gzip\r\n"
 
 
 def compressed(body: bytes | bytearray | memoryview) -> bytes:
-    """A body as gzip; the same bytes each time."""
+    """Return a body as gzip; the same body always gives the same bytes."""
     return gzip.compress(body, mtime=0)
 
 
 def is_encoded(headers: Iterable[str]) -> bool:
-    """Whether a request's own headers say how its body is encoded: then it is sent as it is."""
+    """True if a request's own headers say how its body is encoded; such a body is sent as it is."""
     return "content-encoding" in {name.lower() for name in headers}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RequestContext:
-    """What one worker's requests of a task are made from.
+    """The facts from which one worker makes the requests of a task.
 
     `stripe` of `stripes` is the place of this share among all shares of the step. `before` is the ledger at the step's
     start; what this task adds goes into `ledger`.

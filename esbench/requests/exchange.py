@@ -1,7 +1,7 @@
 """Exchanges of a client: a request that is rendered from a draw, and the judgement of its reply.
 
 While the clock runs, a client draws (values of variables, the next slice of a corpus), renders bytes, and judges the
-reply by looking only at what it must.
+reply by reading only what it must.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ RequestBytes = Sequence[Body]
 
 
 class Exhausted(Exception):  # noqa: N818 - an end, not an error
-    """A client's corpus has no more documents."""
+    """Raised when a client's corpus has no more documents."""
 
 
 class NotReady(Exception):  # noqa: N818 - a wait, not an error
-    """A client's next request is not made yet; `call_back` has a function called once, when to draw again."""
+    """Raised when a client's next request is not made yet; `call_back` takes a function, called once to draw again."""
 
     def __init__(self, call_back: Callable[[Callable[[], None]], None]) -> None:
         super().__init__("not ready")
@@ -29,7 +29,7 @@ class NotReady(Exception):  # noqa: N818 - a wait, not an error
 
 
 class RequestFailed(Exception):  # noqa: N818 - it failed; the error is data
-    """A request without a reply: the kind of failure, and its detail."""
+    """Raised for a request without a usable reply: the kind of failure, and its detail."""
 
     def __init__(self, kind: str, detail: str) -> None:
         super().__init__(f"{kind}: {detail}")
@@ -50,11 +50,14 @@ class Exchange:
 
 
 class ClientProgram(Protocol):
-    """What one client executes again and again: draw once, then each exchange in turn on its connection."""
+    """The program of one client, run repeatedly: draw once, then each exchange in turn on its connection."""
 
     @property
     def exchanges(self) -> Sequence[Exchange]: ...
 
     def draw(self) -> Any:
-        """The values of the next request; raises Exhausted at the end of a corpus, NotReady where that is unpacked."""
+        """Return the values of the next request.
+
+        Raises Exhausted at the end of a corpus, NotReady while its documents are made or unpacked.
+        """
         ...

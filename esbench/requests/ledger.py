@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Ledger:
-    """What a race's writes have done so far, kept by the coordinator and handed on from step to step.
+    """The writes of a race so far, kept by the coordinator and passed on from step to step.
 
-    `acknowledged`: documents per index; `emptied`: indices deleted or created in this step;
-    `next_values`: the first value of a sequence that nobody has drawn yet; `loaded`: which documents bulks have sent,
-    spans (first, end) in order, by index ("" where action lines say it) and file.
+    `acknowledged`: documents per index; `emptied`: indices deleted or created in this step; `next_values`: the first
+    value of each sequence that was not drawn yet; `loaded`: the documents that bulks have sent, spans (first, end) in
+    order, by index ("" where action lines say it) and file.
     """
 
     acknowledged: dict[str, int] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class Ledger:
             del self.loaded[key]
 
     def load(self, index: str, file: str, spans: Iterable[tuple[int, int]]) -> None:
-        """Add documents of a file that were sent into an index; without spans, it is known that none were."""
+        """Add documents of a file that were sent into an index; an empty `spans` records that none were."""
         merged: list[tuple[int, int]] = []
         for first, end in sorted([*self.loaded.get((index, file), ()), *spans]):
             if merged and first <= merged[-1][1]:
@@ -43,7 +43,7 @@ class Ledger:
         self.loaded[index, file] = merged
 
     def loaded_counts(self) -> dict[str, int]:
-        """The number of documents that bulks have sent of each file, from its first one on without a gap."""
+        """Return the number of documents that bulks have sent of each file, from its first one on without a gap."""
         counts: dict[str, int] = {}
         for (_, file), spans in self.loaded.items():
             count = spans[0][1] if spans and spans[0][0] == 0 else 0
@@ -51,11 +51,11 @@ class Ledger:
         return counts
 
     def advance(self, name: str, next_value: int) -> None:
-        """Everything of a sequence below `next_value` was drawn; it never goes back."""
+        """Record that everything of a sequence below `next_value` was drawn; it never goes back."""
         self.next_values[name] = max(next_value, self.next_values.get(name, 0))
 
     def enter(self, news: Ledger) -> None:
-        """Add what a worker has done since it last told."""
+        """Add what a worker has written and drawn since its last report."""
         for index in news.emptied:
             self._forget(index)
         for index, documents in news.acknowledged.items():

@@ -1,4 +1,4 @@
-"""Programs of operations that are requests with slots: one, or a sequence that shares a draw."""
+"""Programs of operations: requests with slots, one or a sequence that shares a draw; and scripts."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ class Program(Protocol):
 
     @property
     def finite(self) -> bool:
-        """Whether its clients end by themselves (Exhausted)."""
+        """True if its clients end by themselves (Exhausted)."""
         ...
 
     @property
     def feed_waits(self) -> int:
-        """How often a request had to wait for its document to be made."""
+        """The number of times that a request had to wait for its documents to be made or unpacked."""
         ...
 
     def client(self, slot: int, headers: bytes) -> ClientProgram | Script:
-        """The program of one client slot; `headers` are the header lines of its connection."""
+        """Return the program of one client slot; `headers` are the header lines of its connection."""
         ...
 
     def close(self) -> None:
-        """Free what is held, and enter into the ledger what was written."""
+        """Release all resources, and enter into the ledger what was written."""
         ...
 
 
@@ -50,7 +50,7 @@ class Request:
 
 
 class TemplateProgram:
-    """One or several templates, drawn together. `given` are sources of the operation's own, by variable name."""
+    """A program of one or several templates that share a draw. `given`: sources of the operation, by variable name."""
 
     finite = False
 
@@ -75,7 +75,7 @@ class TemplateProgram:
 
     @property
     def feed_waits(self) -> int:
-        """Templates wait for nothing."""
+        """Always 0: templates wait for nothing."""
         return 0
 
     def client(self, slot: int, headers: bytes) -> ClientProgram:
@@ -99,7 +99,7 @@ class TemplateProgram:
 
 
 class TemplateClientProgram:
-    """Draws from each source before the wait; from those that tell the time, at the send."""
+    """The program of one client slot: draws values ahead; those that depend on the time, only at the send."""
 
     def __init__(self, sources: Sequence[Source], exchanges: Sequence[Exchange]) -> None:
         late = [(number, source) for number, source in enumerate(sources) if source.at_send]
@@ -114,7 +114,7 @@ class TemplateClientProgram:
 
 
 class RenderedAhead:
-    """The requests of a program, rendered when they are drawn: to compress a body must not make a request late."""
+    """A program whose requests are rendered when they are drawn, so that compressing a body delays no request."""
 
     def __init__(self, program: ClientProgram) -> None:
         self._program = program
@@ -142,7 +142,7 @@ def _with_late_draws(exchange: Exchange, late: Sequence[tuple[int, Source]]) -> 
 
 
 class ScriptProgram:
-    """An administrative operation: the same script for every client."""
+    """The program of an administrative operation: the same script for every client."""
 
     finite = False
     feed_waits = 0
@@ -155,7 +155,7 @@ class ScriptProgram:
         return self._script
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no resources are held."""
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,7 @@ def source_context(context: RequestContext) -> SourceContext:
 
 
 def common_headers(params: Mapping[str, Any]) -> dict[str, str]:
-    """The headers that an operation's own parameters add."""
+    """Return the headers that an operation's own parameters add (`headers` and `opaque-id`)."""
     headers = {str(name): str(value) for name, value in (params.get("headers") or {}).items()}
     if opaque_id := params.get("opaque-id"):
         headers["X-Opaque-Id"] = str(opaque_id)

@@ -1,4 +1,4 @@
-"""Scripts: operations that decide from replies what to do next, and the session that they ask with."""
+"""Scripts: operations that decide from replies what to do next, and the session through which they send requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from esbench.requests.exchange import RequestBytes, RequestFailed
 
 
 class Answer(dict[str, Any]):
-    """The JSON object of a reply. To ask with [] for what it has not is a RequestFailed: no server leaves it out."""
+    """The JSON object of a reply. [] is for keys that no server omits: a missing one raises RequestFailed."""
 
     def __missing__(self, key: str) -> Any:
         raise RequestFailed("bad response", f'no "{key}" in {json.dumps(self)[:1000]}')
@@ -21,13 +21,13 @@ class Answer(dict[str, Any]):
 
 @dataclass(frozen=True)
 class Reply:
-    """A reply as an administrative operation sees it."""
+    """The reply to a request of a script."""
 
     status: int
     body: bytes
 
     def json(self) -> Answer:
-        """The decoded body, an object, empty when the body is; RequestFailed when it is anything else."""
+        """Return the decoded body, an object; empty if the body is. Raises RequestFailed for anything else."""
         try:
             decoded = json.loads(self.body or b"{}")
         except (ValueError, RecursionError):
@@ -38,10 +38,10 @@ class Reply:
 
 
 class Session(Protocol):
-    """What a script asks with: one connection, one request at a time. `answer` is the last reply to a question.
+    """The session of a script: one connection, one request at a time. `answer` is the last reply.
 
-    `notes` is what the scripts of one turn tell one another, empty at its beginning; `lanes` are the sessions that
-    can be used at the same time, this one first.
+    `notes` are shared by the scripts of one turn, and empty at its beginning; `lanes` are the sessions that can be used
+    at the same time, this one first.
     """
 
     answer: Reply | None
@@ -53,9 +53,9 @@ class Session(Protocol):
     def lanes(self) -> Sequence[Session]: ...
 
     def part(self, name: str, timeout_s: float | None = None) -> AbstractContextManager[None]:
-        """Count what is asked inside as one row under `task/name`; it failed when a RequestFailed leaves it.
+        """Count the requests inside as one row under `task/name`; it failed when a RequestFailed leaves it.
 
-        Each request inside times out after `timeout_s`, unless it says otherwise itself.
+        Each request inside times out after `timeout_s`, unless it has its own timeout.
         """
         ...
 
@@ -64,7 +64,7 @@ class Session(Protocol):
         ...
 
     async def send(self, request: RequestBytes, timeout_s: float | None = None) -> Reply:
-        """Send a rendered request and wait for its reply, whatever its status; RequestFailed when there is none."""
+        """Send a rendered request and wait for its reply, whatever its status. Raises RequestFailed if none arrives."""
         ...
 
     async def request(
@@ -88,6 +88,6 @@ class Script(Protocol):
 
 @runtime_checkable
 class Concurrent(Protocol):
-    """A script that needs so many connections at the same time: the lanes of its session."""
+    """A script that needs several connections at the same time: the lanes of its session."""
 
     connections: int

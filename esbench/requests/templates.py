@@ -1,7 +1,7 @@
-"""Requests as bytes: constant segments and variable slots, joined per request. Nothing is encoded while the clock runs
-but the values themselves.
+"""Requests as bytes: constant segments and variable slots, joined per request.
 
-`$[[name]]` or `$[[name.field]]` stands for a drawn value in a path, query string, header or body.
+While the clock runs, nothing is encoded but the values themselves. `$[[name]]` or `$[[name.field]]` stands for a drawn
+value in a path, query string, header or body.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2: to
 
 
 class Encoding(Enum):
-    """How a value is written where it stands."""
+    """The form in which a value is written at its place."""
 
     PATH = "path"  # percent-encoded
     HEADER = "header"  # as text
@@ -36,7 +36,7 @@ class Encoding(Enum):
 
 @dataclass(frozen=True)
 class Slot:
-    """A place for a drawn value: of a `variable`, or of one `field` of it."""
+    """A place for a drawn value: that of a `variable`, or of one `field` of it."""
 
     variable: str
     field: str | None
@@ -47,7 +47,7 @@ Part = bytes | Slot
 
 
 def encode(value: object, encoding: Encoding) -> bytes:
-    """A value as bytes, as its place wants it."""
+    """Return a value as bytes, encoded for its place."""
     if encoding is Encoding.RAW:
         assert isinstance(value, bytes)
         return value
@@ -72,7 +72,7 @@ _UNESCAPED = {
 
 
 def encode_all(values: Sequence[object], encoding: Encoding) -> list[bytes]:
-    """`encode` of many values, several times as fast where they are plain texts or whole numbers."""
+    """Return many values as `encode` would, several times as fast for plain texts or whole numbers."""
     kinds = set(map(type, values))
     if encoding is Encoding.RAW and kinds == {bytes}:
         return list(values)  # type: ignore[arg-type]
@@ -87,13 +87,13 @@ def encode_all(values: Sequence[object], encoding: Encoding) -> list[bytes]:
 
 
 def encode_rows(rows: Iterable[Sequence[object]], encodings: Sequence[Encoding]) -> Iterator[tuple[bytes, ...]]:
-    """Rows of values, each encoded as its column wants it."""
+    """Return rows of values, each encoded as its column requires."""
     columns = zip(zip(*rows, strict=True), encodings, strict=True)
     return zip(*(encode_all(values, encoding) for values, encoding in columns), strict=True)
 
 
 def plain(value: object) -> str:
-    """A value as text: true and false as JSON spells them, a list with commas, nothing for None."""
+    """Return a value as text: true and false as JSON spells them, a list with commas, nothing for None."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple):
@@ -102,7 +102,7 @@ def plain(value: object) -> str:
 
 
 def segment(value: object) -> str:
-    """A value as one segment of a path: percent-encoded but for its slots."""
+    """Return a value as one segment of a path: percent-encoded but for its slots."""
     return "".join(
         quote(part.decode(), safe="") if isinstance(part, bytes) else _written(part)
         for part in parse(plain(value), Encoding.PATH)
@@ -116,7 +116,7 @@ def _written(slot: Slot) -> str:
 def parse(text: str, encoding: Encoding) -> list[Part]:
     """Split text into constants and slots; constants are left as they are written.
 
-    A `$[[` that is not a variable is a TrackError.
+    Raises TrackError for a `$[[` that is not a variable.
     """
     parts: list[Part] = []
     position = 0
@@ -133,7 +133,7 @@ def parse(text: str, encoding: Encoding) -> list[Part]:
 
 
 def json_text(value: Any) -> str:
-    """A value as JSON, with what a track's own code may put into it: numpy's arrays and numbers, dates, decimals.
+    """Return a value as JSON; numpy's arrays and numbers, dates and decimals of a track's own code are converted.
 
     Raises a TrackError without a place for anything else.
     """
@@ -149,7 +149,7 @@ def json_text(value: Any) -> str:
 
 
 class _NotJson(TypeError):  # noqa: N818 - caught above
-    """A value that JSON does not have."""
+    """Raised for a value that JSON does not have."""
 
 
 def _as_json(value: Any) -> Any:
@@ -163,9 +163,9 @@ def _as_json(value: Any) -> Any:
 
 
 def parse_body(body: Any) -> list[Part]:
-    """Split a request body (text, or what becomes JSON) into constants and slots.
+    """Split a request body (text, or a value to be written as JSON) into constants and slots.
 
-    `"$[[n]]"` as a whole JSON string takes a number bare.
+    A whole JSON string `"$[[n]]"` is replaced with its quotes: a number is written without any.
     """
     if body is None:
         return []
@@ -184,7 +184,7 @@ def parse_body(body: Any) -> list[Part]:
 
 
 class Layout:
-    """Where the value of each slot is found in a draw: draw[source][item]."""
+    """The place of each slot's value in a draw: draw[source][item]."""
 
     def __init__(self, slots: Iterable[Slot]) -> None:
         self.fields: dict[str, list[tuple[str | None, Encoding]]] = {}
@@ -199,7 +199,7 @@ class Layout:
 
 
 def _ascii(constant: bytes) -> bytes:
-    """Percent-encode what is not ASCII; the rest is left as it is written."""
+    """Percent-encode all bytes that are not ASCII; the rest is left as it is written."""
     return re.sub(rb"[\x80-\xff]", lambda match: b"%%%02X" % match[0][0], constant)
 
 
@@ -226,7 +226,7 @@ class RequestTemplate:
         body: Any = None,
         where: str = "",
     ) -> RequestTemplate:
-        """A template from what a track says. A path that HTTP cannot carry is a TrackError."""
+        """Return the template of a request that a track describes. Raises TrackError for one that HTTP cannot carry."""
         if not path.startswith("/"):
             raise TrackError(f'a path must begin with "/", not "{path}"', where=where)
         target = parse(path, Encoding.PATH)
@@ -269,7 +269,10 @@ class RequestTemplate:
     def bind(
         self, layout: Layout, connection_headers: bytes, compress: bool = False
     ) -> Callable[[Draw], Sequence[bytes]]:
-        """The request as a function of a draw, for a connection with these header lines; with a body of gzip."""
+        """Return a function that renders the request from a draw, for a connection with these header lines.
+
+        With `compress`, its body is sent as gzip, unless its own headers say how it is encoded.
+        """
         lines = without_headers(connection_headers, self._header_names)
         head: list[Part] = [self.method.encode() + b" ", *self.target, b" HTTP/1.1\r\n", lines, *self.headers]
         body = self.body
@@ -297,7 +300,7 @@ class RequestTemplate:
 
 
 def without_headers(lines: bytes, names: Iterable[str]) -> bytes:
-    """The header lines of a connection but for those that a request has itself: its own replace them."""
+    """Return the header lines of a connection without those that a request replaces by its own."""
     own = {name.lower().encode() for name in names}
     if not own:
         return lines
@@ -306,7 +309,7 @@ def without_headers(lines: bytes, names: Iterable[str]) -> bytes:
 
 
 def _joiner(parts: list[Part], layout: Layout) -> Callable[[Draw], Sequence[bytes]]:
-    """A function that joins constants and the values of a draw."""
+    """Return a function that joins constants and the values of a draw."""
     merged: list[Part] = []
     for part in parts:
         if merged and isinstance(part, bytes) and isinstance(merged[-1], bytes):

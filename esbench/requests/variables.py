@@ -1,7 +1,7 @@
 """Values that differ from request to request: drawn once per request, seeded by race seed, task and worker.
 
-A source draws a tuple of encoded values, one for each place that its variable stands in. What can be encoded before
-the clock starts, is.
+A source draws a tuple of encoded values, one for each place where its variable is used. Everything that can be encoded
+before the clock starts is.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ZIPF_MOST = 5_000_000
 
 
 class Source(Protocol):
-    """Draws values of one variable. `at_send`: only at the moment of sending, since it tells the time."""
+    """A source of one variable's values. `at_send`: drawn only at the moment of sending, as it depends on the time."""
 
     at_send: bool
 
@@ -39,9 +39,10 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class SourceContext:
-    """What sources may know: `stripe` of `stripes` shares of a step; the first values of sequences; documents.
+    """The facts that sources may use: `stripe` of `stripes` shares of a step; first values of sequences; documents.
 
-    `loaded`: how many documents of a file are indexed, from its first one on, by path; of others, all of them are.
+    `loaded`: the number of documents of a file that are indexed, from its first one on, by path; of other files, all
+    are.
     """
 
     seed: int
@@ -59,7 +60,7 @@ class SourceContext:
 
 @dataclass
 class Drawn:
-    """A source that is a function, which draws one value as a whole."""
+    """A source whose `draw` is a given function, which draws one value for all places."""
 
     draw: Callable[[], Sequence[bytes]]
     at_send: bool = False
@@ -76,9 +77,9 @@ def _numbers(draw: Callable[[], int], places: Places) -> Source:
 
 
 def check_variable(variable: Variable, corpora: Collection[str] | None) -> None:
-    """Refuse keys that its type does not have and values that they cannot have (TrackError).
+    """Check the parameters of a variable. Raises TrackError for keys that its type lacks and for values it cannot have.
 
-    `corpora` are the names of all that there are; None where that is not known.
+    `corpora` are the names of all corpora; None where they are not known.
     """
     reader = SpecReader(variable.params, f'variable "{variable.name}"')
     match variable.type:
@@ -107,7 +108,7 @@ def check_variable(variable: Variable, corpora: Collection[str] | None) -> None:
 
 
 def _check_bounds(reader: SpecReader) -> int:
-    """How many whole numbers lie between "from" and "to"."""
+    """Return the number of whole numbers from "from" to "to". Raises TrackError if these are no such bounds."""
     first, last = reader.integer("from"), reader.integer("to")
     if last < first:
         raise reader.error(f'"to" ({last}) lies below "from" ({first})')
@@ -151,7 +152,7 @@ def _zipf(variable: Variable, places: Places, context: SourceContext) -> Source:
 
 
 class SequenceSource:
-    """Rising whole numbers, no value twice in a race: each share of a step draws its own stripe."""
+    """A source of rising whole numbers, no value twice in a race: each share of a step draws its own stripe."""
 
     at_send = False
 
@@ -247,7 +248,7 @@ def _corpus_document(variable: Variable, places: Places, context: SourceContext)
 
 
 def _loaded(documents: PreparedDocuments, context: SourceContext) -> PreparedDocuments:
-    """A file as far as the race has loaded it, from its beginning without a gap."""
+    """Return the part of a file that the race has loaded, from its beginning without a gap."""
     return replace(documents, document_count=context.loaded.get(str(documents.path), documents.document_count))
 
 
@@ -260,7 +261,7 @@ def _unix(scale: int) -> Callable[[], str]:
 
 
 def builtin_variables() -> Registry[SourceFactory]:
-    """Types of variables by name (docs/reference/variables.md)."""
+    """Return the factories of the built-in types of variables, by name (docs/reference/variables.md)."""
     registry: Registry[SourceFactory] = Registry("variable type")
     registry.add("sequence", _sequence)
     registry.add("range", _range)
@@ -284,7 +285,7 @@ def builtin_variables() -> Registry[SourceFactory]:
 def make_sources(
     fields: Mapping[str, Places], variables: Sequence[Variable], context: SourceContext, where: str
 ) -> list[Source]:
-    """One source per used variable, in the order of `fields`; an undeclared one is a TrackError."""
+    """Return one source per used variable, in the order of `fields`. Raises TrackError for an undeclared one."""
     declared = {variable.name: variable for variable in variables}
     registry = builtin_variables()
     sources = []

@@ -1,4 +1,4 @@
-"""Indices and templates of a track: their bodies stand in it, or in files beside it that are rendered on their own."""
+"""Indices and templates of a track: their bodies stand in it, or in files beside it that are rendered separately."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from esbench.track.tasks import refuse_typos
 
 
 def build_index(node: Node, renderer: TrackRenderer) -> Index:
-    """An index of the track; one without a body has the server's settings and mappings."""
+    """Return an index of the track; one without a body has the server's default settings and mappings."""
     body = node.find("body")
     return Index(node.value["name"], {} if body is None else _content(body, renderer, "an index body").value)
 
 
 def build_templates(track: Node, renderer: TrackRenderer, faults: Faults) -> Templates:
-    """The track's templates of all three kinds. Two of one kind and name are a TrackError."""
+    """Return the track's templates of all three kinds. Two of one kind with the same name are a fault (TrackError)."""
 
     def built(key: str, definition: str) -> tuple[Template, ...]:
         nodes = list(track.find(key) or ())
@@ -51,7 +51,7 @@ def _template(node: Node, definition: str, renderer: TrackRenderer, faults: Faul
 
 
 def _content(node: Node, renderer: TrackRenderer, what: str) -> Node:
-    """What stands at a place itself, or in the file that it names."""
+    """Return the content of a place: the mapping that stands there, or that of the file which it names."""
     if not isinstance(node.value, str):
         return node
     if not (renderer.files.root / node.value).is_file():

@@ -1,7 +1,7 @@
-"""Parses rendered YAML and JSON into plain data whose every value knows the source line it was written on.
+"""Parsing of rendered YAML and JSON into plain data whose every value knows the source line it was written on.
 
-The data are what JSON has: mappings with text keys, lists, text, numbers, booleans, null. YAML is read by the rules
-of its version 1.2: dates stay text, and only true and false are booleans.
+The data are what JSON has: mappings with text keys, lists, text, numbers, booleans, null. YAML is read by the rules of
+its version 1.2: dates stay text, and only true and false are booleans.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _YAML_REMEDIES = {  # by the words of libyaml
 
 
 class _Yaml(yaml.CSafeLoader):
-    """YAML 1.2's core schema with text keys; a key that stands twice is an error."""
+    """A loader of YAML 1.2's core schema with text keys; a key that is given twice is an error."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # none of PyYAML's, which are of YAML 1.1
 
@@ -84,7 +84,7 @@ _Yaml.add_constructor("tag:yaml.org,2002:map", _mapping)
 
 @dataclass(frozen=True)
 class Node:
-    """A value of a document, at its path; how the rest of the loader reads, so that it can always say where."""
+    """A value of a document with its path, so that errors about it can name its file and line."""
 
     value: Any
     path: Path
@@ -97,27 +97,27 @@ class Node:
         return isinstance(self.value, dict) and key in self.value
 
     def __iter__(self) -> Iterator[Node]:
-        """The elements of a list."""
+        """Yield the elements of a list."""
         return (self[index] for index in range(len(self.value)))
 
     def find(self, key: str) -> Node | None:
-        """The value of a key that may be missing or null."""
+        """Return the node of a key; None if it is missing or null."""
         return self[key] if key in self and self.value[key] is not None else None
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The plain value of a key that may be missing or null."""
+        """Return the plain value of a key; `default` if it is missing or null."""
         node = self.find(key)
         return default if node is None else node.value
 
     @property
     def label(self) -> str:
-        """The path as people write it: challenges[0].schedule[3].clients."""
+        """The path as users write it: challenges[0].schedule[3].clients."""
         text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in self.path)
         return text.removeprefix(".") or "the track"
 
     @property
     def where(self) -> str:
-        """file:line of this value, or of the nearest one around it that can be found."""
+        """The file:line of this value, or of the nearest one around it that can be found."""
         line = _line_of(self.rendered.text, self.path)
         return str(self.rendered.location(*line)) if line else self.rendered.file
 
@@ -125,12 +125,15 @@ class Node:
         raise TrackError(what, where=self.where, hint=hint)
 
     def failed(self, error: EsbenchError) -> TrackError:
-        """Somebody else's error about this value, as one of the track at its place."""
+        """Return an error that another part raised about this value as a TrackError at its place."""
         return TrackError(error.what, where=self.where, hint=error.hint)
 
 
 def parse(rendered: Rendered) -> Node:
-    """The content of a rendered file, by its suffix; syntax errors show the line and a caret."""
+    """Return the content of a rendered file, read as YAML or JSON by its suffix.
+
+    Raises a TrackError for a syntax error, which shows the line and a caret.
+    """
     if rendered.name.endswith(YAML_SUFFIXES):
         return Node(_parse_yaml(rendered), (), rendered)
     return Node(_parse_json(rendered), (), rendered)
@@ -182,7 +185,10 @@ def _text_line(text: str, line: int) -> str:
 
 
 def _line_of(text: str, path: Path) -> tuple[int, int] | None:
-    """Line (from 1) and column (from 0) of the value at a path; JSON is read as the YAML that it nearly is."""
+    """Return line (from 1) and column (from 0) of the value at a path, or of the nearest one around it.
+
+    JSON is read as YAML, which it nearly is; None where that fails.
+    """
     try:
         node = yaml.compose(text.replace("\t", " "), Loader=_Yaml)
     except yaml.YAMLError:

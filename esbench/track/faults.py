@@ -1,4 +1,4 @@
-"""What is wrong with a track: raised at the first fault, or gathered, so that an author is told all of them at once."""
+"""Faults of a track: raised at the first one, or gathered, so that an author sees all of them at once."""
 
 from __future__ import annotations
 
@@ -12,12 +12,16 @@ from esbench.track.document import Node, Path
 T = TypeVar("T")
 
 
-class AlreadyFound(Exception):  # noqa: N818 - not an error: it was told before
-    """Something cannot be built, since a fault of it was gathered."""
+class AlreadyFound(Exception):  # noqa: N818 - not an error: it was reported before
+    """Raised when something cannot be built, since a fault of it was gathered."""
 
 
 class Faults:
-    """Where faults go. Every part of a track that can be judged by itself is built `apart`."""
+    """The faults of a track. Every part that can be judged independently of the others is built within `apart`.
+
+    With `gather`, faults are collected in `found`, otherwise the first one is raised. Faults that Rally does not mind
+    are collected in `tolerated`, unless `strict`.
+    """
 
     def __init__(self, *, gather: bool = False, strict: bool = False) -> None:
         self.gather = gather
@@ -28,7 +32,10 @@ class Faults:
 
     @contextmanager
     def apart(self, shape_of: Node | None = None) -> Iterator[None]:
-        """A fault within ends it, and not what follows; with `shape_of`, that node cannot be built."""
+        """Context manager for one part of a track: a gathered fault ends the part, and not the code after it.
+
+        With `shape_of`, the fault marks that node as one that cannot be built.
+        """
         try:
             yield
         except AlreadyFound:
@@ -43,7 +50,7 @@ class Faults:
 
     @contextmanager
     def leniently(self) -> Iterator[None]:
-        """A fault within, which Rally does not mind, is tolerated; where the check is strict, it is one as all are."""
+        """Context manager for a fault that Rally does not mind: it is tolerated, or if `strict` a fault as all are."""
         with self.apart():
             try:
                 yield
@@ -54,7 +61,7 @@ class Faults:
                     self.tolerated.append(error)
 
     def each(self, build: Callable[[Node], T], nodes: Iterable[Node], *, below: tuple[str, ...] = ()) -> tuple[T, ...]:
-        """What is built of the nodes, without those that have a fault; `below` as in `need_shape`."""
+        """Build each of the nodes, and return the results but for nodes with a fault; `below` as in `need_shape`."""
         built = []
         for node in nodes:
             with self.apart():
@@ -63,7 +70,7 @@ class Faults:
         return tuple(built)
 
     def every(self, build: Callable[[Node], T], nodes: Iterable[Node]) -> tuple[T, ...]:
-        """What is built of all the nodes; AlreadyFound when one has a fault."""
+        """Build all of the nodes, and return the results. Raises AlreadyFound if one has a fault."""
         nodes = list(nodes)
         built = self.each(build, nodes)
         if len(built) < len(nodes):
@@ -71,7 +78,10 @@ class Faults:
         return built
 
     def need_shape(self, node: Node, *, below: tuple[str, ...] = ()) -> None:
-        """AlreadyFound when the structure of a node is wrong; what its values `below` hold may be."""
+        """Raise AlreadyFound if the structure of a node is wrong.
+
+        Faults inside its values at the keys `below` do not count.
+        """
         depth = len(node.path)
         for path in self._misshapen:
             inner = path[depth:]

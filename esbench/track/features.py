@@ -1,4 +1,4 @@
-"""What a node must be able to do for a track, read from its index bodies and operations."""
+"""Features that a node must have for a track, read from its index bodies and operations."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _ANALYZERS = ("analyzer", "search_analyzer", "search_quote_analyzer", "filter")
 
 
 def features_needed(track: Track, challenge: Challenge, operations: OperationTypes) -> tuple[str, ...]:
-    """The features that one challenge needs: what the track requires, and what its operations do."""
+    """Return the features that one challenge needs: those that the track requires, and those of its operations."""
     found = set(track.requires)
     for task in challenge.tasks:
         found |= operations.of(task.operation).traits.node_features
@@ -49,7 +49,10 @@ def features_needed(track: Track, challenge: Challenge, operations: OperationTyp
 
 
 def nodes_needed(track: Track, challenge: Challenge, operations: OperationTypes) -> int:
-    """How many data nodes it takes until a challenge that waits for green goes on: a copy of a shard each."""
+    """Return the number of data nodes that a challenge needs: if it waits for green, one for each copy of a shard.
+
+    Otherwise one.
+    """
     waits = any(
         operations.of(task.operation).traits.waits_for_status
         and str((task.operation.params.get("request-params") or {}).get("wait_for_status")).lower() == "green"
@@ -60,14 +63,14 @@ def nodes_needed(track: Track, challenge: Challenge, operations: OperationTypes)
 
 
 def bodies_of(templates: Templates) -> Iterator[Mapping[str, Any]]:
-    """What templates say of indices: their settings, mappings and aliases."""
+    """Yield the index bodies of templates: their settings, mappings and aliases."""
     yield from (template.body for template in templates.legacy)
     for template in (*templates.composable, *templates.component):
         yield template.body.get("template") or {}
 
 
 def _replicas(body: Mapping[str, Any]) -> int:
-    """The replicas in an index body, whose settings may be nested or dotted; 0 where it names none."""
+    """Return the number of replicas in an index body, whose settings may be nested or dotted; 0 where it names none."""
     settings = body.get("settings") or {}
     inner = settings.get("index")
     found = settings.get("number_of_replicas", settings.get("index.number_of_replicas"))
@@ -77,7 +80,7 @@ def _replicas(body: Mapping[str, Any]) -> int:
 
 
 def of_index_body(body: Mapping[str, Any]) -> set[str]:
-    """The features that an index with this body needs."""
+    """Return the features that an index with this body needs."""
     found = set()
     for key, value in _items(body):
         if key == "type" and isinstance(value, str) and value in _OF_FIELDS:
@@ -88,7 +91,7 @@ def of_index_body(body: Mapping[str, Any]) -> set[str]:
 
 
 def _types(value: object) -> set[str]:
-    """What an `analyzer` or `filter` names: one type, several, or definitions that each have a type."""
+    """Return the types in an `analyzer` or `filter`: one name, several, or definitions that each have a type."""
     if isinstance(value, Mapping):
         named = [made.get("type") for made in value.values() if isinstance(made, Mapping)]
     else:
@@ -97,7 +100,7 @@ def _types(value: object) -> set[str]:
 
 
 def _of_scripts(value: object) -> set[str]:
-    """What the scripts of a body need, by their language; painless is that of scripts that name none."""
+    """Return the features that the scripts of a body need, by their language; scripts that name none are painless."""
     languages = {_language(script) for key, script in _items(value) if key == "script"}
     return {feature for language, feature in _OF_LANGUAGES.items() if language in languages}
 
@@ -109,7 +112,7 @@ def _language(script: object) -> object:
 
 
 def _items(value: object) -> Iterator[tuple[str, Any]]:
-    """Every key and value at any depth."""
+    """Yield every key and value at any depth."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             yield key, inner

@@ -1,4 +1,4 @@
-"""Where tracks are: the ones that esbench ships, those of a repository's folder, a folder or file of your own."""
+"""Locations of tracks: those that esbench ships, those of a repository's folder, the user's own folder or file."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class TrackSummary:
 
 @dataclass(frozen=True)
 class TrackList:
-    """The tracks by name, and what is wrong with those that cannot be read."""
+    """The tracks by name, and the errors of those that cannot be read."""
 
     tracks: tuple[TrackSummary, ...]
     problems: tuple[EsbenchError, ...]
 
 
 def find_track(name: str | None, path: Path | None, repository: Path | None = None) -> Path:
-    """The track file of a bundled track or one of a repository by name, or of a folder or file.
+    """Return the track file of a bundled track or one of a repository by name, or of a folder or file.
 
-    A UsageError says what there is.
+    Raises a UsageError for an unknown name, with those that exist, and for options that exclude each other.
     """
     if path is not None:
         if name is not None:
@@ -54,7 +54,7 @@ def find_track(name: str | None, path: Path | None, repository: Path | None = No
 
 
 def list_tracks(repository: Path | None = None) -> TrackList:
-    """The bundled tracks, or those of a repository, with their parameters' defaults."""
+    """Return the bundled tracks, or those of a repository, rendered with their parameters' defaults."""
     context = RenderContext(params={}, distribution="elasticsearch", version="8.0.0", now=0.0)
     summaries: list[TrackSummary] = []
     problems: list[EsbenchError] = []
@@ -75,7 +75,7 @@ def _summary(name: str, path: Path, context: RenderContext) -> TrackSummary:
 
 
 def _bundled() -> dict[str, Path]:
-    """Track name -> track file, of the wheel's tracks or of the source tree's."""
+    """Return the track files of the wheel, or else of the source tree, by track name."""
     package = Path(__file__).resolve().parent.parent
     root = next((folder for folder in (package / "tracks", package.parent / "tracks") if folder.is_dir()), None)
     if root is None:
@@ -85,7 +85,10 @@ def _bundled() -> dict[str, Path]:
 
 
 def _tracks_below(repository: Path) -> dict[str, Path]:
-    """Track name -> track file, of a folder; a track within a folder of it is named by its path ("elastic/logs")."""
+    """Return the track files of a folder, by track name; a nested track is named by its path ("elastic/logs").
+
+    Raises a UsageError if there is no such folder, or no track in it.
+    """
     root = repository.expanduser()
     if not root.is_dir():
         hint = "it is the folder of tracks that were checked out or downloaded"

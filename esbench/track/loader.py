@@ -1,6 +1,6 @@
-"""Loads a track: Jinja -> YAML or JSON -> structure -> model.
+"""Loading of a track: Jinja -> YAML or JSON -> structure -> model.
 
-Reads files of the track's folder only; corpora are made ready elsewhere.
+It reads files of the track's folder only; corpora are prepared elsewhere.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def load_track(
 ) -> Track:
     """Render, check and build the track of a file (or of the folder that holds it).
 
-    Raises a TrackError with file:line for whatever is wrong in it, a UsageError for an unknown track parameter.
-    `python` is its Python part, without which nothing that only that knows is judged. Where `faults` are gathered, it
-    raises only what hides all the rest, and the track lacks what could not be built.
+    Raises a TrackError with file:line for any fault in it, a UsageError for an unknown track parameter. `python` is its
+    Python part; without it, nothing that depends on that is judged. Where `faults` are gathered, it raises only a fault
+    that hides all the rest, and the track lacks what could not be built.
     """
     faults = faults or Faults()
     path = track_file(path, "the track")
@@ -114,17 +114,17 @@ def load_track(
 
 
 def file_in(folder: Path) -> Path | None:
-    """The track file of a folder, if it holds one."""
+    """Return the track file of a folder; None if it holds none."""
     return next((folder / name for name in _FILES if (folder / name).is_file()), None)
 
 
 def track_name(file: Path) -> str:
-    """What a track is called: as its folder, or as its file where that is not called track."""
+    """Return the name of a track: that of its folder, or of its file where that is not called track."""
     return file.parent.resolve().name if file.stem == "track" else file.stem
 
 
 def track_file(path: Path, where: str) -> Path:
-    """The track file that a path names: itself, or the one in a folder. A UsageError says what is expected."""
+    """Return the track file that a path names: itself, or the one in a folder. Raises UsageError if it names none."""
     path = path.expanduser()
     if path.is_dir():
         found = file_in(path)
@@ -139,7 +139,10 @@ def track_file(path: Path, where: str) -> Path:
 
 
 def challenge_nodes(track: Node) -> list[Node]:
-    """The challenges of a track; one that is only a `schedule` is the one challenge itself."""
+    """Return the challenges of a track; a track with only a `schedule` is itself the one challenge.
+
+    A track without any, or with two of the keys, is a TrackError.
+    """
     given = [key for key in ("challenges", "challenge", "schedule") if key in track]
     if len(given) != 1:
         what = f'a track cannot have both "{given[0]}" and "{given[1]}"' if given else "the track has no challenge"
@@ -173,7 +176,7 @@ def _challenges(track: Node, builder: TaskBuilder) -> tuple[Challenge, ...]:
 
 
 def _index(node: Node, renderer: TrackRenderer, faults: Faults) -> Index:
-    """An index of the track, which it has whatever is wrong with its body."""
+    """Return an index of the track; one whose body has a fault is returned without body."""
     with faults.apart():
         return build_index(node, renderer)
     return Index(node.value["name"])
@@ -256,7 +259,7 @@ def _documents(node: Node, corpus: Node, targets: _Targets, faults: Faults) -> D
 
 
 def _requires(track: Node, bodies: Iterable[Mapping[str, Any]], faults: Faults) -> tuple[str, ...]:
-    """The features that the track declares, and those that the bodies of its indices and templates need."""
+    """Return the features that the track declares, and those that the bodies of its indices and templates need."""
 
     def known(feature: Node) -> str:
         if feature.value not in features.FEATURES:

@@ -1,4 +1,4 @@
-"""Track parameters: the ones a track asks for, and the refusal of those that it does not."""
+"""Refusal of track parameters that the track does not use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Python part of a track: the facts about its files, and what loading the track must know of it."""
+"""The Python part of a track: its files, and what loading the track must know of it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def is_bulk(operation_type: str) -> bool:
 
 
 class PythonPart(Protocol):
-    """The Python part of a track: what it has registered by name, and `tolerated` faults of it."""
+    """The Python part of a track: everything it has registered, by name, and its `tolerated` faults."""
 
     @property
     def runners(self) -> Registry[Any]: ...
@@ -42,7 +42,7 @@ class PythonPart(Protocol):
 
 
 def python_entry(folder: Path) -> Path | None:
-    """The file with which the Python part of a track begins: track.py, or that of a package `track`."""
+    """Return the file with which the Python part of a track begins, track.py or track/__init__.py; None without one."""
     for path in (folder / "track.py", folder / "track" / "__init__.py"):
         if path.is_file():
             return path
@@ -50,12 +50,12 @@ def python_entry(folder: Path) -> Path | None:
 
 
 def has_plugins(folder: Path) -> bool:
-    """Return True for a track's folder that has a Python part."""
+    """Return True if a track's folder has a Python part."""
     return python_entry(folder) is not None
 
 
 def python_files(folder: Path) -> tuple[Path, ...]:
-    """The Python files of a track with a Python part, sorted; hidden folders and caches are left out."""
+    """Return the Python files of a track with a Python part, sorted; hidden folders and caches are left out."""
     if not has_plugins(folder):
         return ()
     found = (path for path in folder.rglob("*.py") if path.is_file())

@@ -1,6 +1,6 @@
-"""Renders the Jinja templates of a track, and says which source line a rendered line came from.
+"""Rendering of a track's Jinja templates, and the source line that each rendered line came from.
 
-Knows nothing of tracks beyond what their templates may use; what it renders is parsed elsewhere.
+It knows nothing of tracks beyond what their templates may use; what it renders is parsed elsewhere.
 """
 
 from __future__ import annotations
@@ -51,9 +51,10 @@ _FAULTS = (
 
 @dataclass(frozen=True)
 class RenderContext:
-    """What the templates of a track see. `version` is the cluster's ("7.10.2"), `now` seconds since the epoch.
+    """The values that the templates of a track see: its parameters, and facts about the cluster.
 
-    A track parameter cannot take the place of a name that is given.
+    `version` is the cluster's ("7.10.2"), `now` seconds since the epoch. A track parameter cannot take the place of a
+    name that is given.
     """
 
     params: Mapping[str, Any]
@@ -64,7 +65,7 @@ class RenderContext:
     serverless_operator: bool = False
 
     def globals(self) -> dict[str, Any]:
-        """The names that every template sees, without the track's parameters."""
+        """Return the names that every template sees, without the track's parameters."""
         major, minor = (int(part) for part in re.findall(r"\d+", self.version + ".0.0")[:2])
         return {
             "now": self.now,
@@ -78,7 +79,7 @@ class RenderContext:
 
 
 def fail(message: str) -> NoReturn:
-    """`{{ fail("...") }}`: how a template refuses the value of a track parameter."""
+    """Refuse the value of a track parameter, by `{{ fail("...") }}`. Raises UsageError with the message."""
     raise UsageError(message, where="--track-params")
 
 
@@ -86,17 +87,17 @@ Moment = str | float | datetime
 
 
 def days_ago(start: Moment, end: Moment, date_format: str = "%d-%m-%Y") -> int:
-    """`{{ "31-12-2024" | days_ago(now) }}`: whole days between two moments, dates (in UTC) or seconds."""
+    """Return the whole days between two moments, dates (in UTC) or seconds: `{{ "31-12-2024" | days_ago(now) }}`."""
     return (_moment(end, date_format) - _moment(start, date_format)).days
 
 
 def get_start_date(date: Moment, date_format: str = "%Y-%m-%d") -> str:
-    """`{{ now | get_start_date }}`: the day of a moment (in UTC) as text."""
+    """Return the day of a moment (in UTC) as text: `{{ now | get_start_date }}`."""
     return _moment(date, date_format).strftime(date_format)
 
 
 def get_end_date(start: Moment, duration_days: float = 1, date_format: str = "%Y-%m-%d") -> str:
-    """`{{ now | get_end_date(7) }}`: the day so many days after a moment (in UTC) as text."""
+    """Return the day `duration_days` after a moment (in UTC) as text: `{{ now | get_end_date(7) }}`."""
     return (_moment(start, date_format) + timedelta(days=duration_days)).strftime(date_format)
 
 
@@ -124,7 +125,7 @@ class _Unprintable(jinja2.Undefined):
 
 @dataclass(frozen=True)
 class Rendered:
-    """A rendered template. Where its lines come from is worked out only when an error needs it."""
+    """A rendered template. The origin of its lines is determined only when an error needs it."""
 
     name: str
     text: str
@@ -136,12 +137,12 @@ class Rendered:
 
     @property
     def collected_nothing(self) -> str:
-        """A hint that names what rally.collect looked for in vain; empty where it did not."""
+        """A hint that names the patterns of rally.collect that match no file; empty if each matches one."""
         found = self._renderer.files.collected_nothing
         return "; ".join(f'"{pattern}" of {place} matches no file' for pattern, place in found.items())
 
     def location(self, line: int, column: int = 0) -> Location:
-        """Where a place of the rendered text (line from 1, column from 0) was written."""
+        """Return the source line of a place in the rendered text (line from 1, column from 0)."""
         marks = self._marks
         if not marks:
             return self._renderer.files.source(self.name).location(line)
@@ -155,10 +156,10 @@ class Rendered:
 
     @cached_property
     def _marks(self) -> list[tuple[int, Location]]:
-        """Places of the rendered text, by offset, whose origin is known: where a stretch of literal text begins.
+        """The places of the rendered text, by offset, whose origin is known: where a stretch of literal text begins.
 
         Found by rendering once more with a mark before each. A template that looks at its own output is disturbed by
-        them; then there are none, and lines are counted as if rendering had moved nothing.
+        them; then the list is empty, and lines are counted as if rendering had moved nothing.
         """
         origins: list[Location] = []
         try:
@@ -175,7 +176,7 @@ class Rendered:
 
 
 class TrackRenderer:
-    """Renders templates below one folder; `files` remembers every source file that was read."""
+    """The renderer of templates below one folder; `files` remembers every source file that was read."""
 
     def __init__(self, root: Path, context: RenderContext) -> None:
         self.files = SourceFiles(root)
@@ -183,7 +184,7 @@ class TrackRenderer:
         self._rendered: list[str] = []
 
     def render(self, name: str) -> Rendered:
-        """Render a template (a path below the root); a TrackError shows the line where it failed."""
+        """Render a template (a path below the root). Raises TrackError, which shows the line where it failed."""
         self._rendered.append(name)
         self.files.source(name)
         try:
@@ -214,7 +215,7 @@ class TrackRenderer:
         return self._template(name, _marking(self.files, origins)).render()
 
     def parameters(self) -> frozenset[str]:
-        """The track parameters that the rendered templates, and what they include in any branch, ask for."""
+        """Return the track parameters that the rendered templates, and those they include in any branch, ask for."""
         environment = self._environment()
         asked: set[str] = set()
         seen = {_HELPERS_NAME}
@@ -233,7 +234,7 @@ class TrackRenderer:
         return frozenset(asked - {"rally"})
 
     def digest(self, further: Iterable[Path] = ()) -> str:
-        """The sha256 (hex) of the unrendered sources and `further` files; the same whatever the parameters."""
+        """Return the sha256 (hex) of the unrendered sources and `further` files; parameters do not change it."""
         self.parameters()  # reads what other branches include
         return self.files.digest(further)
 
@@ -262,7 +263,7 @@ class TrackRenderer:
         return place.error_at(f"the template fails: {what.rstrip('.')}", tag[0] if tag else place.text.strip(), hint)
 
     def _unclosed(self, name: str) -> tuple[str, int] | None:
-        """The innermost tag of a file that has no end, and its line."""
+        """Return the innermost tag of a file that has no end, and its line; None if all are closed."""
         text = self.files.source(name).text
         is_open: list[tuple[str, int]] = []
         for match in _TAGS.finditer(text):
@@ -279,7 +280,7 @@ class TrackRenderer:
         return {name for text in texts for name in re.findall(r"\{%-?\s*macro\s+(\w+)", text)}
 
     def _remedy(self, what: str) -> str:
-        """A hint for a syntax error of Jinja's, by its words."""
+        """Return a hint for a syntax error of Jinja, by its words; an empty text for others."""
         unknown = re.match(r"No (filter|test) named '(\w+)'", what)
         if unknown:
             environment = self._environment()
@@ -294,7 +295,7 @@ class TrackRenderer:
 
 
 class _Loader(jinja2.BaseLoader):
-    """Gives Jinja a track's sources; in tracebacks their file names are PREFIX and the template's name."""
+    """A loader of a track's sources for Jinja; in tracebacks their file names are PREFIX and the template's name."""
 
     PREFIX = "track template "
 
@@ -310,7 +311,7 @@ class _Loader(jinja2.BaseLoader):
 
 
 def _raised_at(error: BaseException, name: str) -> tuple[str, int]:
-    """The track's template and line of the innermost frame of a traceback that is in one."""
+    """Return the template and line of the innermost frame of a traceback that is in a template of the track."""
     line, trace = 1, error.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
@@ -322,7 +323,7 @@ def _raised_at(error: BaseException, name: str) -> tuple[str, int]:
 
 def _marking(files: SourceFiles, origins: list[Location]) -> type[jinja2.ext.Extension]:
     class Marking(jinja2.ext.Extension):
-        """Puts a mark before the first letter of each line of literal text."""
+        """An extension of Jinja that puts a mark before the first letter of each line of literal text."""
 
         def filter_stream(self, stream: jinja2.lexer.TokenStream) -> Iterable[jinja2.lexer.Token]:
             source = None if stream.name in (None, _HELPERS_NAME) else files.source(str(stream.name))

@@ -1,4 +1,4 @@
-"""Builds the schedule of a task: its target rate or stages, its arrivals and its ramp-up."""
+"""Construction of a task's schedule: its target rate or stages, its arrivals and its ramp-up."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DIGITS = re.compile(r"[0-9.]+\s*")
 
 
 def build_schedule(node: Node, key: Callable[[str], Node | None], schedulers: Iterable[str] | None = ()) -> Schedule:
-    """The schedule of a task; `key` finds what the task may have from its "parallel".
+    """Return the schedule of a task; `key` finds the keys that the task may have from its "parallel".
 
     `schedulers` are those of the track's own code; None when that could not be loaded.
     """
@@ -41,7 +41,7 @@ def build_schedule(node: Node, key: Callable[[str], Node | None], schedulers: It
 
 
 def _target(node: Node) -> Rate | None:
-    """The target rate; "none" and an empty text mean a closed loop, as a missing key does."""
+    """Return the target rate; None for a closed loop: "none", an empty text or a missing key."""
     if (interval := node.find("target-interval")) is not None:
         seconds = _required_seconds(interval)
         if seconds <= 0:
@@ -54,7 +54,7 @@ def _target(node: Node) -> Rate | None:
 
 
 def _stages(node: Node) -> tuple[Stage, ...]:
-    """The stages of a rate: a list, or text as in "0-60s: 100/s, 60-120s: 500/s"."""
+    """Return the stages of a rate, given as a list or as text such as "0-60s: 100/s, 60-120s: 500/s"."""
     stages = node.find("stages")
     if stages is None:
         return ()
@@ -79,7 +79,7 @@ def _stages_of_text(node: Node) -> tuple[Stage, ...]:
         first, last, rate = match.groups()
         unit = _DIGITS.sub("", last, count=1)
         try:
-            # "0-60s": what has no unit of its own has that of the end
+            # "0-60s": a start without a unit has that of the end
             end_s = parse_duration(last)
             start_s = parse_duration(first if first[-1:].isalpha() else first + unit)
             stage = Stage(end_s - start_s, parse_rate(rate.strip()))
@@ -96,7 +96,7 @@ def _stages_of_text(node: Node) -> tuple[Stage, ...]:
 
 
 def optional_seconds(node: Node | None) -> float | None:
-    """Seconds of a key that may be missing or null."""
+    """Return the seconds of a key; None if it is missing or null."""
     return None if node is None or node.value is None else _required_seconds(node)
 
 

@@ -1,6 +1,6 @@
-"""Checks the structure of a rendered track against schema.json and says in one line what is wrong.
+"""Validation of a rendered track's structure against schema.json, with errors of one line.
 
-Only structure: what names refer to, and what values mean together, is the loader's business.
+Only structure: the loader checks what names refer to, and what values mean together.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TYPES = {
 
 
 def validate(track: Node, faults: Faults) -> None:
-    """Find the structural faults of a track (TrackError each)."""
+    """Find the structural faults of a track, and pass each as a TrackError to `faults`."""
     for fault in _validator().iter_errors(track.value):
         node = track
         for key in fault.absolute_path:
@@ -43,7 +43,7 @@ def validate(track: Node, faults: Faults) -> None:
 
 @cache
 def known_keys(definition: str) -> frozenset[str]:
-    """The keys that schema.json lists for one of its definitions ("task"), included ones too."""
+    """Return the keys that schema.json lists for one of its definitions ("task"), included ones too."""
     found: dict[str, Any] = _schema()["$defs"][definition]
     keys = set(found.get("properties", ()))
     for part in found.get("allOf", ()):
@@ -66,7 +66,7 @@ def _validator() -> Validator:
 
 
 def _describe(fault: ValidationError, node: Node) -> tuple[str, str]:
-    """What is wrong, and a hint."""
+    """Return a description of a fault, and a hint."""
     value, wanted, label = node.value, cast(Any, fault.validator_value), node.label
     what, hint = f"{label}: {fault.message}", ""
     match fault.validator:
@@ -95,7 +95,7 @@ def _describe(fault: ValidationError, node: Node) -> tuple[str, str]:
 
 
 def _of_the_type(value: Any, kinds: list[str]) -> str:
-    """A hint where a value only has to be written in another way."""
+    """Return a hint for a value that only has to be written in another way; else an empty text."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if isinstance(value, str):
         if value.lower() in ("true", "false") and "boolean" in kinds:
@@ -112,7 +112,7 @@ def _of_the_type(value: Any, kinds: list[str]) -> str:
 
 
 def _of_an_element(node: Node) -> str:
-    """A hint where the name of an element stands for the whole of it."""
+    """Return a hint where the name of an element was given in place of the whole element; else an empty text."""
     lists = {"schedule": "operation", "tasks": "operation", "indices": "name", "data-streams": "name"}
     if isinstance(node.value, str) and len(node.path) > 1 and (key := lists.get(str(node.path[-2]))):
         return f'write {{"{key}": {_short(node.value)}}}'
@@ -121,7 +121,7 @@ def _of_an_element(node: Node) -> str:
 
 @cache
 def _known_anywhere() -> frozenset[str]:
-    """Every key that any definition lists."""
+    """Return every key that any definition lists."""
     return frozenset().union(*(known_keys(name) for name in _schema()["$defs"]))
 
 

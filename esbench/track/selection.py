@@ -1,4 +1,4 @@
-"""Chooses a track's challenge and the tasks of it that are raced."""
+"""Selection of a track's challenge, and of those of its tasks that are raced."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TYPE, _TAG = "type:", "tag:"
 
 
 def choose_challenge(track: Track, name: str | None) -> Challenge:
-    """The challenge of that name, or the default one; a UsageError lists the names."""
+    """Return the challenge of that name, or the default one. Raises UsageError, with the names, for another name."""
     for challenge in track.challenges:
         if challenge.default if name is None else challenge.name == name:
             return challenge
@@ -29,10 +29,10 @@ def choose_challenge(track: Track, name: str | None) -> Challenge:
 
 
 def select_tasks(challenge: Challenge, include: Sequence[str], exclude: Sequence[str]) -> Challenge:
-    """The challenge with the tasks that a filter includes, or without those that one excludes.
+    """Return the challenge with the tasks that `include` matches, or without those that `exclude` matches.
 
-    A filter is a task's name, `type:` and an operation type, or `tag:` and a tag. One that matches nothing, and
-    filters that leave no task, are a UsageError.
+    A filter is a task's name, `type:` and an operation type, or `tag:` and a tag. Raises UsageError for a filter that
+    matches nothing, for filters that leave no task, and for both kinds at once.
     """
     if include and exclude:
         raise UsageError("--include-tasks and --exclude-tasks exclude one another", hint="use one of them")
@@ -51,7 +51,7 @@ def select_tasks(challenge: Challenge, include: Sequence[str], exclude: Sequence
 
 
 def for_serverless(challenge: Challenge) -> Challenge:
-    """The challenge without the tasks that say, or whose operations say, run-on-serverless: false."""
+    """Return the challenge without tasks that have, or whose operations have, run-on-serverless: false."""
 
     def stays(task: Task) -> bool:
         said = task.params.get("run-on-serverless", task.operation.params.get("run-on-serverless"))
@@ -62,7 +62,10 @@ def for_serverless(challenge: Challenge) -> Challenge:
 
 
 def _filtered(step: Step, stays: Callable[[Task], bool]) -> Step | None:
-    """The step with the tasks that stay. Where the task that would end the others is gone, each ends by itself."""
+    """Return the step with the tasks that stay, None without any.
+
+    Where the task that would end the others is removed, each ends by itself.
+    """
     tasks = tuple(task for task in step.tasks if stays(task))
     if not tasks:
         return None
@@ -88,7 +91,7 @@ def _matcher(text: str, challenge: Challenge, where: str) -> Callable[[Task], bo
 
 
 def corpora_needed(track: Track, challenge: Challenge, operations: OperationTypes) -> tuple[Corpus, ...]:
-    """The corpora that a challenge's tasks load, write on or draw from; the others need not be there."""
+    """Return the corpora whose documents a challenge's tasks send or draw from; the others need not be there."""
     needed: set[str] = set()
     for task in challenge.tasks:
         needed |= _drawn(track, task) | _sent(track, task, operations)
@@ -96,7 +99,10 @@ def corpora_needed(track: Track, challenge: Challenge, operations: OperationType
 
 
 def read_out_of_order(track: Track, challenge: Challenge, operations: OperationTypes) -> dict[str, str]:
-    """The corpora of which a task does not just send each file once from its beginning, with the first such task."""
+    """Return the corpora of which a task does not just send each file once from its beginning.
+
+    The keys are names of corpora, the values the first such task as text: 'task "index"'.
+    """
     found: dict[str, str] = {}
     for task in challenge.tasks:
         names = _drawn(track, task) | _sent(track, task, operations)
@@ -108,7 +114,10 @@ def read_out_of_order(track: Track, challenge: Challenge, operations: OperationT
 
 
 def measured_before(track: Track, challenge: Challenge, operations: OperationTypes) -> dict[str, str]:
-    """The corpora whose documents' sizes a target rate in bytes depends on, with the first such task."""
+    """Return the corpora whose documents' sizes a target rate in bytes depends on.
+
+    The keys are names of corpora, the values the first such rate as text: 'the target rate of task "index"'.
+    """
     found: dict[str, str] = {}
     for task in challenge.tasks:
         if any(rate.unit == "MB" for rate in rates(task.schedule)):
@@ -130,7 +139,7 @@ def _is_pass(task: Task, operations: OperationTypes) -> bool:
 
 
 def _drawn(track: Track, task: Task) -> set[str]:
-    """The corpora that a task's variables draw documents of."""
+    """Return the names of the corpora that a task's variables draw documents from."""
     variables = (*track.variables, *task.operation.variables)
     corpora = {v.name: v.params.get("corpus") for v in variables if v.type == "corpus-document"}
     text = json.dumps(task.operation.params, default=str)
@@ -142,7 +151,10 @@ def _drawn(track: Track, task: Task) -> set[str]:
 
 
 def _sent(track: Track, task: Task, operations: OperationTypes) -> set[str]:
-    """The corpora whose documents a task sends, or may send; what the track's own code reads is that code's to say."""
+    """Return the names of the corpora whose documents a task sends, or may send.
+
+    Of a task with Python code of the track, those that its parameters name, if any do.
+    """
     params = task.operation.params
     if task.operation.python:
         if "corpora" not in params:
@@ -155,7 +167,7 @@ def _sent(track: Track, task: Task, operations: OperationTypes) -> set[str]:
 
 
 def with_shared_clients(challenge: Challenge) -> Challenge:
-    """The challenge whose steps share the clients of the widest one, as in Rally.
+    """Return the challenge with steps that share the clients of the widest one, as in Rally.
 
     The clients of a step's tasks are numbered, and from the first one again only beyond this number.
     """
@@ -168,13 +180,13 @@ def _widest(challenge: Challenge) -> int:
 
 
 def warnings_of(track: Track, challenge: Challenge, operations: OperationTypes) -> Iterator[str]:
-    """A sentence for each task and `parallel` of a challenge that does not do what its author may expect."""
+    """Yield a sentence for each task and `parallel` of a challenge that does not do what its author may expect."""
     yield from idle_tasks(track, challenge, operations)
     yield from _wide_steps(challenge)
 
 
 def _wide_steps(challenge: Challenge) -> Iterator[str]:
-    """A sentence for each `parallel` whose tasks, each within its clients, have more of them at the same time."""
+    """Yield a sentence for each `parallel` that runs more clients at once than it has, though no task has more."""
     widest = _widest(challenge)
     for step in challenge.steps:
         at_once = min(sum(task.clients for task in step.tasks), widest)
@@ -187,7 +199,7 @@ def _wide_steps(challenge: Challenge) -> Iterator[str]:
 
 
 def idle_tasks(track: Track, challenge: Challenge, operations: OperationTypes) -> Iterator[str]:
-    """A sentence for each task that does nothing, whatever the server."""
+    """Yield a sentence for each task that does nothing on any server."""
     for task in challenge.tasks:
         if not task.operation.python:
             kind = operations.of(task.operation)
@@ -196,7 +208,7 @@ def idle_tasks(track: Track, challenge: Challenge, operations: OperationTypes) -
 
 
 def check_indices(track: Track, challenge: Challenge, operations: OperationTypes) -> None:
-    """A TrackError for a task that must say which of the track's indices it asks."""
+    """Raise a TrackError for a task that has to name one of the track's indices, and does not."""
     for task in challenge.tasks:
         if not task.operation.python:
             kind, where = operations.of(task.operation), f'{track.path}: task "{task.name}"'

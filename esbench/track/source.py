@@ -1,4 +1,4 @@
-"""The source files of a track: read, their collected parts put in place, and every line's origin kept.
+"""Source files of a track: read, their collected parts put in place, and every line's origin kept.
 
 `rally.collect(parts="...")` is replaced textually, before Jinja sees anything, so that what a track sets is visible in
 its parts.
@@ -33,7 +33,7 @@ class Location:
         return f"{self.file}:{self.line}"
 
     def error(self, what: str, column: int, rendered: str | None = None, hint: str = "") -> TrackError:
-        """An error that shows this line below its sentence, with a caret under `column` (from 0).
+        """Return an error that shows this line below its sentence, with a caret under `column` (from 0).
 
         The column counts in `rendered`, where the line was rendered to something else; both are shown then.
         """
@@ -47,13 +47,13 @@ class Location:
         return TrackError("\n".join(rows), where=str(self))
 
     def error_at(self, what: str, word: str, hint: str = "") -> TrackError:
-        """An error that shows this line, with a caret under the first `word` of it."""
+        """Return an error that shows this line, with a caret under the first `word` of it."""
         return self.error(what, max(0, self.text.find(word)), hint=hint)
 
 
 @dataclass(frozen=True)
 class Source:
-    """A template's text after its parts were put in place; `lines[i]` is where its line i + 1 was written."""
+    """A template's text after its parts were put in place; `lines[i]` is the origin of its line i + 1."""
 
     text: str
     lines: tuple[Location, ...]
@@ -72,7 +72,7 @@ class SourceFiles:
         self.collected_nothing: dict[str, Location] = {}  # patterns that match no file, which they may
 
     def source(self, name: str) -> Source:
-        """The text of a file with its collected parts; a TrackError if it cannot be read."""
+        """Return the text of a file with its collected parts. Raises TrackError if it cannot be read."""
         if name not in self._sources:
             pieces = list(self._pieces(name, ()))
             self._sources[name] = Source("".join(text for text, _ in pieces), tuple(_joined(pieces)))
@@ -80,11 +80,11 @@ class SourceFiles:
 
     @property
     def read(self) -> tuple[Source, ...]:
-        """The templates that were read until now."""
+        """The templates that have been read so far."""
         return tuple(self._sources.values())
 
     def glob(self, folder: str, pattern: str) -> list[str]:
-        """The files that a pattern relative to `folder` matches, sorted."""
+        """Return the files that a pattern relative to `folder` matches, sorted."""
         from glob import glob  # it takes patterns with "..", which Path.glob does not
 
         base = self.root / folder
@@ -92,7 +92,7 @@ class SourceFiles:
         return [str(PurePosixPath(folder) / name) for name in found if (base / name).is_file()]
 
     def digest(self, further: Iterable[Path] = ()) -> str:
-        """The sha256 (hex) of the files that were read and of `further` ones, as they are, with their names."""
+        """Return the sha256 (hex) of the files that were read and of `further` ones: names and unrendered contents."""
         total = hashlib.sha256()
         others = {str(path.relative_to(self.root)): path.read_bytes() for path in further}
         for name, content in sorted({**self._contents, **others}.items()):
@@ -100,7 +100,7 @@ class SourceFiles:
         return total.hexdigest()
 
     def _pieces(self, name: str, outer: tuple[str, ...]) -> Iterator[tuple[str, list[Location]]]:
-        """The text of a file in pieces, each with the locations of its lines."""
+        """Yield the text of a file in pieces, each with the locations of its lines."""
         text = self._read(name)
         file = str(self.root / name)
         lines = [Location(file, number, line) for number, line in enumerate(text.split("\n"), 1)]
@@ -122,7 +122,7 @@ class SourceFiles:
         yield text[done:], lines[done_line:]
 
     def like(self, name: str) -> str:
-        """A hint for a file that is not there: the one below the root whose name is nearest."""
+        """Return a hint for a file that does not exist: the one below the root whose name is nearest."""
         wanted = PurePosixPath(name)
         files = [PurePosixPath(path.relative_to(self.root)) for path in self._paths() if path.is_file()]
         alike = {str(file.with_suffix("")): str(file) for file in files if file.suffix == wanted.suffix}
@@ -130,11 +130,11 @@ class SourceFiles:
         return f'did you mean "{alike[close]}"?' if close else "paths are relative to the track's folder"
 
     def _paths(self) -> Iterator[Path]:
-        """What is below the root, as far as it may belong to the track."""
+        """Yield the paths below the root, at most 2,000."""
         return islice(self.root.rglob("*"), _MOST_PATHS)
 
     def _refuse_if_misspelt(self, pattern: str, folder: PurePosixPath, place: Location) -> None:
-        """Parts may be none, but not in a folder that is not there, nor a file that is named without * or ?."""
+        """Raise a TrackError for a pattern in a folder that does not exist, or a missing file named without * or ?."""
         fixed = re.split(r"[^/]*[*?\[]", pattern)[0]
         if fixed == pattern:
             raise place.error_at(f'there is no file "{pattern}"', pattern, self.like(str(folder / pattern)))
@@ -162,7 +162,7 @@ def _is_in_comment(text: str, place: int) -> bool:
 
 
 def _joined(pieces: Iterable[tuple[str, list[Location]]]) -> Iterator[Location]:
-    """One location per line of the joined pieces; a line of several pieces belongs to its first text."""
+    """Yield one location per line of the joined pieces; a line of several pieces belongs to its first text."""
     place: Location | None = None
     is_blank = True
     for text, places in pieces:

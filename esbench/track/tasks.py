@@ -1,4 +1,4 @@
-"""Builds challenges, tasks and operations of the model from a rendered, structurally valid track."""
+"""Construction of challenges, tasks and operations of the model from a rendered, structurally valid track."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ _WARMUP_OF_A_LENGTH = {"requests": "warmup-iterations", "stages": "warmup-time-p
 
 @dataclass
 class TaskBuilder:
-    """Resolves what tasks refer to. Unknown operation types are collected, so that one error names them all."""
+    """The builder of a track's challenges, tasks and operations, which resolves what they refer to.
+
+    Unknown operation types are collected, so that one error names them all.
+    """
 
     operations: Mapping[str, Node]
     operation_types: OperationTypes
@@ -51,7 +54,7 @@ class TaskBuilder:
     params: Mapping[str, Any]  # of the track, for each of its challenges
     faults: Faults
     python: PythonPart | None = None
-    lacks_code: bool = False  # its Python part could not be loaded, which was told: what only it knows is not judged
+    lacks_code: bool = False  # its Python part could not be loaded, as was reported: what only it knows is not judged
     corpora: Sequence[str] = ()
     known_corpora: Sequence[str] | None = None  # None: a processor may make others
     unknown: dict[str, Node] = field(default_factory=dict)
@@ -71,7 +74,7 @@ class TaskBuilder:
         )
 
     def operation(self, node: Node) -> Operation:
-        """An operation from its definition, or from the bare name of an operation type."""
+        """Return an operation from its definition, or from the bare name of an operation type."""
         self.faults.need_shape(node)
         if isinstance(node.value, str):
             operation = Operation(node.value, node.value)
@@ -132,7 +135,7 @@ class TaskBuilder:
                     node[key].fail(what, did_you_mean(name, self.known_corpora))
 
     def _of_python(self, node: Node, operation: Operation) -> Operation:
-        """The operation, marked where the track's own code runs it or draws its parameters; its runners win."""
+        """Return the operation, marked if the track's own code runs it or draws its parameters; runners come first."""
         source = operation.params.get("param-source")
         if source == FILE_READER and is_bulk(operation.type):
             source = None  # Rally's name for what a bulk sends anyway
@@ -158,7 +161,7 @@ class TaskBuilder:
         return self.python.schedulers
 
     def refuse_unknown_types(self) -> None:
-        """Raise one TrackError for all the operation types that nobody provides, at the place of the first."""
+        """Raise one TrackError for all unknown operation types, at the place of the first; if gathered, one each."""
         groups = [[kind] for kind in self.unknown] if self.faults.gather else [list(self.unknown)]
         for kinds in filter(None, groups):
             with self.faults.apart():
@@ -250,13 +253,13 @@ class TaskBuilder:
                 raise place.failed(error) from None
 
     def _definition(self, node: Node) -> Node:
-        """What a task's operation names: one of the track's operations; else an operation type or what stands there."""
+        """Return the operation of the track that a task names, else the node itself: a type or a definition."""
         return self.operations.get(node.value, node) if isinstance(node.value, str) else node
 
 
 @dataclass(frozen=True)
 class _Scope:
-    """What the tasks of one challenge have in common."""
+    """The data that the tasks of one challenge share."""
 
     challenge: str
     meta: Mapping[str, Any]
@@ -270,7 +273,7 @@ class _Scope:
 
 
 def build_variables(node: Node, faults: Faults, corpora: Sequence[str] | None) -> tuple[Variable, ...]:
-    """The `variables` of a track or an operation, each checked; a name that is declared twice is an error."""
+    """Return the `variables` of a track or an operation, each checked; a name that is declared twice is a fault."""
     types = builtin_variables()
     found: dict[str, Variable] = {}
 
@@ -296,13 +299,13 @@ def build_variables(node: Node, faults: Faults, corpora: Sequence[str] | None) -
 
 
 def _named_in(node: Node, error: EsbenchError) -> Node:
-    """The key that an error begins with, which stands on a line of its own; else the whole node."""
+    """Return the node of the key that an error begins with, which has its own line; else the whole node."""
     named = _QUOTED.match(error.what)
     return node[named[1]] if named and named[1] in node else node
 
 
 def _beside(node: Node, path: object) -> Path:
-    """A file of the track by its path, which is relative to the track's folder."""
+    """Return the path of a track's file, given relative to its folder. Raises TrackError if there is no such file."""
     file = Path(node.rendered.file).resolve().parent / str(path)
     if not file.is_file():
         node.fail(f"there is no file {path}", "paths are relative to the track's folder")
@@ -310,14 +313,14 @@ def _beside(node: Node, path: object) -> Path:
 
 
 def refuse_typos(node: Node, definition: str, faults: Faults) -> None:
-    """Refuse a key that is all but one of the known ones: tolerated as unknown, it would change nothing unseen."""
+    """Refuse each key that is almost a known one: tolerated as unknown, it would silently change nothing."""
     for key, meant in _typos(node, known_keys(definition)):
         with faults.apart():
             node[key].fail(f'unknown key "{key}" in {node.label}', f'did you mean "{meant}"?')
 
 
 def _typos(node: Node, known: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Keys that are not known, each with the known key that is almost the same."""
+    """Yield keys that are not known, each with the known key that is almost the same."""
     for key in node.value:
         if key in known:
             continue
@@ -327,7 +330,7 @@ def _typos(node: Node, known: Collection[str]) -> Iterator[tuple[str, str]]:
 
 
 def _completed_by(parallel: Node, tasks: list[str]) -> tuple[str, ...]:
-    """The tasks whose ends end the others; ANY_TASK alone for the first one that ends."""
+    """Return the names of the tasks whose ends end the others; ANY_TASK alone for the first one that ends."""
     value = parallel.get("completed-by")
     if value is None:
         return ()
@@ -342,7 +345,7 @@ def _completed_by(parallel: Node, tasks: list[str]) -> tuple[str, ...]:
 
 
 def contradiction(task: Task) -> tuple[str, str] | None:
-    """What the lengths and the schedule of a task say against one another, and the remedy; None when nothing does."""
+    """Return the first contradiction between a task's lengths and its schedule, and the remedy; None without any."""
     return next(_contradictions(task), None)
 
 
@@ -375,7 +378,7 @@ def _contradictions(task: Task) -> Iterator[tuple[str, str]]:
 
 
 def _slots(value: object) -> Iterator[str]:
-    """The variables that a value of an operation uses, at any depth."""
+    """Yield the variables that a value of an operation uses, at any depth."""
     if isinstance(value, str):
         yield from (part.variable for part in templates.parse(value, Encoding.JSON) if isinstance(part, Slot))
     elif isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Test mode: the same track, everything small and quick, to see that it works; its figures mean nothing.
+"""Test mode: the same track, everything small and quick, to check that it works; its figures mean nothing.
 
 Target rates stay (with at most a second between requests), so that open loops are tried as open loops.
 """
@@ -20,12 +20,12 @@ N = TypeVar("N", int, float)
 
 
 def shrink_corpus(corpus: Corpus) -> Corpus:
-    """At most 1,000 documents of each part: fewer generated ones, or so many of a file."""
+    """Limit each part of a corpus to 1,000 documents: fewer generated ones, or a sample of a file."""
     return replace(corpus, documents=tuple(_shrink_documents(part) for part in corpus.documents))
 
 
 def shrink_challenge(challenge: Challenge, units_per_request: dict[str, float]) -> Challenge:
-    """Cap the length of every task; `units_per_request` (task name -> units) turns gaps into rates."""
+    """Limit the length of every task; `units_per_request` (task name -> units) turns gaps into rates."""
     steps = tuple(_shrink_step(step, units_per_request) for step in challenge.steps)
     return replace(challenge, steps=steps)
 

@@ -1,4 +1,4 @@
-"""Preparing a worker's share of a task: its operation compiled, its clients connected, before any clock starts."""
+"""Preparation of a worker's share of a task: its operation compiled, its clients connected, before any clock starts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _RETRY_S = 0.1  # while a step that begins has no host
 
 
 class Preparation:
-    """Makes shares of tasks in one process, and keeps the Python part of the track that it imports for them."""
+    """The maker of task shares in one process; it keeps the Python part of the track that it imports for them."""
 
     def __init__(self, types: OperationTypes) -> None:
         self._types = types
@@ -41,7 +41,7 @@ class Preparation:
         self._plugins: Plugins | None = None
 
     async def shares(self, message: Prepare, hosts: Hosts, ledger: Ledger) -> Sequence[TaskShare]:
-        """Return a worker's shares of the tasks of a step, ready to begin; raises an EsbenchError.
+        """Return a worker's shares of the tasks of a step, ready to begin. Raises an EsbenchError if that fails.
 
         What the tasks write is entered into `ledger`.
         """
@@ -87,7 +87,7 @@ class Preparation:
         return TaskShare(assignment, program, clients, python)
 
     def _python_of(self, message: Prepare) -> WorkerPart | None:
-        """Return the Python part of the track, imported once in this process; None of a track without."""
+        """Return the Python part of the track, imported once in this process; None for a track without one."""
         if (view := message.stock.view) is None:
             return None
         from esbench.rally_python.worker_part import WorkerPart, import_plugins
@@ -97,7 +97,10 @@ class Preparation:
 
 
 async def _connect(client: Client, hosts: Hosts, message: Prepare, where: str) -> None:
-    """Connect a client to its host; where the race goes on after errors, to whatever host there is."""
+    """Connect a client to its host, or, where the race goes on after errors, to any host that can be reached.
+
+    Raises ClusterError if that fails.
+    """
     while True:
         try:
             await client.connect()

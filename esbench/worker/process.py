@@ -2,7 +2,7 @@
 
     python -m esbench.worker.process FD NUMBER
 
-FD is its end of a socket pair. It talks to the coordinator in the five messages and ends when the coordinator is gone.
+FD is its end of a socket pair. It exchanges the five messages with the coordinator and ends when that is gone.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ _RETRY_S = 0.1  # while a step that begins has no host
 
 
 class Worker:
-    """Prepares and runs steps as the coordinator says, one at a time."""
+    """A load worker: prepares and runs the steps that the coordinator asks for, one at a time."""
 
     def __init__(self, number: int, pipe: Pipe, outbox: Outbox, types: OperationTypes) -> None:
-        """It reads from `pipe`, and sends through `outbox`."""
+        """Create a worker that reads from `pipe` and sends through `outbox`."""
         self._number = number
         self._pipe = pipe
         self._outbox = outbox
@@ -75,7 +75,7 @@ class Worker:
         self._background: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        """Serve until told to leave, or until the coordinator is gone."""
+        """Serve until the coordinator asks to leave, or is gone."""
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._unexpected)
         loop.add_reader(self._pipe.fileno(), self._read)
@@ -128,7 +128,7 @@ class Worker:
     # Hosts
 
     def _hosts_of(self, target: Target) -> Hosts:
-        """The hosts of the cluster as this worker knows them: what was lost in one step still is in the next one."""
+        """Return the hosts of the cluster as this worker knows them: one lost in a step still is in the next one."""
         if self._hosts is not None and self._hosts.all == target.hosts:
             return self._hosts
         if self._hosts is not None:
@@ -173,7 +173,7 @@ class Worker:
         self._hello(message.step)
 
     def _start(self, message: RunStep) -> None:
-        """Get the tasks ready to begin at their start time."""
+        """Set up the tasks, to begin at their start time."""
         if not self._running:
             self._running, self._begun_ns = True, message.start_ns
         shares = [share for share in self._shares if share.task.name in message.tasks and not share.ended]
@@ -211,7 +211,10 @@ class Worker:
             self._tick()
 
     def _failed(self, task: Task, verdict: Verdict) -> None:
-        """Abort at the first failure, unless the race or the task tolerates it."""
+        """Abort the step at the first failure, unless the race or the task tolerates it.
+
+        A failed assertion is never tolerated.
+        """
         tolerated = not self._prepared.abort_on_error
         if task.ignore_response_error_level == "non-fatal" and not verdict.error_is_of_connection:
             tolerated = True
@@ -238,7 +241,7 @@ class Worker:
 
     @property
     def _is_idle(self) -> bool:
-        """Whether nothing is left to do for this worker; tasks of others may go on."""
+        """True if this worker has nothing left to do; tasks of others may go on."""
         return not self._running or all(share.reported_end for share in self._shares)
 
     def _leave_if_idle(self) -> None:
@@ -291,7 +294,7 @@ class Worker:
         self._leave_if_idle()
 
     def _take_ledger(self) -> Ledger:
-        """The ledger so far; it is added up elsewhere, so that it starts again empty."""
+        """Return the ledger so far, and clear it: the coordinator adds up what each call returns."""
         ledger = self._ledger
         taken = Ledger(dict(ledger.acknowledged), set(ledger.emptied), dict(ledger.next_values), dict(ledger.loaded))
         ledger.acknowledged.clear()
@@ -300,7 +303,7 @@ class Worker:
         return taken
 
     async def _sweep(self) -> None:
-        """Fail what has timed out, 20 times a second, send what waits, and see how late the event loop is."""
+        """Fail timed-out requests, 20 times a second; send waiting messages, and measure how late the event loop is."""
         while True:
             before_ns = clock_ns()
             await asyncio.sleep(_SWEEP_S)
@@ -317,13 +320,13 @@ class Worker:
                     self._give_up_hosts(self._hosts)
 
     def _give_up_hosts(self, hosts: Hosts) -> None:
-        """Abort when none of the hosts, all of which are lost, has answered anything for too long."""
+        """Abort if all hosts are lost, and none has answered anything for too long."""
         hosts.hear(max(client.received_ns for share in self._shares for client in share.clients))
         if hosts.given_up:
             self._abort(_no_host_left(hosts, self._shares))
 
     def _unexpected(self, loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
-        """A programming error stops the race."""
+        """Stop the race after a programming error."""
         error = context.get("exception")
         self._failure = self._failure or _internal(error, str(context.get("message", "")))
         if self._running:
@@ -342,7 +345,7 @@ def _no_host_left(hosts: Hosts, shares: Sequence[TaskShare]) -> RaceError:
 
 
 def _internal(error: object, doing: str) -> EsbenchError:
-    """A programming error, or an error of the user's that came up while the clock ran, as it is."""
+    """Return a programming error as a RaceError, with its traceback printed; an EsbenchError is returned as it is."""
     import traceback
 
     if isinstance(error, EsbenchError):
@@ -355,12 +358,12 @@ def _internal(error: object, doing: str) -> EsbenchError:
 
 
 def _usage() -> Usage:
-    """What this process has used of its CPUs so far."""
+    """Return the CPU time that this process has used so far, and the time that it waited for a CPU."""
     return Usage(time.process_time_ns(), run_delay_ns())
 
 
 def main() -> None:
-    """Serve on an inherited socket. Ctrl-C is the coordinator's business."""
+    """Run a worker on an inherited socket. Ctrl-C is left to the coordinator."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     raise_limit()
     fd, number = int(sys.argv[1]), int(sys.argv[2])

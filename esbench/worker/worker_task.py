@@ -22,9 +22,9 @@ NS = 1_000_000_000
 
 
 class TaskShare:
-    """Its compiled program, its connected clients and, once it begins, its loop.
+    """A task's share: its compiled program, its connected clients and, once it begins, its loop.
 
-    It begins at most once: a share that ends before is one that never began.
+    It begins at most once: a share that ends before that never begins.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class TaskShare:
         return self.assignment.task
 
     def set_up(self, start_ns: int, seed: int, ended: Callable[[], None], failed: Callable[[Verdict], None]) -> None:
-        """Make the task's loop, which begins at `start_ns`; the clients are connected."""
+        """Make the task's loop, which begins at `start_ns`; the clients are connected already."""
         task = self.task
         self.start_ns = start_ns
         length = self._length(start_ns)
@@ -123,6 +123,6 @@ class TaskShare:
 
 
 def _share(requests: int, assignment: Assignment) -> int:
-    """This worker's part of a total, by its part of the client slots."""
+    """Return this worker's part of a number of requests, in proportion to its client slots."""
     clients = assignment.task.clients
     return sum(len(range(slot, requests, clients)) for slot in assignment.slots)
