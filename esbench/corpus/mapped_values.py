@@ -58,7 +58,10 @@ def _shape(x: float, y: float) -> dict[str, Any]:
 
 
 def _vector(mapping: Mapping[str, Any], random: Random) -> Sequence[float]:
-    """Draw a vector: of length 1, as similarity `dot_product` needs it, or of whole numbers for element types byte and bit."""
+    """Draw a vector of length 1, as the similarity `dot_product` needs it.
+
+    For the element types byte and bit: of whole numbers from -128 to 127.
+    """
     dimensions = int(mapping.get("dims") or mapping.get("dimension") or _DIMENSIONS)
     if mapping.get("element_type") == "bit":
         return [random.randint(-128, 127) for _ in range(dimensions // 8)]

@@ -34,8 +34,8 @@ class StreamedBulk:
 class BulkStream:
     """The bulks of some client slots, file after file; they are given to these clients in the order in which they ask.
 
-    `files`: each with the number of its documents to send, from its beginning. Of all bulks of the task, in order, slot s
-    gets number s, s + clients, s + 2 * clients ... `waits` counts how often a client found no bulk.
+    `files`: each with the number of its documents to send, from its beginning. Of all bulks of the task, in order,
+    numbers s, s + clients, s + 2 * clients ... belong to slot s. `waits` counts how often a client found no bulk.
     """
 
     def __init__(
