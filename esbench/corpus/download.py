@@ -201,7 +201,7 @@ def _fetch(
 
 
 def _fetch_once(url: str, partial: Path, where: str, size_bytes: int | None, progress: DownloadProgress) -> None:
-    """Append the missing bytes to the partial file; raises _Interrupted if the connection failed or bytes are left."""
+    """Append the missing bytes to the partial file; raises _Interrupted if the download broke off."""
     note = _version_file(partial)
     version = note.read_text() if note.is_file() else ""
     start = _length(partial) if version else 0

@@ -29,7 +29,7 @@ def http_failure(status: int, body: bytes) -> Verdict:
 
 
 def _type_of(error: object) -> str:
-    """Return the type of an `error`: its first word only, since whole sentences may hold ids and are too many kinds."""
+    """Return the type of an `error`: its first word, since sentences that hold ids would make endless kinds."""
     match = _KIND.match(str(error.get("type") if isinstance(error, dict) else error))
     return match[0] if match else ""
 

@@ -331,7 +331,7 @@ def code_error(error: BaseException, folder: Path, what: str, where: str, called
 
 
 def _with_null_byte(folder: Path) -> Path | None:
-    """Return a module of the track with a null byte, on which Python's error gives no place; else None."""
+    """Return a module of the track with a null byte, for which Python's error gives no place; else None."""
     return next((path for path in sorted(folder.rglob("*.py")) if b"\0" in path.read_bytes()), None)
 
 

@@ -14,7 +14,7 @@ from esbench.rally_python.view import Documents, Track
 
 
 class ParamSource:
-    """A parameter source that returns the operation's parameters without end; subclasses override `params`."""
+    """A parameter source that always returns the operation's unchanged parameters; subclasses override `params`."""
 
     infinite = True
 

@@ -148,7 +148,7 @@ class _Node(AiohttpHttpNode):
 
 
 def _plain(headers: HttpHeaders | None) -> HttpHeaders:
-    """Return the headers with `application/vnd.elasticsearch+json; compatible-with=N` made `application/json`."""
+    """Return the headers with `application/vnd.elasticsearch+json; compatible-with=N` as `application/json`."""
     plain = HttpHeaders(headers or {})
     for name in ("accept", "content-type"):
         if (value := plain.get(name)) and _COMPATIBLE in value:

@@ -302,7 +302,7 @@ def plain_name(file: str) -> str:
 
 
 def _in_place(part: Documents, prepared: PreparedDocuments) -> Documents:
-    """Return a part of a corpus with its prepared documents; for a class of the track, the prepared file itself."""
+    """Return a part of a corpus with its prepared documents; a class of the track gets the prepared file itself."""
     if type(part) is Documents and not is_in_place(part):
         ready: Documents = PreparedPart(**{each.name: getattr(part, each.name) for each in fields(part)})
         ready.includes_action_and_meta_data = prepared.has_own_actions

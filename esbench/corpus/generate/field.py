@@ -33,7 +33,7 @@ class Field(ABC):
 
     @abstractmethod
     def values(self, index: U64) -> list[Any]:
-        """Each document's value as `json.loads` would give it."""
+        """Return each document's value as `json.loads` would return it."""
 
 
 class Compiler(Protocol):

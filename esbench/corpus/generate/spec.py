@@ -49,6 +49,7 @@ class SpecReader:
         return TrackError(what, where=self.where, hint=hint)
 
     def take(self, key: str, default: Any = _REQUIRED) -> Any:
+        """Take the value of a key; if it is missing, return `default` or, without one, raise TrackError."""
         self._known.add(key)
         if key in self._left:
             return self._left.pop(key)
@@ -105,5 +106,6 @@ class SpecReader:
         return pair[0], pair[1]
 
     def finish(self) -> None:
+        """Raise TrackError for a key that was not taken."""
         for key in self._left:
             raise self.error(f'unknown key "{key}"', hint=did_you_mean(key, self._known))
