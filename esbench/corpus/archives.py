@@ -1,4 +1,4 @@
-"""Reads document files as a stream of unpacked bytes, whatever they are packed with; nothing is written.
+"""Reading of document files as a stream of unpacked bytes, plain or from an archive; nothing is written to disk.
 
 An archive holds one file. Formats: zip (PKWARE APPNOTE), gzip (RFC 1952), bzip2, Zstandard (RFC 8878), tar.
 """
@@ -29,25 +29,26 @@ _BUFFER_BYTES = 1 << 20
 
 
 def ending_of(name: str) -> str:
-    """The archive's ending of a file name; "" for a plain file."""
+    """Return the archive ending of a file name, such as ".tar.gz"; "" for a plain file."""
     return next((ending for ending in ENDINGS if name.endswith(ending)), "")
 
 
 def is_streamable(name: str) -> bool:
-    """Whether the beginning of such a file can be read without its end."""
+    """True if a file of that name can be read from its beginning without its end; False for zip archives."""
     return not name.endswith(_BY_DIRECTORY)
 
 
 class Damaged(CorpusError):  # noqa: N818 - what the archive is
-    """An archive cannot be read any further."""
+    """Error: the rest of an archive cannot be read."""
 
 
 @contextmanager
 def open_documents(path: Path, where: str, packed: IO[bytes] | None = None) -> Iterator[IO[bytes]]:
-    """The unpacked bytes of a plain file, or of the only file of an archive.
+    """Open a plain file, or the only file of an archive, as a stream of unpacked bytes.
 
-    packed: the bytes of a streamable file, where there is none at `path`, which then is but its name.
-    Raises Damaged, and CorpusError for an archive that holds another number of files, also while it is read.
+    packed: the bytes of a streamable file that is not on disk; `path` then only gives its name.
+    Raises Damaged, and CorpusError for an archive that does not hold exactly one file; both also while it is read.
+    `where` is the place that errors name.
     """
     try:
         with ExitStack() as stack:
@@ -86,7 +87,7 @@ def _only_entry(file: IO[bytes], path: Path, where: str) -> Iterator[IO[bytes]]:
 
 
 def _only_member(packed: IO[bytes], path: Path, where: str) -> Iterator[IO[bytes]]:
-    """The first file of a tar, read as a stream; what follows it is looked at when it has been read."""
+    """Yield the first file of a tar, read as a stream; once it is read to its end, check that no other file follows."""
     with tarfile.open(fileobj=packed, mode="r|") as tar:
         files = (member for member in tar if member.isfile())
         member = next(files, None)
@@ -99,7 +100,7 @@ def _only_member(packed: IO[bytes], path: Path, where: str) -> Iterator[IO[bytes
 
 
 class _ZstdFile(io.RawIOBase):
-    """The unpacked bytes of a file of Zstandard frames; an EOFError where the last one is cut."""
+    """The unpacked bytes of a file of Zstandard frames; raises EOFError if the last frame is incomplete."""
 
     def __init__(self, file: IO[bytes], path: Path, where: str) -> None:
         try:

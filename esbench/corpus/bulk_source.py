@@ -1,4 +1,4 @@
-"""The bodies of bulk requests: slices of a mapped document file, never copied; or, with conflicts, made of them."""
+"""The bodies of bulk requests: slices of a mapped document file, not copied; with conflicts, new bodies from them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def partition(document_count: int, clients: int, slot: int) -> tuple[int, int]:
-    """Which documents a client sends, first (included) to last (excluded), dealt as Rally deals them.
+    """Return the range of documents that a client sends, (first, last), last excluded, divided as Rally divides them.
 
     Rally, track/params.py, `bounds`: client i starts at round(document_count / clients * i).
     partition(10, 4, 1) is (2, 5): the shares are 2, 3, 3 and 2.
@@ -27,10 +27,10 @@ def partition(document_count: int, clients: int, slot: int) -> tuple[int, int]:
 
 
 def in_turn(corpora: Sequence[Sequence[T]], slot: int) -> list[T]:
-    """The files of corpora in the order in which a client sends them, as Rally deals them.
+    """Return the files of corpora in the order in which the client of `slot` sends them, as in Rally.
 
-    Rally, track/params.py, `create_readers`: clients begin at different corpora, and after each file goes the next
-    corpus. in_turn([[a1, a2], [b1]], 1) is [b1, a1, a2].
+    Rally, track/params.py, `create_readers`: clients begin at different corpora, and each file is followed by one of
+    the next corpus. in_turn([[a1, a2], [b1]], 1) is [b1, a1, a2].
     """
     if not corpora:
         return []
@@ -40,15 +40,15 @@ def in_turn(corpora: Sequence[Sequence[T]], slot: int) -> list[T]:
 
 
 class Bulks(Protocol):
-    """What a client sends of a file: (body of a bulk request, its documents), from the beginning each time."""
+    """The bulks that one client sends of a file: (body, document count) each; every iteration begins with the first."""
 
     def __iter__(self) -> Iterator[tuple[bytes | memoryview, int]]: ...
 
 
 class BulkSource:
-    """Documents first .. last - 1 of a file, in bulks of `bulk_size`; the last one may be smaller.
+    """Documents first .. last - 1 of a file, in bulks of `bulk_size` documents; the last bulk may be smaller.
 
-    `file` is the mapped file, where that is shared.
+    `file`: the mapped file, if several sources share it.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class BulkSource:
         return len(range(self._first, self._last, self._bulk_size))
 
     def __iter__(self) -> Iterator[tuple[memoryview, int]]:
-        """(body of a bulk request, its documents); the kernel reads the next two bulks ahead."""
+        """Yield (body of a bulk request, document count); the kernel reads the next two bulks ahead."""
         if self._first == self._last:
             return
         if self._file is None:
@@ -87,7 +87,7 @@ class BulkSource:
             start = end
 
     def close(self) -> None:
-        """Let go of the file; it is unmapped once no slice of it is held."""
+        """Release the file; it is unmapped once no slice of it is referenced."""
         self._file = None
 
 
@@ -102,9 +102,9 @@ _RECENCY_SLOPE = 30  # Rally's
 
 @dataclass(frozen=True)
 class Conflicts:
-    """How ids of documents repeat: new ids come in sequence or shuffled, `again_ratio` of the documents get one that
-    this client has used before, drawn from all of them or, with `recency` towards 1, from the latest ones. Such a
-    document is indexed again or, with `update`, sent as a partial update.
+    """The rules by which document ids repeat. New ids come in sequence or shuffled. A share `again_ratio` of the
+    documents gets an id that this client has used before, drawn from all of these or, with `recency` towards 1, from
+    the latest ones. Such a document is indexed again or, with `update`, sent as a partial update.
     """
 
     shuffled: bool
@@ -114,9 +114,9 @@ class Conflicts:
 
 
 def conflicts_of(params: Mapping[str, Any], documents: Iterable[PreparedDocuments], where: str) -> Conflicts | None:
-    """How a bulk's parameters let ids repeat, if they do.
+    """Return the id conflicts that a bulk's parameters ask for; None if they ask for none.
 
-    Raises a TrackError for documents whose ids are not esbench's to make.
+    Raises TrackError for documents that have ids or routing already, and for those of data streams.
     """
     order = params.get("conflicts")
     if order is None:
@@ -148,10 +148,10 @@ def _number(params: Mapping[str, Any], name: str, default: float) -> float:
 
 
 class ConflictingBulks:
-    """The bulks of a source under ids of ten digits, some of which come again.
+    """The bulks of a source with ids of ten digits, some of which repeat.
 
     As Rally (track/params.py, `GenerateActionMetaData`): the ids of documents first .. first + count - 1 of a file
-    are their numbers, so that clients do not share any.
+    are their numbers, so that no two clients use the same id.
     """
 
     def __init__(self, source: BulkSource, first: int, count: int, conflicts: Conflicts, seed: str) -> None:
@@ -172,7 +172,7 @@ class ConflictingBulks:
             yield bulk, count
 
     def _bulk(self, documents: Sequence[bytes], used: int) -> tuple[bytes, int]:
-        """The body of a bulk; `used` ids came before it, and how many after it is told."""
+        """Return (body of a bulk, ids used after it); `used` is the number of ids used before it."""
         ids, again_ratio, uniform = self._ids, self._conflicts.again_ratio, self._random.random
         again = b'{"update":{"_id":"%010d"}}\n{"doc":%b}\n' if self._conflicts.update else _INDEX
         parts = []
@@ -185,7 +185,7 @@ class ConflictingBulks:
         return b"".join(parts), used
 
     def _position(self, used: int) -> int:
-        """Which of the `used` ids comes again."""
+        """Draw which of the first `used` ids is repeated; returns its position, 0 .. used - 1."""
         recency = self._conflicts.recency
         if not recency:
             return self._random.randrange(used)

@@ -1,4 +1,4 @@
-"""The files of the cache: each gets its name when it is complete, and what is known of a prepared file lies beside it.
+"""The files of the cache: each gets its name when it is complete; the metadata of a prepared file lie beside it.
 
 `NAME.bulk` is a prepared file, `NAME.offsets` its offset index, `NAME.json` its metadata, written last. A file that was
 only read as a stream leaves the last two: how many documents it has, and where each begins.
@@ -21,7 +21,7 @@ from esbench.errors import CorpusError
 
 @dataclass(frozen=True)
 class Metadata:
-    """What is known of a prepared file; `source_*` is of the file that it was made from, if any."""
+    """The metadata of a prepared file; `source_*` describe the file that it was made from (0: generated)."""
 
     documents: int
     size_bytes: int
@@ -31,7 +31,10 @@ class Metadata:
 
 
 def read_metadata(path: Path) -> Metadata | None:
-    """What is known of the prepared file at `path`, whether it is there or not; None where nothing is, or not all."""
+    """Return the metadata of the prepared file at `path`, which need not exist itself.
+
+    None if the metadata or the offset index are missing or incomplete.
+    """
     try:
         metadata = Metadata(**json.loads(path.with_suffix(".json").read_text()))
         index_bytes = path.with_suffix(".offsets").stat().st_size
@@ -42,12 +45,12 @@ def read_metadata(path: Path) -> Metadata | None:
 
 
 def is_complete(path: Path, metadata: Metadata) -> bool:
-    """Whether the prepared file itself is there."""
+    """True if the prepared file exists and has the size that its metadata states."""
     return path.is_file() and path.stat().st_size == metadata.size_bytes
 
 
 def write_metadata(path: Path, offsets: array[int], metadata: Metadata, where: str) -> None:
-    """Leave the offset index and the metadata of the prepared file at `path`."""
+    """Write the offset index and the metadata of the prepared file at `path` beside it."""
     with writing(path.with_suffix(".offsets"), where) as out:
         offsets.tofile(out)
     with writing(path.with_suffix(".json"), where) as out:
@@ -56,7 +59,10 @@ def write_metadata(path: Path, offsets: array[int], metadata: Metadata, where: s
 
 @contextmanager
 def writing(path: Path, where: str) -> Iterator[BinaryIO]:
-    """A file that gets its name when it is complete and vanishes when it is not."""
+    """Context manager: a file open for writing, renamed to `path` on success and deleted on failure.
+
+    Raises CorpusError if it cannot be written.
+    """
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Child processes that make documents ahead and write them to a pipe, until done or their reader is gone."""
+"""Child processes that make documents ahead of use and write them to a pipe, until done or the reader closes it."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def start_child(module: str, job: Mapping[str, Any]) -> subprocess.Popen[bytes]:
         child.stdin.write(json.dumps(job).encode())
         child.stdin.close()
     except BrokenPipeError:
-        pass  # it ended already: whoever reads its output finds out why
+        pass  # it ended already: the reader of its output finds out why
     return child
 
 
 def enlarge(fd: int) -> None:
-    """A larger pipe, so that a child's hiccup is not felt; an unprivileged user may have used up the right."""
+    """Enlarge a pipe to 1 MiB, so that a short pause of the child does not stall its reader; no error if refused."""
     try:
         import fcntl
 
@@ -41,21 +41,25 @@ def enlarge(fd: int) -> None:
 
 
 def has_written(fd: int, within_s: float) -> bool:
-    """Wait until a child has written something, or has closed its end of the pipe; False when it did neither."""
+    """Wait until a child has written to the pipe or closed its end; False if it did neither within `within_s`."""
     poll = select.poll()  # select() knows no descriptors above 1,023
     poll.register(fd, select.POLLIN)
     return bool(poll.poll(within_s * 1000))
 
 
 def end_child(child: subprocess.Popen[bytes]) -> None:
-    """End a child, wherever it is, and close its pipes."""
+    """Kill a child, wait for its end and close its pipes."""
     child.kill()
     with child:
         pass
 
 
 def child_failure(child: subprocess.Popen[bytes], kind: type[EsbenchError], where: str) -> EsbenchError:
-    """Why a child ended before its output was complete: what it said as an error of that kind, or how it died."""
+    """Return the error for a child that ended too early.
+
+    That is the child's own EsbenchError as `kind`, else a CorpusError with its last line on standard error or its exit
+    status.
+    """
     assert child.stderr is not None
     text = child.stderr.read().decode(errors="replace").strip()
     status = child.wait()
@@ -68,9 +72,10 @@ def child_failure(child: subprocess.Popen[bytes], kind: type[EsbenchError], wher
 
 
 def serve(work: Callable[[dict[str, Any], BinaryIO], None]) -> int:
-    """What a child does: its job into its standard output. An EsbenchError is one line of JSON on standard error.
+    """Run a child: read its job from standard input and let `work` write the output to standard output.
 
-    Gives the exit status. The reader decides when this ends: by closing the pipe, not by the terminal's Ctrl-C.
+    Returns the exit status; an EsbenchError is written to standard error as one line of JSON. The child ignores Ctrl-C;
+    it ends when the reader closes the pipe.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)

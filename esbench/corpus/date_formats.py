@@ -43,7 +43,7 @@ _TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']")
 
 
 def date_writer(formats: str) -> Writer | None:
-    """How a time (in UTC) is written in the first of those `||`-separated formats that is known; None: in none."""
+    """Return a function that writes a time (UTC) in the first known of `||`-separated formats; None without one."""
     for name in formats.split("||"):
         writer = _writer(name.strip())
         if writer is not None:
@@ -52,7 +52,10 @@ def date_writer(formats: str) -> Writer | None:
 
 
 def read_time(value: object, formats: str) -> datetime | None:
-    """The time that a bound of a query says: a number or text in ISO 8601 or one of those formats; no date math."""
+    """Parse a bound of a query: a number, or text in ISO 8601 or one of the `formats`; date math after `||` is ignored.
+
+    Returns None if it cannot be read, or for a year outside 1971 to 9998.
+    """
     text = str(value).partition("||")[0].strip()
     try:
         if text.isdigit() and ("epoch_second" in formats or 11 < len(text) < 14):
@@ -89,7 +92,7 @@ def _writer(name: str) -> Writer | None:
 
 
 def _converted(pattern: str) -> str | None:
-    """Java's pattern as one of strftime; None where it holds letters that have no counterpart."""
+    """Convert a pattern of Java's DateTimeFormatter to strftime's; None if a letter of it has no counterpart."""
     parts = []
     position = 0
     while position < len(pattern):

@@ -1,7 +1,7 @@
-"""Fetches files over http(s), s3 and gs: whole and of the right size and sum, or not at all under their name.
+"""Download of files over http(s), s3 and gs: a file gets its name only when it is whole and its size and sum are right.
 
-What was fetched before a break stays beside the target as `NAME.partial`, with the version that the server gave it
-in `NAME.partial.version`: the next attempt, or the next race, goes on from there if the server still has that version.
+An interrupted download stays beside the target as `NAME.partial`, with the version that the server gave it in
+`NAME.partial.version`: the next attempt, or the next race, continues it if the server still has that version.
 """
 
 from __future__ import annotations
@@ -41,31 +41,34 @@ SCHEMES = ("http", "https", *_PACKAGES)
 
 
 class DownloadProgress(Protocol):
-    """How far a download is: name and bytes in all (0: unknown) -> a function that is told of each chunk's bytes."""
+    """A progress display of downloads: called with a file's name and total bytes (0: unknown).
+
+    It returns a context manager that yields a function to call with the size of each chunk.
+    """
 
     def __call__(self, name: str, total_bytes: int) -> AbstractContextManager[Callable[[int], None]]: ...
 
 
 def no_progress(name: str, total_bytes: int) -> AbstractContextManager[Callable[[int], None]]:
-    """Nobody is told."""
+    """A DownloadProgress that shows nothing."""
     return nullcontext(lambda count: None)
 
 
 class Unobtainable(CorpusError):  # noqa: N818 - it names what happened; whether it is an error, the caller knows
-    """The file is not to be had from here and now."""
+    """Error: the file cannot be obtained at present."""
 
 
 class FileMissing(Unobtainable):
-    """The server has no such file."""
+    """Error: the server has no such file."""
 
 
 class _Interrupted(Exception):  # noqa: N818
-    """The connection was lost, or could not be made: worth another attempt."""
+    """Error: the connection was lost or could not be made; a further attempt may succeed."""
 
 
 @dataclass(frozen=True)
 class _Stream:
-    """A file from byte `start` on; `version` is "" where the server does not say which one it is."""
+    """The content of a file from byte `start` on; `version` is "" if the server states none."""
 
     chunks: Iterator[bytes]
     start: int
@@ -83,10 +86,11 @@ def download(
     progress: DownloadProgress = no_progress,
     pause_s: float = PAUSE_S,
 ) -> None:
-    """Fetch a file; of several processes, one does and the others wait for it.
+    """Download a file to `target`, unless it exists; of several processes, one downloads and the others wait for it.
 
-    size_bytes, sha256 (hex): what it must be. Raises FileMissing where the server has no such file, Unobtainable
-    where none could be reached, else CorpusError.
+    size_bytes, sha256 (hex): the values that the file must have. pause_s: before the second attempt, doubled for each
+    further one. Raises FileMissing if the server has no such file, Unobtainable if it could not be reached, else
+    CorpusError.
     """
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -110,9 +114,9 @@ def fetch_lines(
     progress: DownloadProgress = no_progress,
     pause_s: float = PAUSE_S,
 ) -> list[bytes]:
-    """The first `count` lines of a file, unpacked, or all that it has; no more of it is fetched than these need.
+    """Download the first `count` lines of a file, unpacked, or all if it has fewer; no more of it than they need.
 
-    size_bytes: what the whole file must have. Raises as `download`.
+    size_bytes: the size that the whole file must have. Raises as `download`.
     """
     for failures in range(1, ATTEMPTS + 1):
         try:
@@ -137,7 +141,7 @@ def _lines_once(url: str, count: int, where: str, size_bytes: int | None, progre
 
 
 class _Chunks(io.RawIOBase):
-    """Chunks of bytes as a file; `advance` is told of those that were needed."""
+    """Chunks of bytes as a readable file; `advance` is called with the size of each chunk that is consumed."""
 
     def __init__(self, chunks: Iterator[bytes], advance: Callable[[int], None]) -> None:
         self._chunks = chunks
@@ -158,7 +162,7 @@ class _Chunks(io.RawIOBase):
 
 
 def shown(url: str) -> str:
-    """A URL without what may be secret in it: user, password and query."""
+    """Return a URL for display, without the parts that may be secret: user, password and query."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
@@ -197,7 +201,7 @@ def _fetch(
 
 
 def _fetch_once(url: str, partial: Path, where: str, size_bytes: int | None, progress: DownloadProgress) -> None:
-    """Append what is missing; raises _Interrupted when it did not end well."""
+    """Append the missing bytes to the partial file; raises _Interrupted if the download broke off."""
     note = _version_file(partial)
     version = note.read_text() if note.is_file() else ""
     start = _length(partial) if version else 0
@@ -243,7 +247,10 @@ def _opened(url: str, start: int, version: str, where: str) -> AbstractContextMa
 
 @contextmanager
 def _http(url: str, start: int, version: str, where: str) -> Iterator[_Stream]:
-    """`Range` with `If-Range` gives the rest of the same version, else all of the new one (RFC 9110, 13.1.5, 14.2)."""
+    """Open a file over http(s): the rest if the server still has `version`, else all of the new one.
+
+    By `Range` with `If-Range` (RFC 9110, 13.1.5, 14.2).
+    """
     from urllib3 import Timeout, make_headers
     from urllib3.exceptions import HTTPError
     from urllib3.util import Retry
@@ -298,7 +305,7 @@ def _stream_of(response: BaseHTTPResponse, start: int, version: str, url: str, w
 
 
 def _pool(url: str) -> PoolManager:
-    """A pool that uses the proxy of the environment and trusts the machine's certificates and the public ones."""
+    """Return a connection pool with the environment's proxy that trusts the machine's and the public certificates."""
     from urllib.request import getproxies, proxy_bypass
 
     from urllib3 import PoolManager, ProxyManager
@@ -315,7 +322,7 @@ def _pool(url: str) -> PoolManager:
 
 @contextmanager
 def _object_store(url: str, start: int, version: str, where: str) -> Iterator[_Stream]:
-    """s3:// and gs:// through fsspec, with the credentials that its packages find."""
+    """Open a file at s3:// or gs:// through fsspec, with the credentials that its packages find."""
     scheme = urlsplit(url).scheme
     package = _PACKAGES.get(scheme, "")
     try:
@@ -345,7 +352,7 @@ def _object_store(url: str, start: int, version: str, where: str) -> Iterator[_S
 
 
 def _reason(error: Exception) -> str:
-    """One line about a network's error: the innermost one says it best."""
+    """Return one line about a network error, from its innermost cause, which is the most specific."""
     cause: BaseException = error
     while (inner := getattr(cause, "reason", None) or cause.__cause__) is not None and isinstance(inner, BaseException):
         cause = inner

@@ -1,4 +1,4 @@
-"""Writes the document file of a generated corpus: child processes make blocks, this one puts them in order."""
+"""Writing of the document file of a generated corpus: child processes make blocks, the parent writes them in order."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def write_generated(
     where: str,
     progress: Callable[[int], None],
 ) -> array[int]:
-    """Write all documents with their action lines; gives the offset of each GROUP and the length.
+    """Write all documents with their action lines; returns the offset of each GROUP of documents and the file's length.
 
-    `progress` is told how many documents are written. Raises TrackError for a spec that means nothing.
+    `progress` is called with the number of documents written so far. Raises TrackError for an invalid spec.
     """
     processes = max(1, min(os.cpu_count() or 1, document_count // _WORTH_A_PROCESS))
     job = {"mode": "blocks", "documents": document_count, "block": BLOCK, "group": GROUP, "action": action}

@@ -1,6 +1,6 @@
-"""Where document files come from: beside the track, the cache, a mirror, or the place that the track names.
+"""Location of document files: beside the track, in the cache, on a mirror, or at the URL that the track names.
 
-It finds files and downloads them; what is in them is read elsewhere.
+Files are found and downloaded here; their content is read elsewhere.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _GENERATE = "or race generated documents with --synthetic-corpus"
 
 @dataclass(frozen=True)
 class Origin:
-    """Where files may be had: `mirror` is a URL or a folder in place of their servers; offline: from this machine."""
+    """The sources of files: `mirror` is a URL or folder used in place of their servers; `offline`: no downloads."""
 
     mirror: str = ""
     offline: bool = False
@@ -39,14 +39,14 @@ class Origin:
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A document file on this machine; `first`: only so many of its documents are wanted, whatever it holds."""
+    """A document file on this machine; `first`: the number of documents to use, from its beginning (None: all)."""
 
     path: Path
     first: int | None = None
 
 
 class Supply:
-    """The files of one corpus, in `track_dir` or `folder`, its folder of the cache."""
+    """The files of one corpus: in `track_dir` or in `folder`, its folder in the cache, or downloaded to the latter."""
 
     def __init__(
         self,
@@ -63,9 +63,12 @@ class Supply:
         self._progress = progress
 
     def obtain(self, part: Documents) -> SourceFile:
-        """The file of those documents; in test mode its `-1k` file, else the first documents of the full one.
+        """Find or download the file of those documents.
 
-        Raises Unobtainable, or CorpusError for one that is not what it should be; both say where to put the file.
+        In test mode that is its `-1k` file, else the first documents of the full one.
+
+        Raises Unobtainable if it cannot be found, CorpusError if it has the wrong size or sum; the hints say where to
+        put the file.
         """
         full = source_name(part)
         if part.sample is None:
@@ -80,7 +83,7 @@ class Supply:
         return SourceFile(found, part.sample)
 
     def _find(self, part: Documents, name: str) -> Path | None:
-        """The file, unpacked or as an archive, in the first of the folders that has it."""
+        """Return the file, unpacked or as an archive, from the first folder that has it; None if all lack it."""
         folders = [self._track_dir, self._folder]
         url = self._url(part, name)
         if url is not None and urlsplit(url).scheme == "file":
@@ -106,7 +109,7 @@ class Supply:
         return target
 
     def _download_first(self, part: Documents, name: str) -> Path:
-        """The first documents of a file, unpacked and under the name of its sample: the file itself is not kept."""
+        """Download the first documents of a file, unpacked, under the name of its sample; the full file is not kept."""
         assert part.sample is not None
         url, target = self._source_url(part, name), self._folder / sample_name(name.removesuffix(ending_of(name)))
         count = part.sample * (2 if part.includes_action_and_meta_data else 1)
@@ -119,7 +122,7 @@ class Supply:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Errors of a download say what else can be done."""
+        """Add a hint about the alternatives to the errors of a download that have none."""
         try:
             yield
         except CorpusError as error:
@@ -127,7 +130,7 @@ class Supply:
             raise type(error)(error.what, where=error.where, hint=error.hint or hint) from error
 
     def _source_url(self, part: Documents, name: str) -> str:
-        """Where a file can be downloaded from; raises Unobtainable where it cannot."""
+        """Return the URL to download a file from; raises Unobtainable if it has no usable URL."""
         url = self._url(part, name)
         if url is None:
             raise self._missing(name, f"put it into {self._track_dir} or {self._folder}, {_GENERATE}")
@@ -145,7 +148,7 @@ class Supply:
         return url
 
     def _url(self, part: Documents, name: str) -> str | None:
-        """Where a file is published, or its place in the mirror."""
+        """Return the URL of a file, on the mirror if there is one; None if the track names no URL."""
         full = part.source_url
         if full is not None:
             parts = urlsplit(full)
@@ -159,7 +162,7 @@ class Supply:
 
 
 def check_mirror(mirror: str, where: str) -> str:
-    """A mirror as it was given; a UsageError where it is neither a URL nor a folder."""
+    """Return a mirror unchanged; raises UsageError if it is neither a URL of a known scheme nor a folder."""
     scheme = urlsplit(mirror).scheme
     if scheme not in {"", "file", *SCHEMES}:
         raise UsageError(f"{scheme}:// cannot be downloaded from", where=where, hint=f"known: {', '.join(SCHEMES)}")
@@ -169,15 +172,15 @@ def check_mirror(mirror: str, where: str) -> str:
 
 
 def mirrored(url: str, mirror: str) -> str:
-    """A URL with the mirror in place of its scheme and host: its path is kept.
+    """Return a URL with its scheme and host replaced by the mirror; its path is kept.
 
-    https://h/noaa/d.json.bz2 is MIRROR/noaa/d.json.bz2.
+    https://h/noaa/d.json.bz2 becomes MIRROR/noaa/d.json.bz2.
     """
     return _as_url(mirror) + urlsplit(url).path
 
 
 def source_name(part: Documents) -> str:
-    """The name of a document file: the track's, or the last part of its URL."""
+    """Return the name of a document file: the one in the track, else the last part of its URL."""
     if part.source_file is not None:
         return part.source_file
     assert part.source_url is not None
@@ -185,21 +188,21 @@ def source_name(part: Documents) -> str:
 
 
 def _published_bytes(part: Documents, name: str) -> int | None:
-    """The size of the file that the track names, packed or not, where it says it."""
+    """Return the bytes that the track states for the file that it names, packed or not; None if it states no size."""
     if part.compressed_bytes is None and not ending_of(name):
         return part.uncompressed_bytes
     return part.compressed_bytes
 
 
 def sample_name(name: str) -> str:
-    """Rally's name of a file of 1,000 documents: documents-1k.json.bz2 of documents.json.bz2."""
+    """Return Rally's name for the sample of 1,000 documents of a file: documents-1k.json.bz2 for documents.json.bz2."""
     ending = ending_of(name)
     path = PurePosixPath(name.removesuffix(ending))
     return f"{path.with_name(f'{path.stem}-1k{path.suffix}')}{ending}"
 
 
 def _spellings(name: str) -> Iterator[str]:
-    """A file's names: unpacked first, then as the track says, then in the other archives."""
+    """Yield the names that a file may have: unpacked, then as in the track, then with the other archive endings."""
     plain = name.removesuffix(ending_of(name))
     yield plain
     if name != plain:
@@ -208,7 +211,7 @@ def _spellings(name: str) -> Iterator[str]:
 
 
 def _as_url(text: str) -> str:
-    """A URL without a slash at its end; a folder's becomes file://."""
+    """Return a URL without a slash at its end; the path of a folder becomes a file:// URL."""
     if not urlsplit(text).scheme:
         return Path(text).expanduser().resolve().as_uri().rstrip("/")
     return text.rstrip("/")

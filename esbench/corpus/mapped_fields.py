@@ -1,6 +1,6 @@
-"""What a generator makes for a field of a mapping: a spec of its values by the field's type.
+"""Generator specs for the fields of a mapping, by field type.
 
-Types of which a generator knows nothing get a fixed list of values, drawn here with a seed of the field's path.
+Types that the generator does not support get a fixed list of values, drawn here with the field's path as seed.
 """
 
 from __future__ import annotations
@@ -62,14 +62,17 @@ _GENERATED = {  # formats that a generator writes itself
 
 
 class FieldSpecs:
-    """Specs of the fields of one mapping; half of the documents have what requests look for, by field."""
+    """Generator specs for the fields of one mapping; half of the values of a field are those that requests seek."""
 
     def __init__(self, properties: Mapping[str, Any], sought: Mapping[str, Sought]) -> None:
         self._properties = properties
         self._sought = sought
 
     def of_properties(self, properties: Mapping[str, Any], wanted: Collection[str], above: str = "") -> dict[str, Spec]:
-        """Specs of those fields whose dotted paths are wanted; fields of unknown types are left out."""
+        """Return specs of the fields whose dotted paths are in `wanted`, by name; fields of unknown types are omitted.
+
+        `above`: the dotted path of the object that holds them, with a dot at its end.
+        """
         found: dict[str, Spec] = {}
         for name, mapping in properties.items():
             path = f"{above}{name}"
@@ -87,7 +90,7 @@ class FieldSpecs:
         return found
 
     def rising_time(self, path: str, mapping: Mapping[str, Any], count: int) -> Spec | None:
-        """Times that rise from document to document, no two of them equal where the format has milliseconds."""
+        """Return a spec of times, in ms, that rise from document to document; in other formats they are random."""
         first, last = self._span(path)
         if "epoch_millis" not in mapping.get("format", "epoch_millis"):
             return self._date(path, mapping)
@@ -128,7 +131,7 @@ class FieldSpecs:
         return _half({"type": "choice", "values": values}, asked)
 
     def _values(self, path: str) -> list[Any]:
-        """Values that requests look for, each once."""
+        """Return the values that requests seek in a field, each once."""
         return list(dict.fromkeys(self._sought[path].values)) if path in self._sought else []
 
     def _text(self, path: str) -> Spec:
@@ -151,13 +154,16 @@ class FieldSpecs:
         return list(dict.fromkeys([*WORDS[:30], *sought, *WORDS[30:]]))
 
     def _numbers(self, path: str, most: int) -> tuple[float, float]:
-        """From zero to `most`, or as far as requests ask."""
+        """Return the (lowest, highest) number of a field: (0, `most`), or a range around the numbers in requests."""
         sought = self._sought.get(path, Sought())
         asked = [number for number in _as_numbers([*sought.values, *sought.bounds]) if abs(number) < 1e12]
         return min([0, *asked]), max([1 if asked else most, *(2 * number for number in asked)])
 
     def _span(self, path: str) -> tuple[datetime, datetime]:
-        """The times that requests ask for, or a year."""
+        """Return the (first, last) time of a field: the range of the times in requests, else a year.
+
+        Times that lie within an hour count as one; the range is then a month to each side.
+        """
         times = sorted(self._sought[path].times) if path in self._sought else []
         if not times:
             return _FIRST, _LAST
@@ -166,7 +172,10 @@ class FieldSpecs:
         return (times[0], times[-1]) if is_span else (times[0] - month, times[0] + month)
 
     def _date(self, path: str, mapping: Mapping[str, Any]) -> Spec | None:
-        """Times of the span; half of them in the ranges that requests ask for, where there are several."""
+        """Return a spec of times in the field's span; with ranges in requests, half of the times lie in these.
+
+        None if the field's format is unknown.
+        """
         first, last = self._span(path)
         ranges = [*dict.fromkeys(self._sought[path].spans)][:_RANGES] if path in self._sought else []
         spec = _times(mapping, first, last)
@@ -179,7 +188,7 @@ class FieldSpecs:
         return {"type": "mixture", "of": weighted}
 
     def _query(self, random: Random) -> Mapping[str, Any]:
-        """A query to percolate, about a text or a keyword of the mapping."""
+        """Draw a query to percolate, about a text or keyword field of the mapping."""
         kinds = {name: field.get("type") for name, field in self._properties.items() if isinstance(field, Mapping)}
         fields = [name for name, kind in kinds.items() if kind in _TEXTS | _KEYWORDS]
         if not fields:
@@ -193,7 +202,10 @@ class FieldSpecs:
 
 
 def _times(mapping: Mapping[str, Any], first: datetime, last: datetime) -> Spec | None:
-    """Seconds between two times; in formats that a generator does not write, one of 1,000 of them."""
+    """Return a spec of times between two times; in formats that the generator cannot write, a choice of 1,000 of them.
+
+    None if the format is unknown.
+    """
     formats = mapping.get("format") or "strict_date_optional_time"
     writer = date_writer(formats)
     if writer is None:
@@ -205,14 +217,14 @@ def _times(mapping: Mapping[str, Any], first: datetime, last: datetime) -> Spec 
 
 
 def _half(spec: Spec, values: Sequence[Any]) -> Spec:
-    """The spec, with one of the values in half of the documents."""
+    """Return the spec with one of `values` in half of the documents; unchanged without any."""
     if not values:
         return spec
     return {"type": "mixture", "of": [{**spec, "weight": 1}, {"type": "choice", "values": [*values], "weight": 1}]}
 
 
 def _as_numbers(values: Sequence[Any]) -> list[float]:
-    """Numbers, and text of such."""
+    """Return the finite numbers among the values, text of numbers included, as floats."""
     found = []
     for value in values:
         try:

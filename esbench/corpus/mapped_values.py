@@ -1,4 +1,4 @@
-"""Values of the field types that a generator has no spec for, one at a time."""
+"""Random values, one at a time, of the field types that the generator does not support."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ _WORLD: Box = (-179, -85, 178, 84)
 
 
 def drawn_value(kind: str, mapping: Mapping[str, Any], random: Random, boxes: Sequence[Box] = ()) -> Any:
-    """A value for a field of that type, half of the places within the boxes; None where the type is not known."""
+    """Draw a value for a field of the type `kind`; None if the type is unknown.
+
+    Half of the places, if there are boxes, lie within one of these.
+    """
     if kind in _PLACED:
         return _PLACED[kind](*_place(random, random.choice(boxes) if boxes and random.random() < 0.5 else _WORLD))
     if kind in _RANGES:
@@ -40,13 +43,13 @@ def _range_date(mapping: Mapping[str, Any], random: Random) -> str | int:
 
 
 def _place(random: Random, box: Box) -> tuple[float, float]:
-    """Longitude and latitude, or x and y."""
+    """Draw a place within a box: (longitude, latitude), or (x, y)."""
     west, south, east, north = box
     return round(random.uniform(west, east), 5), round(random.uniform(south, north), 5)
 
 
 def _shape(x: float, y: float) -> dict[str, Any]:
-    """A point, or a small square, as GeoJSON (RFC 7946): the ring is closed, against the clock."""
+    """Return a point or a small square as GeoJSON (RFC 7946): a closed ring, counterclockwise."""
     side = round(abs(x) % 1 - 0.5, 3)  # as random as the place
     if side < 0.01:
         return {"type": "point", "coordinates": [x, y]}
@@ -55,7 +58,10 @@ def _shape(x: float, y: float) -> dict[str, Any]:
 
 
 def _vector(mapping: Mapping[str, Any], random: Random) -> Sequence[float]:
-    """Of length 1, as the similarity `dot_product` wants it; whole numbers for vectors of bytes and bits."""
+    """Draw a vector of length 1, as the similarity `dot_product` needs it.
+
+    For the element types byte and bit: of whole numbers from -128 to 127.
+    """
     dimensions = int(mapping.get("dims") or mapping.get("dimension") or _DIMENSIONS)
     if mapping.get("element_type") == "bit":
         return [random.randint(-128, 127) for _ in range(dimensions // 8)]
@@ -82,7 +88,7 @@ def _metrics(mapping: Mapping[str, Any], random: Random) -> dict[str, float]:
 
 
 def _parent(mapping: Mapping[str, Any], random: Random) -> str:
-    """A parent: children would need the routing of theirs."""
+    """Draw the name of a parent relation, since a child would need its parent's routing."""
     relations: Mapping[str, Any] = mapping.get("relations") or {"parent": "child"}
     children = {name for value in relations.values() for name in (value if isinstance(value, list) else [value])}
     return random.choice([name for name in relations if name not in children] or [*relations])

@@ -1,7 +1,7 @@
-"""Makes sure that every document file is there before a clock starts, with action lines and offsets.
+"""Preparation of document files: each is complete, with action lines and offsets, before a clock starts.
 
-Files appear in the cache only when they are complete (cached.py), so two races may prepare the same corpus at once.
-What bulks alone read, from its beginning to its end, may also be unpacked beside them (stream.py).
+Files appear in the cache only when they are complete (cache.py), so two races may prepare the same corpus at once.
+A file that only bulks read, from its beginning to its end, may instead be unpacked while it is sent (stream.py).
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ CorpusCache = Literal["auto", "unpack", "stream"]
 
 @dataclass(frozen=True)
 class Streaming:
-    """Which document files are read as a stream beside the load, and not unpacked before it.
+    """The choice of document files that are unpacked as a stream during the load, not before it.
 
     mode: "unpack" (none), "stream" (all that can be), "auto" (those that the disk has no room for). `unordered`:
-    corpora that are not only read from their beginning to their end, with what reads them so. `sized`: those of whose
-    documents the sizes must be known before, with what needs them.
+    corpora that are not only read from beginning to end, each with the name of that reader. `sized`: corpora whose
+    documents' sizes must be known beforehand, each with the name of what needs them.
     """
 
     mode: CorpusCache = "auto"
@@ -45,7 +45,10 @@ class Streaming:
     sized: Mapping[str, str] = field(default_factory=dict)
 
     def obstacle(self, corpus: str, part: Documents, known: bool) -> str:
-        """Why a file of that corpus must be unpacked; "" where it need not be. known: an earlier race has read it."""
+        """Return the reason why a file of that corpus must be unpacked; "" if it need not be.
+
+        known: an earlier race has read the file.
+        """
         if corpus in self.unordered:
             return f"{self.unordered[corpus]} does not read it in order"
         if corpus in self.sized and not known:
@@ -65,8 +68,9 @@ def prepare(
 ) -> tuple[PreparedDocuments, ...]:
     """Prepare every document file of the corpora, in their order.
 
-    cache: the folder of prepared corpora; files are looked for beside the track and in the cache's folder of the
-    corpus' name, and downloaded to that. Raises CorpusError, or TrackError for a generator that means nothing.
+    cache: the folder of prepared corpora; files are searched beside the track and in the cache's folder of the corpus,
+    and downloaded to the latter. A missing file with a stand-in is generated. Raises CorpusError, or TrackError for an
+    invalid generator spec.
     """
 
     def prepared(corpus: str, part: Documents) -> PreparedDocuments:
@@ -163,9 +167,9 @@ def _prepare_source(
 def _is_streamed(
     corpus: str, part: Documents, source: SourceFile, metadata: Metadata | None, folder: Path, streaming: Streaming
 ) -> tuple[bool, str]:
-    """Whether a file that is not unpacked is read as a stream, and what is to be said about it.
+    """Return (whether a file that is not unpacked yet is read as a stream, the reason to show).
 
-    Raises CorpusError where it must be unpacked and the disk has no room for it.
+    Raises CorpusError if it must be unpacked and the disk has no room for it.
     """
     if source.first is not None:
         return False, ""  # the beginning of a file is unpacked at once
@@ -189,7 +193,7 @@ def _is_streamed(
 
 
 def _unpacked_bytes(part: Documents) -> int:
-    """The room that a file takes with its action lines, as far as the track says it; else 0."""
+    """Return the bytes that a file takes unpacked, with action lines, from the sizes in the track; 0 if not stated."""
     if part.uncompressed_bytes is None:
         return 0
     action_bytes = 0 if part.includes_action_and_meta_data else len(f'{{"{_action(part)}":{{}}}}\n')
@@ -239,5 +243,5 @@ def _where(corpus: str) -> str:
 
 
 def corpus_folder(cache: Path, corpus: str) -> Path:
-    """Where the files of a corpus are kept in the cache."""
+    """Return the folder of the cache that holds the files of a corpus."""
     return cache / re.sub(r"[^\w.-]", "_", corpus)

@@ -20,7 +20,7 @@ _SAMPLED_GROUPS = 16
 
 @dataclass(frozen=True)
 class Streamed:
-    """The file at `path`, of that size and age: it is unpacked while its documents are sent."""
+    """A source file that is unpacked while its documents are sent, with its size and modification time."""
 
     path: Path
     size_bytes: int
@@ -30,14 +30,13 @@ class Streamed:
 
 @dataclass(frozen=True)
 class PreparedDocuments:
-    """A document file that is ready to be sent: what workers get to know about it.
+    """A document file that is ready to be sent, as described to workers.
 
     path holds `document_count` times an action line and a document, each ended by a line feed; offsets_path
-    one u64 of the machine's byte order for each GROUP documents, and the file's length. has_ids: whether
-    action lines carry `_id`. digest: sha256 (hex) of the source file or of the generator's spec. has_own_actions:
-    the action lines came with the source file.
-    synthetic: made from the mapping, in place of a document file. streamed: there is no file at `path`; its offsets are
-    there, and `size_bytes` is not 0, if an earlier race has read it.
+    one u64 of the machine's byte order for each GROUP documents, and the file's length. digest: sha256 (hex) of the
+    source file or of the generator's spec. has_own_actions: the action lines came with the source file. synthetic: made
+    from the mapping, in place of a document file. streamed: there is no file at `path`; its offsets exist, and
+    `size_bytes` is not 0, if an earlier race has read it.
     """
 
     corpus: str
@@ -57,7 +56,7 @@ class PreparedDocuments:
 
     @property
     def files(self) -> tuple[PreparedDocuments, ...]:
-        """This file, and those that single documents are drawn of as well."""
+        """This file and its `further` ones: all from which single documents are drawn."""
         return (self, *self.further)
 
     @property
@@ -79,7 +78,7 @@ class PreparedDocuments:
 
     @property
     def file(self) -> Path:
-        """The file at `path`; raises TrackError where there is none, since the documents are streamed."""
+        """The path of the prepared file; raises TrackError if the documents are streamed and there is no such file."""
         if self.streamed is not None:
             raise TrackError(
                 f"{self.streamed.path} is not unpacked, and something reads it that is no bulk",
@@ -90,12 +89,15 @@ class PreparedDocuments:
 
     @property
     def where(self) -> str:
-        """What errors about these documents start with."""
+        """The start of error messages about these documents."""
         return f'corpus "{self.corpus}"'
 
 
 def documents_of(documents: Sequence[PreparedDocuments], corpus: str | None, where: str) -> PreparedDocuments:
-    """The documents of a corpus, or of the only one there is: its first file with all `further` ones."""
+    """Return the documents of a corpus (None: the only one): its first file with the others as `further`.
+
+    Raises TrackError for an unknown corpus, and for one with several parts of which any is generated.
+    """
     known = sorted({part.corpus for part in documents})
     if corpus is None and len(known) != 1:
         raise TrackError('a "corpus" must be named', where=where, hint=did_you_mean("", known))
@@ -113,7 +115,7 @@ def documents_of(documents: Sequence[PreparedDocuments], corpus: str | None, whe
 
 
 class DocumentFile:
-    """A prepared file, mapped into memory; it is unmapped when nobody holds a slice of it any more."""
+    """A prepared file, mapped into memory; it is unmapped when no slice of it is referenced any more."""
 
     def __init__(self, documents: PreparedDocuments) -> None:
         self.document_count = documents.document_count
@@ -122,7 +124,10 @@ class DocumentFile:
         self._offsets = memoryview(_map(documents.offsets_path)).cast("Q")
 
     def offset(self, document: int) -> int:
-        """Where the action line of a document starts, 0 <= document <= document_count; else ValueError."""
+        """Return the offset in bytes of a document's action line; for document_count, the file's length.
+
+        Raises ValueError unless 0 <= document <= document_count.
+        """
         if not 0 <= document <= self.document_count:
             raise ValueError(f"document {document} of {self.document_count}")
         group, within = divmod(document, GROUP)
@@ -136,7 +141,7 @@ class DocumentFile:
         return start + len(lines[:-1].rsplit(b"\n", 2 * behind)[0]) + 1
 
     def group(self, number: int) -> list[bytes]:
-        """The lines of group `number`, action and document in turn, without their ends."""
+        """Return the lines of group `number`, action line and document in turn, without line ends."""
         return self._group_bytes(number).split(b"\n")[:-1]
 
     def _group_bytes(self, number: int) -> bytes:
@@ -145,9 +150,10 @@ class DocumentFile:
 
 
 def size_of_first(documents: PreparedDocuments, count: int) -> float:
-    """The bytes of the first `count` documents with their action lines.
+    """Return the bytes of the first `count` documents with their action lines.
 
-    Of a streamed file by the index that an earlier race has left: within a GROUP of documents each counts as its mean.
+    For a streamed file an estimate from the offset index of an earlier race: within a GROUP each document counts as the
+    group's mean.
     """
     if documents.streamed is None:
         return DocumentFile(documents).offset(count)
@@ -160,7 +166,7 @@ def size_of_first(documents: PreparedDocuments, count: int) -> float:
 
 
 def mean_document_bytes(documents: PreparedDocuments) -> float:
-    """The mean size of a document's JSON in bytes, of 1,024 documents from all over each file."""
+    """Return the mean size of a document's JSON in bytes, from 1,024 documents spread over each file."""
     sizes = [_mean_bytes(part) * part.document_count for part in documents.files]
     return sum(sizes) / documents.count_of_all
 

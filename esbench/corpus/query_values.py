@@ -1,6 +1,6 @@
-"""What the requests of a challenge look for in each field of a mapping: values, bounds, times and places.
+"""Extraction of the values, bounds, times and places that the requests of a challenge seek in each field of a mapping.
 
-Read from the shape of query bodies, and from comparisons in query languages; what it does not know, it leaves out.
+Read from the shape of query bodies, and from comparisons in query languages; unknown clauses are ignored.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ _LAT_LON = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*,\s*(-?\d+(?:\.\d+)?)\s*")
 
 @dataclass
 class Sought:
-    """Of one field: `values` that it has, `bounds` between which others lie; both as `times`, and ranges of these as
-    `spans`; `boxes` of places."""
+    """The content that requests seek in one field.
+
+    `values` to match and `bounds` of ranges; for dates both are `times`, and ranges are `spans`; `boxes` of places.
+    """
 
     values: list[Any] = field(default_factory=list)
     bounds: list[Any] = field(default_factory=list)
@@ -43,7 +45,7 @@ class Sought:
 
 
 def sought_in(requests: Iterable[Mapping[str, Any]], fields: Fields) -> dict[str, Sought]:
-    """What requests look for, by the dotted paths of `fields` (path to its mapping)."""
+    """Return the content that requests seek, by dotted path of a field; `fields` maps each path to its mapping."""
     search = _Search(fields)
     for request in requests:
         search.walk(request)
@@ -51,7 +53,7 @@ def sought_in(requests: Iterable[Mapping[str, Any]], fields: Fields) -> dict[str
 
 
 def prefixes(word: str) -> Iterator[str]:
-    """a.b.c, a.b, a: a field, where the word may name a field of its `fields`."""
+    """Yield a dotted name and its parents, a.b.c, a.b, a: the candidates for a field of which it may be a sub-field."""
     while word:
         yield word
         word = word.rpartition(".")[0]
@@ -63,7 +65,10 @@ class _Search:
         self.found: dict[str, Sought] = {}
 
     def walk(self, value: object, inside: bool = False) -> None:
-        """`inside` a clause keys may be names of fields; `size` of a request is none."""
+        """Collect the content of a part of a request; `inside` a clause, keys may be field names.
+
+        Outside, they are not: `size` of a request is no field.
+        """
         if isinstance(value, Mapping):
             self._go_on_after(value)
             named = value.get("field")
@@ -115,7 +120,7 @@ class _Search:
             of[0].boxes.append(_box(places))
 
     def _go_on_after(self, body: Mapping[str, Any]) -> None:
-        """A search that goes on after some values of what it sorts by needs documents on either side of them."""
+        """Add the values of `search_after`, as bounds of the sort fields; for times also 10 days to each side."""
         order, after = body.get("sort"), body.get("search_after")
         for by, value in zip(order if isinstance(order, list) else [order], after or (), strict=False):
             name = next(iter(by), "") if isinstance(by, Mapping) else str(by)
@@ -124,7 +129,7 @@ class _Search:
                 of[0].times += [of[0].times[-1] - _AFTER, of[0].times[-1] + _AFTER]
 
     def _compared(self, text: str) -> None:
-        """Comparisons with constants in a query of ES|QL, EQL or SQL."""
+        """Collect the comparisons with constants in a query of ES|QL, EQL or SQL."""
         for name, operator, constant in _COMPARISON.findall(text):
             value = constant[1:-1].replace('\\"', '"') if constant[0] in "\"'" else float(constant)
             if isinstance(value, float) and value.is_integer():
@@ -136,14 +141,14 @@ class _Search:
 
 
 def _scalars(value: object) -> list[Any]:
-    """Text and numbers: the value, or those of a list."""
+    """Return the texts and numbers in a value: itself, or those of a list at any depth."""
     if isinstance(value, list | tuple):
         return [scalar for element in value for scalar in _scalars(element)]
     return [value] if isinstance(value, str | int | float) and not isinstance(value, bool) else []
 
 
 def _places(value: object) -> Iterator[tuple[float, float]]:
-    """Longitude and latitude of every place: objects, GeoJSON, WKT, or text of latitude and longitude."""
+    """Yield (longitude, latitude) of every place in a value: objects, GeoJSON, WKT, or text "latitude, longitude"."""
     if isinstance(value, Mapping):
         if {"lat", "lon"} <= value.keys():
             yield from _places([value["lon"], value["lat"]])
@@ -164,7 +169,7 @@ def _places(value: object) -> Iterator[tuple[float, float]]:
 
 
 def _box(places: Sequence[tuple[float, float]]) -> Box:
-    """The box around places; of one place, a degree to each side."""
+    """Return the bounding box of places; for a single place, one degree to each side."""
     around = _AROUND_DEGREES if len(set(places)) == 1 else 0.0
     west, east = min(x for x, _ in places) - around, max(x for x, _ in places) + around
     south, north = min(y for _, y in places) - around, max(y for _, y in places) + around

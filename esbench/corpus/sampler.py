@@ -1,4 +1,4 @@
-"""Draws fields of documents that are really indexed, for the variables of type corpus-document."""
+"""Draws of field values from indexed documents, for variables of type corpus-document."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ _SAMPLE = 100_000  # documents of a file that are parsed before the clock
 class DocumentSampler:
     """Field values of one indexed document per draw; an id and its routing value always match.
 
-    fields: dotted names; "_id" and "_routing" are what the action lines carry. pick: uniform, zipf or recent
-    (both with params["exponent"], 1.0 by default). indexed: documents 0 .. indexed - 1 exist. Of a corpus file
-    at most 100,000 documents, drawn by the seed, are asked for. numpy is imported here, when the first
-    sampler is made.
+    fields: dotted names; "_id" and "_routing" are those of the action lines. pick: uniform, zipf or recent
+    (the latter two with params["exponent"], 1.0 by default). indexed: documents 0 .. indexed - 1 exist. From corpus
+    files at most 100,000 documents are used, the same for every seed. numpy is imported when the first sampler is made.
     """
 
     def __init__(
@@ -51,7 +50,7 @@ class DocumentSampler:
         self._indices = picks(pick, count, float(exponent), seed, _BLOCK)
 
     def blocks(self) -> Iterator[Sequence[tuple[Any, ...]]]:
-        """Draws without end, some at a time: the values of the fields in one document each, in their order."""
+        """Yield blocks of draws without end; a draw holds one document's values of `fields`, in their order."""
         return map(self._values, self._indices)
 
 
@@ -63,12 +62,15 @@ def _generated(documents: PreparedDocuments, fields: Sequence[str], indexed: int
 
     assert documents.generate is not None
     generator = Generator(documents.generate, documents.where)
-    generator.values(fields, [0])  # an unknown field is told before the clock starts
+    generator.values(fields, [0])  # raises TrackError for an unknown field before the clock starts
     return lambda indices: generator.values(fields, indices), indexed
 
 
 def _sample(documents: PreparedDocuments, fields: Sequence[str], indexed: int) -> tuple[_Values, int]:
-    """The parsed sample is the same for all seeds and workers, in the documents' order, file after file."""
+    """Return (values by block of indices, count of documents) of a sample of the corpus files.
+
+    The sample is the same for all seeds and workers, in the documents' order, file after file.
+    """
     count = min(indexed, documents.count_of_all)
     chosen = sorted(random.Random(1).sample(range(count), min(count, _SAMPLE)))
     rows: list[tuple[Any, ...]] = []
@@ -82,7 +84,7 @@ def _sample(documents: PreparedDocuments, fields: Sequence[str], indexed: int) -
 
 
 def _rows(documents: PreparedDocuments, fields: Sequence[str], chosen: Sequence[int]) -> Iterator[tuple[Any, ...]]:
-    """The fields of the chosen documents of one file."""
+    """Yield the values of `fields` in each of the chosen documents of one file."""
     file = DocumentFile(documents)
     group, lines = -1, []
     for index in chosen:

@@ -1,4 +1,4 @@
-"""Document files that a track brings along or that were downloaded: unpacked, counted, given action lines."""
+"""Reading of document files, of a track or downloaded: unpacking, counting, adding action lines."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _OF_AN_ACTION = {"_index", "_id", "_type", "routing", "_routing", "pipeline", "o
 
 @dataclass(frozen=True)
 class Written:
-    """How many documents were written, and the offsets of each GROUP of them and the length."""
+    """A written file: its document count, and the offsets of each GROUP of documents and of the file's end."""
 
     documents: int
     offsets: array[int]
 
 
 def sha256_of(path: Path, where: str) -> str:
-    """sha256 (hex) of a file's bytes; raises CorpusError where it cannot be read."""
+    """Return the sha256 (hex) of a file's bytes; raises CorpusError if it cannot be read."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -50,7 +50,7 @@ def write_with_actions(
 ) -> Written:
     """Write the documents of a file, each after its action line.
 
-    `progress` is told how many documents are written. Raises CorpusError as `pieces_with_actions`.
+    `progress` is called with the number of documents written so far. Raises CorpusError as `pieces_with_actions`.
     """
     count, offsets = 0, array("Q", [0])
     for text, count in pieces_with_actions(source, part, action=action, where=where):
@@ -63,10 +63,10 @@ def write_with_actions(
 def pieces_with_actions(
     source: SourceFile, part: Documents, *, action: str, where: str, cut: int = GROUP
 ) -> Iterator[tuple[bytes, int]]:
-    """The documents of a file, each after its action line: (those of a piece, documents up to its end).
+    """Yield the documents of a file in pieces: (their lines, each document after its action line; documents so far).
 
-    A piece ends at each GROUP of documents and after each `cut` of them. Raises CorpusError for a damaged archive, for
-    lines that are no JSON objects, and at the end where counts or sizes are not what the track says.
+    A piece ends at every multiple of GROUP and of `cut` documents. Raises CorpusError for a damaged archive, for lines
+    that are no JSON objects, and at the end if counts or sizes differ from those in the track.
     """
     line = b'{"%b":{}}\n' % action.encode()
     lines_each = 2 if part.includes_action_and_meta_data else 1
@@ -102,7 +102,7 @@ def pieces_with_actions(
 
 
 def _refuse_what_is_no_object(lines: list[bytes], before: int, path: Path, where: str) -> None:
-    """Raise CorpusError for the first line that is no JSON object, as far as its ends show it."""
+    """Raise CorpusError for the first line that does not begin and end as a JSON object; `before`: earlier lines."""
     for number, line in enumerate(lines, before + 1):
         text = line.strip()
         if text[:1] == b"{" and text[-1:] == b"}":
@@ -115,7 +115,7 @@ def _refuse_what_is_no_object(lines: list[bytes], before: int, path: Path, where
 
 
 def _look_at_first(line: bytes, is_action: bool, path: Path, where: str) -> None:
-    """Raise CorpusError where the first line is no JSON, or an action line of which the track says nothing."""
+    """Raise CorpusError if the first line is no JSON, or an action line although the track declares none."""
     try:
         first = json.loads(line)
     except ValueError:
@@ -138,18 +138,18 @@ def _look_at_first(line: bytes, is_action: bool, path: Path, where: str) -> None
 
 
 def _shown(line: bytes) -> str:
-    """The beginning of a line, for people."""
+    """Return the beginning of a line, at most 60 characters, for messages."""
     text = line.strip().decode("utf-8", "replace")
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _to_next_end(done: int, cut: int) -> int:
-    """How many documents a piece has that begins after `done` of them."""
+    """Return the number of documents in the piece that begins after `done` documents."""
     return min(GROUP - done % GROUP, cut - done % cut)
 
 
 def check_count(source: SourceFile, part: Documents, count: int, where: str) -> None:
-    """Raise CorpusError where a file has no documents, or not as many as the track says; a sample may have fewer."""
+    """Raise CorpusError if a file has no documents, or not the count that the track states; a sample may have fewer."""
     if source.first is None and part.document_count not in {None, count}:
         raise CorpusError(
             f"{source.path} holds {count:,} documents, not {part.document_count:,}",

@@ -1,6 +1,6 @@
-"""Bulks that are unpacked while they are sent: a process of its own is ahead of those who send them.
+"""Bulks that are unpacked while they are sent: a child process unpacks them ahead of the clients.
 
-Nothing here blocks once `start` is over: who finds no bulk is called when there is one.
+Nothing here blocks after `start`: a client that finds no bulk is called back when there is one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _START_TIMEOUT_S = 60.0
 
 @dataclass(frozen=True)
 class StreamedBulk:
-    """The lines of a bulk, its documents, and which of the stream's files they are of."""
+    """A bulk: its lines, its document count, and the number of the stream's file that they are from."""
 
     lines: bytearray
     documents: int
@@ -32,10 +32,10 @@ class StreamedBulk:
 
 
 class BulkStream:
-    """The bulks of some client slots, of one file after the other; whoever asks next gets the next one.
+    """The bulks of some client slots, file after file; they are given to these clients in the order in which they ask.
 
-    `files`: each with the number of its documents that are sent, from its beginning. Of all bulks of the task, in their
-    order, those of slot s are number s, s + clients, s + 2 * clients ... `waits` counts how often a client found none.
+    `files`: each with the number of its documents to send, from its beginning. Of all bulks of the task, in order,
+    numbers s, s + clients, s + 2 * clients ... belong to slot s. `waits` counts how often a client found no bulk.
     """
 
     def __init__(
@@ -67,9 +67,9 @@ class BulkStream:
         enlarge(self._fd)
 
     def start(self) -> None:
-        """Wait until each slot has a bulk, or all there are; raises CorpusError where a file cannot be unpacked.
+        """Wait until there is a bulk for each slot, or there are no more.
 
-        From then on bulks are read in the running event loop.
+        From then on bulks are read in the running event loop. Raises CorpusError if unpacking fails before.
         """
         while len(self._ready) < self._slots and self._is_wanted:
             if not has_written(self._fd, _START_TIMEOUT_S):
@@ -81,9 +81,9 @@ class BulkStream:
         self._watch()
 
     def take(self) -> StreamedBulk | None:
-        """The next bulk; None where none is there yet, or after the last one (`is_over`).
+        """Return the next bulk; None if none is ready, or after the last one (`is_over`).
 
-        Raises CorpusError after the last good bulk of a file that cannot be unpacked any further.
+        Raises CorpusError after the last good bulk of a file whose rest cannot be unpacked.
         """
         if not self._ready:
             if self._failure is not None:
@@ -96,16 +96,16 @@ class BulkStream:
 
     @property
     def is_over(self) -> bool:
-        """Whether every bulk was taken, and none is missing."""
+        """True if all bulks were taken and the unpacking did not fail."""
         return self._over and not self._ready and self._failure is None
 
     def call_back(self, who: Callable[[], None]) -> None:
-        """Have somebody called, once, when there is a bulk for him, or when no further one will come."""
+        """Register a function to call once, when a bulk is ready or no further one will come; counts in `waits`."""
         self.waits += 1
         self._waiting.append(who)
 
     def close(self) -> None:
-        """End the child process, and forget who waits."""
+        """End the child process; drop the bulks that are ready and the functions that wait."""
         self._over = True
         self._watch()
         self._ready.clear()
@@ -118,7 +118,7 @@ class BulkStream:
         return not self._over and self._ready_bytes < most_bytes
 
     def _watch(self) -> None:
-        """Read the pipe while there is room for more bulks."""
+        """Start reading the pipe if there is room for more bulks, else stop it."""
         if self._loop is None or self._watching == self._is_wanted:
             return
         self._watching = self._is_wanted
@@ -134,7 +134,7 @@ class BulkStream:
             self._waiting.popleft()()
 
     def _read(self) -> None:
-        """Take what the child has written, at most to the end of a head or of a bulk."""
+        """Read from the pipe, at most to the end of the current header or bulk; never blocks."""
         buffer = self._head if self._body is None else self._body
         try:
             count = os.readv(self._fd, [memoryview(buffer)[self._filled :]])

@@ -1,7 +1,7 @@
-"""Documents for a track whose corpus is not to be had: specs of generators, from the mappings of its indices.
+"""Synthetic corpora for tracks whose document files cannot be obtained: generator specs from the indices' mappings.
 
-They fit the mapping, and hold the fields, terms and times that the challenge's requests name, so that these find
-something. How often a value occurs, and how long a text is, is made up: figures are not those of the real corpus.
+The documents fit the mapping, and hold the fields, terms and times that the challenge's requests name, so that these
+have hits. Frequencies of values and lengths of texts are invented: figures are not those of the real corpus.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def synthetic_corpora(
     *,
     raw: bool = False,
 ) -> tuple[Corpus, ...]:
-    """The corpora, with generators in place of document files: `documents` of each corpus, none larger than it is.
+    """Return the corpora with generators in place of document files, at most `documents` documents each.
 
-    `requests` are parameters of operations beside those that the challenge spells out. raw: a processor of the track
-    makes the documents of these, and puts times and fields of its own into them.
+    No corpus gets larger than the original. `requests`: parameters of operations in addition to those in the challenge.
+    raw: a processor of the track turns these documents into the final ones and adds its own times and fields.
     """
     maker = _Maker(track, challenge, requests, raw)
     return tuple(
@@ -60,7 +60,10 @@ class _Maker:
         self._words = frozenset(_WORD.findall(json.dumps(self._requests, default=str)))
 
     def parts(self, corpus: Corpus, documents: int) -> Iterator[Documents]:
-        """The corpus' parts; each has a share of the documents like that of its own, if all of these are known."""
+        """Yield the corpus' parts with generators; `documents` are divided as the original document counts.
+
+        The shares are equal if any of these counts is unknown.
+        """
         counts = [part.document_count for part in corpus.documents]
         total = sum(count or 0 for count in counts)
         for part, count in zip(corpus.documents, counts, strict=True):
@@ -108,7 +111,7 @@ class _Maker:
 
 
 def _mapping_of(track: Track, name: str | None) -> Mapping[str, Any]:
-    """The `properties` of an index or data stream: its own, or those of the templates that it gets."""
+    """Return the `properties` of an index or data stream: from its mappings, else from the templates that match it."""
     for index in track.indices:
         if index.name == name and index.body.get("mappings"):
             return _properties(index.body["mappings"])
@@ -134,7 +137,7 @@ def _matches(template: Template, name: str | None) -> bool:
 
 
 def _properties(mappings: Any) -> Mapping[str, Any]:
-    """`properties` of mappings with or without a type."""
+    """Return the `properties` of mappings, with or without a type; {} if they have none."""
     if not isinstance(mappings, Mapping):
         return {}
     if "properties" in mappings:
@@ -153,7 +156,7 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
 
 
 def _leaves(properties: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """(dotted path, mapping) of every field that is no object."""
+    """Yield (dotted path, mapping) of every field that is no object."""
     for name, mapping in properties.items():
         path = f"{above}{name}"
         if not isinstance(mapping, Mapping):

@@ -2,8 +2,8 @@
 
 Its job (see `stream.BulkStream`) has `files`, one after the other, `bulk_size`, `clients` and `slots`: of all bulks,
 number n is for client slot n modulo `clients`, and those of `slots` are written, each as a HEADER and its lines; after
-the last one comes a HEADER of no documents. Of a file that was read to its end the offset index and the metadata are
-left in the cache, if the job says so.
+the last one comes a HEADER of no documents. For a file that was read to its end the offset index and the metadata are
+written to the cache, if the job asks for it.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ HEADER = struct.Struct("=III")  # number of the file, documents, bytes
 
 
 def bulks(file: Mapping[str, Any], bulk_size: int) -> Iterator[tuple[bytes, int]]:
-    """The bulks of a file: (lines, documents), the first `count` documents of `document_count`.
+    """Yield the bulks of a file, (lines, document count), of its first `count` documents.
 
-    Raises CorpusError where the file has another number of documents, or is damaged.
+    Raises CorpusError if the file does not hold `document_count` documents, or is damaged. A file that was read to its
+    end leaves offset index and metadata in the cache if `file["index"]` is a path.
     """
     path, count, expected = Path(file["path"]), file["count"], file["document_count"]
     is_whole = count == expected
@@ -61,11 +62,12 @@ def bulks(file: Mapping[str, Any], bulk_size: int) -> Iterator[tuple[bytes, int]
         check_count(SourceFile(path), part, done, file["where"])
     if is_whole and file["index"] is not None:
         metadata = Metadata(count, size_bytes, file["digest"], file["size_bytes"], file["mtime_ns"])
-        with suppress(CorpusError):  # where there is no room even for that, a later race finds out again
+        with suppress(CorpusError):  # if the disk is full, a later race determines them again
             write_metadata(Path(file["index"]), offsets, metadata, file["where"])
 
 
 def write(job: dict[str, Any], out: BinaryIO) -> None:
+    """Write the bulks of the job's slots, each after its HEADER, and the HEADER that ends the stream."""
     slots, clients, number = frozenset(job["slots"]), job["clients"], 0
     for place, file in enumerate(job["files"]):
         for lines, documents in bulks(file, job["bulk_size"]):

@@ -1,4 +1,4 @@
-"""Operation types by the name that tracks use."""
+"""Operation types, by their names in tracks."""
 
 from __future__ import annotations
 
@@ -10,18 +10,21 @@ from esbench.registry import Registry
 
 
 class OperationTypes(Registry[OperationType]):
-    """The operation types of a process, by name: of esbench, of installed packages, and what a track adds to them."""
+    """The operation types of a process, by name: those of esbench, of installed packages and of the track."""
 
     def __init__(self) -> None:
         super().__init__("operation type")
 
     def of(self, operation: Operation) -> OperationType:
-        """Return the type that runs an operation; UsageError where there is none."""
+        """Return the type of an operation; raises UsageError if it is unknown."""
         return self.get(operation.type)
 
 
 def builtin_operations() -> OperationTypes:
-    """Every operation type of esbench, and those that installed packages offer as `esbench.operations`."""
+    """Return all operation types of esbench, and those of installed packages (entry points `esbench.operations`).
+
+    Raises UsageError for a type of a package that states no traits.
+    """
     from esbench.operations import (
         admin,
         bulk,

@@ -1,6 +1,6 @@
-"""What a cluster keeps beside its indices: pipelines, policies, settings, data streams, machine learning jobs.
+"""Operation types for cluster-wide resources: pipelines, policies, settings, data streams, machine learning jobs.
 
-Requests only: what a job finds is not looked at.
+They only send requests: the results of a job are not read.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _create_data_streams(context: TaskContext) -> Iterable[Call]:
 
 
 def _delete_data_streams(context: TaskContext) -> Iterable[Call]:
-    # 405: what the server does not know it has not either
+    # 405: a server that does not support data streams holds no such stream
     accept = (404, 405) if flag(context.params.get("only-if-exists"), True) else ()
     for name in _data_streams(context):
         yield Call("DELETE", f"/_data_stream/{segment(name)}", query_of(context.params), accept=accept, empties=name)

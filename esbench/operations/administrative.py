@@ -1,4 +1,4 @@
-"""What administrative operation types share: requests known beforehand, conditions on replies, background tasks."""
+"""The common parts of administrative operation types: fixed requests, conditions on replies, background tasks."""
 
 from __future__ import annotations
 
@@ -37,10 +37,11 @@ Run = Callable[[Session], Coroutine[Any, Any, Verdict]]  # one iteration
 
 @dataclass(frozen=True, eq=False)
 class AdministrativeType(OperationType):
-    """A row: an operation type that runs what it prepares, tried again as its retry parameters say.
+    """An administrative operation type as a table row; its script is retried by the operation's retry parameters.
 
-    `prepare` runs before the clock starts. `refuse` raises TrackError for a fault that the check of each parameter
-    leaves; `idle` returns why it does nothing with these parameters and the track's templates, "" when it does.
+    `prepare` makes the script, before the clock starts. `refuse` raises TrackError for a fault that the checks of
+    single parameters do not find; `idle` returns the reason why the operation would do nothing with these parameters
+    and the track's templates, "" if it does something.
     """
 
     name: str
@@ -71,14 +72,14 @@ class AdministrativeType(OperationType):
 
 @dataclass(frozen=True)
 class Prepared:
-    """The script of a function."""
+    """A script that runs a function."""
 
     run: Run
 
 
 @dataclass(frozen=True)
 class _Needing:
-    """A script that says which feature is missing when the server does not know its requests."""
+    """A script whose error names the missing feature if the server does not know its requests."""
 
     script: Script
     feature: Feature
@@ -95,7 +96,7 @@ class _Needing:
 
 @dataclass(frozen=True)
 class Call:
-    """A request known beforehand. `accept`: statuses that are no failure; `empties`: what has no documents then."""
+    """A fixed request. `accept`: statuses that are no failure; `empties`: the index that is empty afterwards."""
 
     method: str
     path: str
@@ -106,12 +107,12 @@ class Call:
 
 
 def in_turn(calls: Callable[[TaskContext], Iterable[Call]]) -> Callable[[TaskContext], Run]:
-    """Prepare requests known beforehand, which are sent one after the other; each is a unit."""
+    """Return a `prepare` function for fixed requests that are sent one after the other; each counts as a unit."""
     return lambda context: sending(tuple(calls(context)), context.ledger)
 
 
 def sending(calls: tuple[Call, ...], ledger: Ledger) -> Run:
-    """Send requests one after the other; a reply that says `"acknowledged":false` is a failure."""
+    """Return a function that sends requests one after the other; a reply with `"acknowledged":false` is a failure."""
 
     async def run(session: Session) -> Verdict:
         for call in calls:
@@ -136,9 +137,10 @@ def request(
     traits: Traits = ADMINISTRATIVE,
     feature: Feature | None = None,
 ) -> AdministrativeType:
-    """The row of one request: its `line` is "PUT /_ilm/policy/{policy-name}", with parameters by name and {dialect.ml}.
+    """Return the operation type of a single request.
 
-    Each takes `request-params`, a DELETE `only-if-exists`; `query` are further parameters of the query string.
+    `line` is its method and path, "PUT /_ilm/policy/{policy-name}", with parameters by name and {dialect.ml}. Each type
+    takes `request-params`, a DELETE also `only-if-exists`; `query` returns further query string parameters.
     """
     method, path = line.split()
     deletes = method == "DELETE"
@@ -156,20 +158,20 @@ def request(
 
 
 def if_exists(params: Mapping[str, Any]) -> tuple[int, ...]:
-    """The statuses that are no failure by ONLY_IF_EXISTS."""
+    """Return the statuses that `only-if-exists` accepts: (404,), or () if it is false."""
     return (404,) if flag(params.get("only-if-exists"), True) else ()
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A value of a reply, by its dotted path, that must be as expected; compared as text, as Rally does."""
+    """An expected value at a dotted path of a reply; compared as text, as in Rally."""
 
     path: str
     expected: Any
 
     @classmethod
     def of(cls, params: Mapping[str, Any], where: str) -> Condition | None:
-        """The `condition` of an operation, if it has one; what is wrong with it is a TrackError."""
+        """Return the `condition` of an operation, None if it has none; raises TrackError for an invalid one."""
         given = params.get("condition")
         if given is None:
             return None
@@ -177,7 +179,7 @@ class Condition:
         return cls(str(given["path"]), given["expected-value"])
 
     def verdict(self, reply: Any, missing: Any = None) -> Verdict:
-        """Whether it holds for a decoded reply; `missing` is the value where the reply has none."""
+        """Judge a decoded reply: good if the value is as expected; `missing` replaces an absent value."""
         value = at(reply, *self.path.split("."))
         value = missing if value is None else value
         if str(value) == str(self.expected):
@@ -186,7 +188,7 @@ class Condition:
 
 
 def at(value: Any, *path: str | int) -> Any:
-    """What a decoded reply holds at a path; None when there is nothing, whatever it is instead."""
+    """Return the value at a path of keys and positions in a decoded reply; None if the path does not exist."""
     for key in path:
         if isinstance(key, str):
             value = value.get(key) if isinstance(value, dict) else None
@@ -196,31 +198,31 @@ def at(value: Any, *path: str | int) -> Any:
 
 
 def count_at(value: Any, *path: str | int) -> int:
-    """A number that a decoded reply holds at a path; 0 when there is none."""
+    """Return the whole number at a path in a decoded reply; 0 if there is no such number."""
     found = at(value, *path)
     return found if isinstance(found, int) else 0
 
 
 def segment(name: object) -> str:
-    """A name, or several, as one segment of a path; patterns stay patterns."""
+    """Return a name, or several, as one URL path segment; `*` and `,` are not escaped, so patterns remain patterns."""
     return quote(plain(name), safe="*,")
 
 
 def query_of(params: Mapping[str, Any], **own: object) -> dict[str, Any]:
-    """The `request-params`, after those of the operation's own that are given."""
+    """Return the query string parameters: those in `own` that are not None, overridden by `request-params`."""
     return {**{key: value for key, value in own.items() if value is not None}, **(params.get("request-params") or {})}
 
 
 def seconds(params: Mapping[str, Any], name: str, default: float) -> float:
-    """A duration among the parameters."""
+    """Return a duration parameter in seconds; `default` if it is not given."""
     value = params.get(name)
     return default if value is None else parse_duration(value)
 
 
 async def concrete_indices(session: Session, pattern: str) -> list[str]:
-    """The indices that a pattern means, without those behind data streams; none when nothing matches.
+    """Return the names of the indices, open or closed, that match a pattern, without backing indices of data streams.
 
-    To name them spares a cluster-wide setting: from 8.0 on, nothing is deleted by a pattern.
+    They serve to delete by name: from 8.0 on, deleting by a pattern needs a cluster-wide setting.
     """
     path = f"/{segment(pattern)}/_settings/index.uuid"  # the least that can be asked of an index
     reply = await ask(session, "GET", path, params={"expand_wildcards": "open,closed"}, accept=(404,))
@@ -229,14 +231,17 @@ async def concrete_indices(session: Session, pattern: str) -> list[str]:
 
 
 async def delete_matching(session: Session, pattern: str, ledger: Ledger, query: Mapping[str, Any]) -> None:
-    """Delete the indices that a pattern means."""
+    """Delete the indices that match a pattern, one by one."""
     for name in await concrete_indices(session, pattern):
         await ask(session, "DELETE", f"/{segment(name)}", params=query, accept=(404,))
         ledger.empty(name)
 
 
 async def finished_task(session: Session, task: str, poll_s: float, what: str) -> dict[str, Any]:
-    """The response of a task that was started in the background, once it has completed; RequestFailed if it failed."""
+    """Poll a background task every `poll_s` until it has completed, and return its response.
+
+    Raises RequestFailed, which names it as `what`, if the task failed.
+    """
     while not (status := (await ask(session, "GET", f"/_tasks/{task}")).json()).get("completed"):
         await asyncio.sleep(poll_s)
     if error := status.get("error"):

@@ -1,6 +1,6 @@
 """Assertions of an operation: conditions on its last reply. A failed one ends the race, as in Rally.
 
-They are checked where a task still has them: without --enable-assertions a race takes them away before.
+They are checked if a task has any: without --enable-assertions a race removes them beforehand.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NAMES = {"cluster-status": "status", "relocating-shards": "relocating_shards"}
 
 
 def check_assertions(assertions: Sequence[Any], where: str) -> None:
-    """Refuse what is no assertion (TrackError)."""
+    """Raise TrackError for an invalid assertion."""
     for assertion in assertions:
         if not isinstance(assertion, Mapping) or not {"property", "condition", "value"} <= set(assertion):
             what = f'an assertion has "property", "condition" and "value": {str(assertion)[:100]}'
@@ -41,7 +41,7 @@ def check_assertions(assertions: Sequence[Any], where: str) -> None:
 
 
 def without_assertions(challenge: Challenge) -> Challenge:
-    """The challenge as it is raced when nothing is asserted."""
+    """Return the challenge with all assertions removed."""
     steps = tuple(replace(step, tasks=tuple(_bare(task) for task in step.tasks)) for step in challenge.steps)
     return replace(challenge, steps=steps)
 
@@ -51,7 +51,7 @@ def _bare(task: Task) -> Task:
 
 
 def _without(value: Any) -> Any:
-    """Parameters, and those of the requests in them, without assertions."""
+    """Return parameters, and those of the requests in them, without assertions."""
     bare = {key: inner for key, inner in value.items() if key != "assertions"}
     for key in ("requests", "stream"):
         if isinstance(bare.get(key), list):
@@ -60,7 +60,7 @@ def _without(value: Any) -> Any:
 
 
 def asserting(compiled: ClientProgram | Script, params: Mapping[str, Any]) -> ClientProgram | Script:
-    """What a client runs, with the assertions of its operation if it has some."""
+    """Return a client's program or script with the assertions in `params`; unchanged if these have no assertions."""
     assertions = params.get("assertions")
     if not assertions:
         return compiled
@@ -68,7 +68,7 @@ def asserting(compiled: ClientProgram | Script, params: Mapping[str, Any]) -> Cl
 
 
 class _Program:
-    """A client program whose last reply is looked into."""
+    """A client program that checks assertions on its last reply."""
 
     def __init__(self, program: ClientProgram, assertions: Sequence[Mapping[str, Any]]) -> None:
         *others, last = program.exchanges
@@ -81,7 +81,7 @@ class _Program:
 
 
 class _Script:
-    """A script whose last reply is looked into."""
+    """A script that checks assertions on its last reply."""
 
     def __init__(self, script: Script, assertions: Sequence[Mapping[str, Any]]) -> None:
         self.connections = script.connections if isinstance(script, Concurrent) else 1
@@ -93,7 +93,7 @@ class _Script:
 
 
 def asserted(verdict: Verdict, reply: Reply | None, assertions: Sequence[Mapping[str, Any]]) -> Verdict:
-    """A good verdict as it is, unless one of the assertions does not hold for the reply."""
+    """Return the verdict; if it is good and an assertion does not hold for the reply, an assertion failure instead."""
     if verdict.error is not None or not assertions:
         return verdict
     try:
@@ -115,7 +115,7 @@ def asserted(verdict: Verdict, reply: Reply | None, assertions: Sequence[Mapping
 
 
 def _property(name: str, content: Mapping[str, Any], verdict: Verdict) -> Any:
-    """A property by Rally's name for it, or a path of keys into the reply, `hits.total.value`."""
+    """Return a property, by Rally's name or by a path of keys into the reply, `hits.total.value`; else _MISSING."""
     hits = content.get("hits")
     if name in ("hits", "hits_relation") and isinstance(hits, Mapping):
         total = hits.get("total", _MISSING)

@@ -1,4 +1,4 @@
-"""What an operation type is: its parameters, and how it compiles to a program, before the clock starts."""
+"""The base of operation types: their parameters, and their compilation to a program before the clock starts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskContext(RequestContext):
-    """Everything that an operation may know when it compiles for one worker.
+    """The data from which an operation is compiled for one worker.
 
     `slots` are the worker's client slots out of 0..task.clients-1.
     """
@@ -38,12 +38,12 @@ class TaskContext(RequestContext):
         return self.task.operation.params
 
     def default_index(self) -> str:
-        """The `index` parameter, or the track's only index or data stream."""
+        """Return the `index` parameter, or the track's only index or data stream; else raises TrackError."""
         return default_index(self.params, self.indices or self.data_streams, self.where)
 
 
 def default_index(params: Mapping[str, Any], indices: Sequence[Index | DataStream], where: str) -> str:
-    """The `index` parameter, or the only one of the indices."""
+    """Return the `index` parameter, or the name of the only index; raises TrackError unless there is exactly one."""
     if index := params.get("index"):
         return str(index)
     if len(indices) == 1:
@@ -57,7 +57,7 @@ def default_index(params: Mapping[str, Any], indices: Sequence[Index | DataStrea
 
 
 class OperationType:
-    """A kind of operation by its name in tracks; subclasses say how it compiles."""
+    """An operation type, by its name in tracks; subclasses define how it compiles."""
 
     name: str
     traits: Traits
@@ -68,16 +68,16 @@ class OperationType:
     parameters: Mapping[str, Parameter] = {}
 
     def check_index(self, params: Mapping[str, Any], indices: Sequence[Index | DataStream], where: str) -> None:
-        """Refuse parameters that name no index where the track has not just one (TrackError)."""
+        """Raise TrackError if the operation needs an index and neither its parameters nor the track determine one."""
         if self.asks_index and not params.get("data-stream"):
             default_index(params, indices, where)
 
     def idleness(self, params: Mapping[str, Any], templates: Templates) -> str:
-        """Why it does nothing, whatever the server; "" when it does something."""
+        """Return the reason why the operation would do nothing on any server; "" if it does something."""
         return ""
 
     def check(self, params: Mapping[str, Any], where: str) -> None:
-        """Refuse a missing or mistyped parameter (TrackError); unknown ones are tolerated, as Rally does."""
+        """Raise TrackError for a missing or mistyped parameter; unknown ones are accepted, as in Rally."""
         for name, parameter in {**COMMON, **self.parameters}.items():
             if params.get(name) is not None:
                 parameter.check(name, params[name], where)
@@ -95,25 +95,25 @@ class OperationType:
             check_assertions(assertions, where)
 
     def tolerated(self, params: Mapping[str, Any]) -> Iterator[TrackError]:
-        """The faults of parameters that do not keep the operation from running, as in Rally."""
+        """Yield the faults of parameters with which the operation still runs, as in Rally."""
         for name, parameter in {**COMMON, **self.parameters}.items():
             if (fault := parameter.tolerated(name, params.get(name))) is not None:
                 yield fault
 
     def check_part(self, params: Mapping[str, Any], where: str) -> None:
-        """The same of a request of a composite."""
+        """Raise TrackError for a missing or mistyped parameter of a request in a composite."""
         self.check(params, where)
 
     def units_per_request(self, params: Mapping[str, Any]) -> float:
-        """How many units one request stands for, for target rates in the operation's own unit."""
+        """Return the number of units per request, for target rates in the operation's unit."""
         return 1.0
 
     def unit_of(self, params: Mapping[str, Any]) -> str:
-        """What the operation counts with these parameters."""
+        """Return the unit that the operation counts with these parameters, such as "docs"."""
         return self.unit
 
     def check_rate(self, rate: Rate, params: Mapping[str, Any], where: str) -> None:
-        """Refuse a target rate in a unit that the operation does not count (TrackError)."""
+        """Raise TrackError for a target rate in a unit that the operation does not count."""
         if rate.unit == "MB":
             if not self.has_known_bytes(params):
                 raise TrackError(
@@ -127,17 +127,17 @@ class OperationType:
             raise TrackError(what, where=where, hint=f"say {units}")
 
     def has_known_bytes(self, params: Mapping[str, Any]) -> bool:
-        """Whether `request_bytes` can be told, for target rates in bytes."""
+        """True if `request_bytes` can be computed, for target rates in bytes."""
         return False
 
     def request_bytes(
         self, params: Mapping[str, Any], documents: Sequence[PreparedDocuments], indices: Sequence[Index], where: str
     ) -> float:
-        """The mean size of a request's body in bytes, by the corpora that it is made of."""
+        """Return the mean size of a request's body in bytes, from the corpora that it sends."""
         raise NotImplementedError
 
     def ends(self, params: Mapping[str, Any]) -> bool:
-        """True where its clients end by themselves (Exhausted), or may do so."""
+        """True if the operation's clients end by themselves (Exhausted), or may do so."""
         return False
 
     def units_in_all(
@@ -147,8 +147,9 @@ class OperationType:
         indices: Sequence[Index | DataStream],
         where: str,
     ) -> float | None:
-        """How many units it does until it ends by itself; None where that cannot be told, or it never does."""
+        """Return the number of units until the operation ends by itself; None if unknown, or if it never ends."""
         return None
 
     def compile(self, context: TaskContext) -> Program:
+        """Return the program for the worker's client slots."""
         raise NotImplementedError

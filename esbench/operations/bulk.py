@@ -1,4 +1,4 @@
-"""The operation type bulk: its parameters, and which documents they select."""
+"""The operation type bulk: its parameters, and the selection of its documents."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def _check_conflicts(params: Mapping[str, Any], where: str) -> None:
 
 
 def query_of(params: Mapping[str, Any]) -> dict[str, str]:
-    """The query string of a bulk's requests."""
+    """Return the query string parameters of a bulk's requests."""
     own = {name: params[name] for name in ("pipeline", "refresh", "timeout") if params.get(name) is not None}
     return {str(name): plain(value) for name, value in {**(params.get("request-params") or {}), **own}.items()}
 
@@ -145,7 +145,10 @@ def query_of(params: Mapping[str, Any]) -> dict[str, str]:
 def select(
     params: Mapping[str, Any], documents: Sequence[PreparedDocuments], indices: Indices, where: str
 ) -> list[PreparedDocuments]:
-    """The document files that a bulk sends, by its `corpora`, `indices` and `data-streams`."""
+    """Return the document files that a bulk sends, by its `corpora`, `indices` and `data-streams`.
+
+    Raises TrackError for an unknown corpus, or if no file is left.
+    """
     wanted, into, streams = (_names(params.get(name)) for name in ("corpora", "indices", "data-streams"))
     known = {part.corpus for part in documents}
     for name in wanted:
@@ -170,7 +173,7 @@ def select(
 
 
 def index_of(part: PreparedDocuments, params: Mapping[str, Any], indices: Indices, where: str) -> str | None:
-    """The index or data stream that a file's documents go to; None where only their action lines say it."""
+    """Return the index or data stream that a file's documents go to; None if only their action lines name it."""
     if target := part.target_index or part.target_data_stream:
         return target
     if part.has_own_actions and params.get("index") is None:
@@ -179,7 +182,10 @@ def index_of(part: PreparedDocuments, params: Mapping[str, Any], indices: Indice
 
 
 def counts_to_send(documents: Sequence[PreparedDocuments], params: Mapping[str, Any]) -> list[int]:
-    """How many documents of each file are sent: the first ones, so that readers know which there are."""
+    """Return the number of documents to send of each file.
+
+    They are the first ones of the file, so that reading tasks know which documents exist.
+    """
     counts = [part.document_count for part in documents]
     if params.get("ingest-doc-count") is None:
         return [math.ceil(count * float(_share_percent(params)) / 100) for count in counts]
@@ -190,12 +196,12 @@ def counts_to_send(documents: Sequence[PreparedDocuments], params: Mapping[str, 
 
 
 def bulk_size_of(params: Mapping[str, Any]) -> int:
-    """How many documents a bulk has."""
+    """Return the number of documents per bulk."""
     return _whole(params, "bulk-size", "")
 
 
 def retries_of(params: Mapping[str, Any]) -> int:
-    """How often what was refused with status 429 is sent again."""
+    """Return how often documents that were refused with status 429 are sent again."""
     return whole(params.get("retries_on_429")) or 0
 
 
@@ -214,7 +220,7 @@ def _number(value: Any) -> float | None:
 
 
 def _whole(params: Mapping[str, Any], name: str, where: str) -> int:
-    """A whole number above zero."""
+    """Return a parameter that must be a whole number above zero, else raise TrackError."""
     number = whole(params[name])
     if number is None or number < 1:
         raise TrackError(f'"{name}" must be a whole number above zero, not {params[name]!r}', where=where)

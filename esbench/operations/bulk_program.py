@@ -1,4 +1,4 @@
-"""What the clients of a bulk send, and how they judge the replies."""
+"""The program of the operation type bulk: the requests of its clients and the judging of their replies."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from esbench.corpus.prepared import PreparedDocuments
     from esbench.corpus.stream import BulkStream
 
-RETRIED = "retried"  # the result of a document that was refused for the moment and sent once more
+RETRIED = "retried"  # the result of a document that was refused temporarily and sent again
 
 
 @dataclass(frozen=True)
 class Target:
-    """Where the documents of a file go: into `index` (or a data stream), unless action lines of their own say it."""
+    """The destination of a file's documents: `index` (or a data stream); None if only action lines name it."""
 
     path: str
     index: str | None
@@ -39,7 +39,7 @@ class Target:
 
 @dataclass(slots=True)
 class Part:
-    """A client's part of a file, from document `first` on; documents up to `end` were sent."""
+    """A client's part of a file, from document `first` on; the documents before `end` have been sent."""
 
     target: Target
     bulks: Bulks
@@ -50,10 +50,10 @@ class Part:
 
 @dataclass(slots=True)
 class Piece:
-    """A bulk: `lines` are its action lines and documents, `body` is what is sent of them.
+    """A bulk: `lines` are its action lines and documents, `body` the same as sent, maybe compressed.
 
-    It ends at document `end` of its `part`. Of a bulk that is tried again, only the refused documents are left;
-    `failed` is what else went wrong before.
+    It ends at document `end` of its `part`. When a bulk is retried, only the refused documents remain in it;
+    `failed` is the verdict on other documents that failed in earlier tries.
     """
 
     target: Target
@@ -66,16 +66,16 @@ class Piece:
     failed: Verdict | None = None
 
     def keep(self, positions: Sequence[int]) -> None:
-        """Let only these documents be left."""
+        """Keep only the documents at these positions."""
         lines = bytes(self.lines).split(b"\n")
         self.lines = b"".join(b"%b\n%b\n" % (lines[2 * n], lines[2 * n + 1]) for n in positions)
         self.documents = len(positions)
 
 
 class BulkProgram:
-    """Each client sends its own part of every file, of one corpus after the other in turn.
+    """The program of a bulk: each client sends its own part of every file, alternating between the corpora.
 
-    Files that are read as a stream come first, and of these a client sends what is next when it is free.
+    Files that are read as a stream come first; of these a client sends the next bulk when it is free.
     """
 
     def __init__(self, context: TaskContext) -> None:
@@ -95,7 +95,7 @@ class BulkProgram:
         self._open_stream()
 
     def _open_stream(self) -> None:
-        """Begin to unpack what is to be read as a stream, and wait for its first bulks."""
+        """Start the stream of the files that are to be read as one, and wait for its first bulks."""
         counted = zip(self._documents, self._counts, strict=True)
         files = [(documents, count) for documents, count in counted if documents.streamed is not None and count]
         if not files:
@@ -139,7 +139,7 @@ class BulkProgram:
         )
 
     def _part(self, documents: PreparedDocuments, count: int, slot: int) -> Part | None:
-        """A client's part of the first `count` documents of a file; None when it has none."""
+        """Return a client's part of the first `count` documents of a file; None if the part is empty."""
         context = self._context
         first, last = partition(count, context.task.clients, slot)
         if first == last:
@@ -152,7 +152,7 @@ class BulkProgram:
         return Part(self._target(documents), bulks, str(documents.path), first, first)
 
     def _mapped(self, documents: PreparedDocuments) -> DocumentFile:
-        """A file, which all clients share."""
+        """Return a mapped file, shared by all clients."""
         path = documents.file
         if path not in self._files:
             self._files[path] = DocumentFile(documents)
@@ -175,7 +175,7 @@ class BulkProgram:
                 return
 
     def _next_streamed(self) -> Piece | None:
-        """The next bulk of the stream; None after its last one."""
+        """Return the next bulk of the stream; None after its last one. Raises NotReady if none is unpacked yet."""
         stream = self._stream
         if stream is None or stream.is_over:
             return None
@@ -202,7 +202,7 @@ class BulkProgram:
 
 
 class BulkClientProgram:
-    """The bulks of one client. With `only_created`, updated documents are not acknowledged as new ones."""
+    """The bulks of one client. With `only_created`, only created documents are acknowledged, not updated ones."""
 
     def __init__(
         self,
@@ -266,7 +266,7 @@ class BulkClientProgram:
         return verdict
 
     def _enter(self, verdict: Verdict, body: bytes, target: Target) -> None:
-        """Tell which index has got how many documents more."""
+        """Report the new documents of each index, by `acknowledge`."""
         if target.index is None or target.has_own_actions:
             for index, documents in created_by_index(body).items():
                 self._acknowledge(index, documents)
@@ -276,7 +276,10 @@ class BulkClientProgram:
             self._acknowledge(target.index, int(verdict.units))
 
     def _try_again(self, verdict: Verdict, status: int, body: bytes, piece: Piece) -> Verdict:
-        """The verdict of a bulk of which documents were refused for the moment: the piece keeps these."""
+        """Prepare a retry of the temporarily refused documents of a bulk, if there are any, and return the verdict.
+
+        The piece then holds only these documents.
+        """
         refused, others = judge_unrefused(status, body, piece.documents)
         if not refused:
             return verdict

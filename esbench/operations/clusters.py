@@ -1,4 +1,4 @@
-"""Operations on the cluster as a whole: its health, and leaving it alone for a while."""
+"""Operations on the cluster as a whole: waiting for its health, and sleeping."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _AT_WORK = (
     "number_of_pending_tasks",
     "number_of_in_flight_fetch",
 )
-_PATIENCE_S = 20.0  # so long may a cluster do nothing about shards that it has to assign
+_PATIENCE_S = 20.0  # the longest time without progress on shards to assign
 UNHEALTHY = "cluster not healthy"
 
 
@@ -40,7 +40,10 @@ def _health(context: TaskContext) -> Run:
 
 
 class Health:
-    """Asks once; gives up when the cluster has done nothing about its unassigned shards, or has none, for a while."""
+    """The script of cluster-health: one request per run, judged against the wanted status.
+
+    Raises RequestFailed after 20 s in which shards were unassigned, or there were none, and nothing was being done.
+    """
 
     def __init__(self, path: str, params: Mapping[str, Any], clock: Callable[[], float] = time.monotonic) -> None:
         self._path = path

@@ -1,7 +1,7 @@
-"""Several requests as one operation: one after the other, or beside each other in streams.
+"""Composite operations: several requests as one operation, in sequence or in concurrent streams.
 
-Each request has a row of its own; the operation's service time spans all of them. Streams that stand next to each
-other run at the same time, what follows them waits for all.
+Each request has its own row; the operation's service time spans all of them. Adjacent streams run at the same time;
+the elements after them wait for all of these.
 """
 
 from __future__ import annotations
@@ -67,7 +67,10 @@ class Composite(OperationType):
 
 
 def _check_elements(elements: Sequence[Any], names: dict[str, str], where: str) -> None:
-    """Refuse what cannot be a request or a stream of them; `names` are the types of the requests before."""
+    """Raise TrackError for an element that is no valid request or stream of requests.
+
+    `names`: the types of the requests before, by name; those of the elements are added.
+    """
     from esbench.operations import builtin_operations
 
     types = builtin_operations()
@@ -96,7 +99,7 @@ def _check_elements(elements: Sequence[Any], names: dict[str, str], where: str) 
 
 
 def _tolerated(elements: Sequence[Mapping[str, Any]]) -> Iterator[TrackError]:
-    """The tolerated faults of requests that were checked."""
+    """Yield the tolerated faults of requests that were checked."""
     from esbench.operations import builtin_operations
 
     types = builtin_operations()
@@ -123,7 +126,7 @@ def _name_of(element: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class _Request:
-    """A request by its name; `number` counts the requests of the whole composite, from 0."""
+    """A request of a composite; `number` is its position among all requests of the composite, from 0."""
 
     name: str
     number: int
@@ -140,7 +143,7 @@ _Elements = tuple[_Request | _Stream, ...]
 
 
 class _CompositeProgram:
-    """The programs of all requests; they hold and enter what they would alone."""
+    """The program of a composite: the programs of all its requests, each with its own resources and ledger entries."""
 
     finite = False
 
@@ -183,19 +186,19 @@ class _CompositeProgram:
 
 
 def _width(elements: _Elements) -> int:
-    """How many requests can run at the same time."""
+    """Return the number of requests that can run at the same time, at least 1."""
     return max((sum(_width(stream.elements) for stream in streams) for streams, _ in _groups(elements)), default=1) or 1
 
 
 def _groups(elements: _Elements) -> Iterator[tuple[list[_Stream], list[_Request]]]:
-    """Streams that stand next to each other, and requests that do, in turn; one of both lists is empty."""
+    """Yield groups of adjacent streams and of adjacent requests: (streams, requests), one of which is empty."""
     for _, group in groupby(elements, type):
         members = list(group)
         yield [m for m in members if isinstance(m, _Stream)], [m for m in members if isinstance(m, _Request)]
 
 
 class _CompositeScript(VariableScript):
-    """The requests of one client; `connections` of them can run at once."""
+    """The script of one client of a composite; up to `connections` requests run at once."""
 
     def __init__(self, elements: _Elements, scripts: Sequence[VariableScript], connections: int) -> None:
         self.connections = connections
@@ -211,9 +214,9 @@ class _CompositeScript(VariableScript):
 
 
 class _Turn:
-    """One run of a composite: a request takes a lane while it runs, and waits where all are taken.
+    """One run of a composite: each request takes a lane (a connection) while it runs, and waits if all are in use.
 
-    One that fails ends its stream; the streams beside it end by themselves, so that nothing is cut off in the middle.
+    A failed request ends its stream; the streams beside it run to their end, so that no request is interrupted.
     """
 
     def __init__(self, lanes: Sequence[Session], scripts: Sequence[VariableScript], drawn: Sequence[Any]) -> None:
@@ -225,7 +228,7 @@ class _Turn:
             self._free.put_nowait(lane)
 
     async def run(self, elements: _Elements) -> None:
-        """Run all of them; RequestFailed, the first one, when a request failed."""
+        """Run all elements; if requests failed, raise the first RequestFailed."""
         for streams, requests in _groups(elements):
             results = await asyncio.gather(*(self.run(stream.elements) for stream in streams), return_exceptions=True)
             for result in results:

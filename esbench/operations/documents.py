@@ -89,7 +89,10 @@ class Delete(OperationType):
 
 
 class WritingProgram(TemplateProgram):
-    """Requests of which the first one writes: what the server acknowledged goes into the ledger."""
+    """A program whose first request writes: acknowledged documents are entered in the ledger.
+
+    documents: the change in the number of documents per write, -1 for a delete.
+    """
 
     def __init__(
         self,
@@ -126,7 +129,7 @@ class WritingProgram(TemplateProgram):
 
 
 class FreshDocuments:
-    """A source of documents that were never indexed: id, routing value and body belong together."""
+    """A source of documents that were never indexed: each draw has the id, routing value and body of one document."""
 
     at_send = False
 
@@ -142,7 +145,7 @@ class FreshDocuments:
         self._feed.start()
 
     def _blocks(self, places: Places) -> Iterator[Iterator[tuple[bytes, ...]]]:
-        """What the documents put into the places, some documents at a time."""
+        """Yield, block by block, the encoded values of each document for the places of the template."""
         columns = ["id", "routing", "body"]
         wanted = [(columns.index(str(field)), encoding) for field, encoding in places]
         while True:
@@ -213,7 +216,7 @@ class ReadAfterWrite(OperationType):
 
 
 def _read_template(context: TaskContext) -> RequestTemplate:
-    """The GET of the document that the operation has just written."""
+    """Return the template of the GET for the document that the operation has just written."""
     documents = _new_documents(context)
     document_id = _document_id(context.params, documents)
     if document_id is None:
@@ -222,7 +225,10 @@ def _read_template(context: TaskContext) -> RequestTemplate:
 
 
 def _write_template(context: TaskContext) -> tuple[RequestTemplate, FreshDocuments | None]:
-    """The request that writes one document, and where its document comes from unless it has a body."""
+    """Return the template of the request that writes one document, and the source of its documents.
+
+    The source is None if the operation has a body.
+    """
     params = context.params
     documents = _new_documents(context)
     document_id = _document_id(params, documents)
@@ -246,13 +252,13 @@ def _write_template(context: TaskContext) -> tuple[RequestTemplate, FreshDocumen
 
 
 def _new_documents(context: TaskContext) -> PreparedDocuments | None:
-    """The corpus whose next documents are written; None when the operation has a body."""
+    """Return the corpus whose next documents are written; None if the operation has a body."""
     params = context.params
     return _corpus_of(params, context.documents, context.where) if params.get("body") is None else None
 
 
 def _document_id(params: Mapping[str, Any], documents: PreparedDocuments | None) -> Any:
-    """The operation's own `id`, or that of the corpus' document; None when neither has one."""
+    """Return the operation's `id`, else the variable for the id of the corpus' document; None if neither exists."""
     if params.get("id") is not None:
         return params["id"]
     return f"$[[{_FRESH}.id]]" if documents is not None and documents.id_field is not None else None

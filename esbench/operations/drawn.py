@@ -1,6 +1,6 @@
-"""Scripts with variables: what they need is drawn at once, at the beginning of a turn.
+"""Scripts with variables: all their values are drawn at once, at the beginning of a turn.
 
-The parts of a composite are drawn one after the other without a pause, so that a variable has one value in all of them.
+The requests of a composite are drawn together, without a pause, so that a variable has the same value in all of them.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from esbench.requests.templates import RequestTemplate
 
 
 class VariableScript(ABC):
-    """A script in two halves: what is drawn, and what is done with it."""
+    """A script in two steps: draw the values of a turn, then play the turn with them."""
 
     @abstractmethod
     def draw(self) -> Any:
-        """The values of the next turn."""
+        """Draw the values of the next turn."""
 
     @abstractmethod
     async def play(self, session: Session, drawn: Any) -> Verdict:
-        """One turn with these values."""
+        """Run one turn with these values."""
 
     async def run(self, session: Session) -> Verdict:
         return await self.play(session, self.draw())
@@ -43,14 +43,14 @@ class Undrawn(VariableScript):
         self._script = script
 
     def draw(self) -> None:
-        """Nothing."""
+        """Do nothing: there are no variables."""
 
     async def play(self, session: Session, drawn: None) -> Verdict:
         return await self._script.run(session)
 
 
 class Exchanges(VariableScript):
-    """The requests of a client program, one after the other."""
+    """The requests of a client program as a script: one after the other, up to the first failure."""
 
     def __init__(self, program: ClientProgram) -> None:
         self._program = program
@@ -69,14 +69,14 @@ class Exchanges(VariableScript):
 
 
 def as_drawn(compiled: ClientProgram | Script) -> VariableScript:
-    """What a client runs, as a script that can be drawn before."""
+    """Return a client's program or script as a VariableScript, whose values can be drawn beforehand."""
     if isinstance(compiled, VariableScript):
         return compiled
     return Undrawn(compiled) if isinstance(compiled, Script) else Exchanges(compiled)
 
 
 def insist(verdict: Verdict) -> Verdict:
-    """A good verdict; RequestFailed for a bad one."""
+    """Return a good verdict; raise RequestFailed for a bad one."""
     if verdict.error is not None:
         raise RequestFailed(verdict.error, verdict.example)
     return verdict
@@ -84,7 +84,7 @@ def insist(verdict: Verdict) -> Verdict:
 
 @dataclass(frozen=True)
 class Question:
-    """A request with its values: `target` is path and query, `body` its JSON."""
+    """A request with its values filled in: `target` is path and query, `body` the decoded JSON."""
 
     method: str
     target: str
@@ -93,14 +93,14 @@ class Question:
 
 
 class QuestionTemplate:
-    """A template that is rendered and taken apart again: from page to page its JSON changes, not its bytes."""
+    """A template whose rendered request is parsed into a Question, so that each page can change its JSON."""
 
     def __init__(self, program: ClientProgram) -> None:
         self.draw = program.draw
         self._render = program.exchanges[0].render
 
     def question(self, drawn: Any) -> Question:
-        """The request of a draw; RequestFailed when its body is no JSON object."""
+        """Return the request of a draw; raises RequestFailed if its body is no JSON object."""
         head, _, body = b"".join(bytes(piece) for piece in self._render(drawn)).partition(b"\r\n\r\n")
         line, *lines = head.decode("latin-1").split("\r\n")  # as a session encodes them again
         method, target, _ = line.split(" ")
@@ -116,7 +116,7 @@ class QuestionTemplate:
 
 
 class ProgramOfScripts:
-    """A program whose clients run scripts around a template; it draws, holds and enters what the template does."""
+    """Base of programs whose clients run scripts around a template; `templates` has its values and ledger entries."""
 
     finite = False
 
@@ -132,7 +132,7 @@ class ProgramOfScripts:
 
 
 class DrawnProgram(ProgramOfScripts):
-    """A script for each client, which renders the template itself."""
+    """A program with one script per client, which renders the template itself."""
 
     def __init__(
         self, context: TaskContext, template: RequestTemplate, script: Callable[[QuestionTemplate], VariableScript]

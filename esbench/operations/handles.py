@@ -1,6 +1,6 @@
-"""Operations on what a server keeps under an id for a while: points in time and async searches.
+"""Operations on resources that a server keeps under an id for a limited time: points in time and async searches.
 
-They are requests of a composite: one opens or submits, and notes the id under its name; the others name it.
+They are requests of a composite: one opens or submits and stores the id under its name; the others refer to that name.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ASYNC_SEARCHES = Feature("async searches", (7, 7))
 
 @dataclass(frozen=True, eq=False)
 class PartOfComposite(OperationType):
-    """A row: an operation type that has no meaning outside of a composite."""
+    """An operation type, as a table row, that is allowed inside a composite only."""
 
     name: str
     doc: str
@@ -54,7 +54,7 @@ class PartOfComposite(OperationType):
 
 
 class _NotingProgram(ProgramOfScripts):
-    """One request whose reply has an id under `key`, noted under the operation's name."""
+    """The program of one request; the session stores the id under `key` of the reply, by the operation's name."""
 
     def __init__(self, context: TaskContext, template: RequestTemplate, key: str, feature: Feature) -> None:
         super().__init__(context, template, needing(feature, context, judge_plain))

@@ -41,7 +41,7 @@ ASSERTION_FAILED = "wrong count"
 
 
 def _target(context: TaskContext) -> str:
-    """The `index` parameter, or all indices or data streams of the track, or all there are, as part of a path."""
+    """Return the indices to address, as part of a path: the `index` parameter, else all of the track, else `_all`."""
     if index := context.params.get("index"):
         return segment(index)
     return segment([target.name for target in context.indices or context.data_streams]) or "_all"

@@ -1,4 +1,4 @@
-"""What an operation needs of a server: refused by the version before, or told in words when the server has it not."""
+"""Features that operations need: an error if the version lacks one, a clear failure if a reply shows that."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SAID = re.compile(
 
 
 def not_supported(feature: Feature, dialect: Dialect, kind: str, detail: str) -> Verdict | None:
-    """The failure in words, when it says that the server does not know the request."""
+    """Return a failure that names the missing feature if a reply shows that the server does not know it; else None."""
     if not kind.startswith(_UNKNOWN) and not _SAID.search(detail):
         return None
     missing = f"this {dialect.server} has no {feature.name}: its distribution or license leaves them out"
@@ -26,7 +26,10 @@ def not_supported(feature: Feature, dialect: Dialect, kind: str, detail: str) ->
 
 
 def needing(feature: Feature, context: TaskContext, judge: Judge) -> Judge:
-    """A judge that knows what the operation needs; a version that has it not is a TrackError."""
+    """Return `judge` with failures that name the feature if it is missing.
+
+    Raises TrackError if the server's version lacks it.
+    """
     dialect = context.dialect
     dialect.require(feature, context.where)
 

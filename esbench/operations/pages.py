@@ -1,4 +1,4 @@
-"""What scripts read from a page of results, by msgspec: a thousand hits must not hold up the event loop."""
+"""Parsing of a page of search results, by msgspec: a thousand hits must not block the event loop."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class Hits(msgspec.Struct):
 
     @property
     def counted(self) -> int | None:
-        """How many documents match, or at least match."""
+        """The number of matching documents, exact or a lower bound; None if the reply does not count them."""
         return self.total.get("value") if isinstance(self.total, dict) else self.total
 
     @property
     def known_total(self) -> int | None:
-        """How many documents match, where the reply knows it exactly."""
+        """The exact number of matching documents; None if the reply does not state it exactly."""
         is_lower_bound = isinstance(self.total, dict) and self.total.get("relation") != "eq"
         return None if is_lower_bound else self.counted
 
 
 class Page(msgspec.Struct):
-    """A reply to a search, as far as the next page needs it."""
+    """The parts of a search reply that the next page needs."""
 
     hits: Hits = msgspec.field(default_factory=Hits)
     took: int = 0
@@ -40,7 +40,7 @@ class Page(msgspec.Struct):
 
 
 def read_page(body: bytes) -> Page:
-    """The page in a reply; RequestFailed when it is none."""
+    """Parse a reply as a page; raises RequestFailed if it is not a page of results."""
     try:
         return msgspec.json.decode(body, type=Page)
     except (msgspec.DecodeError, RecursionError) as error:

@@ -1,6 +1,6 @@
-"""Page after page of one question: by scroll, by search_after, by the after_key of a composite aggregation.
+"""Paging through the results of one search: by scroll, by search_after, by the after_key of a composite aggregation.
 
-A page is a unit. The first one and the further ones have rows of their own.
+A page is a unit. The first page and the next ones are reported in separate rows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DEFAULT_SIZE = 10  # the server's
 
 
 class Pages(VariableScript):
-    """What all of them share: ask for a page, and for the next one until there are enough or none is left."""
+    """Base of paging scripts: request page after page, up to the wanted number or the last one."""
 
     def __init__(self, template: QuestionTemplate, pages: float, detailed: bool) -> None:
         self._template = template
@@ -51,15 +51,15 @@ class Pages(VariableScript):
         return Verdict(pages, details=Details(results, took_ms) if self._detailed else None)
 
     def prepared(self, session: Session, question: Question) -> Question:
-        """The question as it is sent."""
+        """Return the question as it is sent; subclasses may extend it."""
         return question
 
     @abstractmethod
     def next(self, session: Session, question: Question, page: Page, pages: int) -> Question | None:
-        """The question for the page after this one; None when it was the last."""
+        """Return the question for the page after this one; None if it was the last."""
 
     async def end(self, session: Session) -> None:
-        """Free what the server keeps for the pages."""
+        """Free the resources that the server keeps for the pages."""
 
 
 async def _page(session: Session, question: Question) -> Page:
@@ -71,7 +71,7 @@ async def _page(session: Session, question: Question) -> Page:
 
 
 class Scroll(Pages):
-    """A snapshot that the server keeps, cleared at the end."""
+    """Paging by scroll: a snapshot that the server keeps, cleared at the end."""
 
     async def play(self, session: Session, drawn: Any) -> Verdict:
         session.notes.pop(_SCROLL, None)
@@ -94,11 +94,11 @@ class Scroll(Pages):
         session.answer = last_page
 
 
-_SCROLL = "esbench-scroll"  # a name that no operation has: what is scrolled is known to its own script only
+_SCROLL = "esbench-scroll"  # a name that no operation has: only this script knows its scroll
 
 
 class InPointInTime(Pages):
-    """Pages that may be of a point in time: the one that a composite opened under a name."""
+    """Base of paging in a point in time, if a composite opened one under the name `point_in_time`."""
 
     def __init__(self, template: QuestionTemplate, pages: float, detailed: bool, point_in_time: str | None) -> None:
         super().__init__(template, pages, detailed)
@@ -111,13 +111,13 @@ class InPointInTime(Pages):
         return replace(question, body={**question.body, "pit": pit})
 
     def remember(self, session: Session, page: Page) -> None:
-        """Each page may move the point in time to another id."""
+        """Store the id of the point in time from a page, since each page may change it."""
         if self._point_in_time is not None and page.pit_id:
             session.notes[self._point_in_time] = page.pit_id
 
 
 class SearchAfter(InPointInTime):
-    """Each page begins after the last hit of the one before."""
+    """Paging by search_after: each page begins after the last hit of the one before."""
 
     def next(self, session: Session, question: Question, page: Page, pages: int) -> Question | None:
         self.remember(session, page)
@@ -131,7 +131,10 @@ class SearchAfter(InPointInTime):
 
 
 class CompositeAggregation(InPointInTime):
-    """Each page begins after the last bucket of the one before; `path` names the aggregation, from the outermost."""
+    """Paging by after_key: each page begins after the last bucket of the one before.
+
+    path: the names of the aggregations down to the composite one, from the outermost.
+    """
 
     def __init__(
         self,
@@ -158,14 +161,14 @@ class CompositeAggregation(InPointInTime):
 
 
 def noted(session: Session, name: str) -> str:
-    """What an operation of the same composite has noted under its name."""
+    """Return the id that an operation of the same composite has stored under its name; else raise RequestFailed."""
     if not (note := session.notes.get(name)):
         raise RequestFailed("bad request", f'"{name}" has not given an id before')
     return note
 
 
 def aggregations_of(body: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """The aggregations of a search body or of an aggregation, with the word that they stand under."""
+    """Return (key, aggregations) of a search body or of an aggregation; the key is "aggs" or "aggregations"."""
     for word in ("aggs", "aggregations"):
         if isinstance(found := body.get(word), Mapping):
             return word, found
@@ -173,7 +176,7 @@ def aggregations_of(body: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
 
 
 def composite_paths(body: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """Where the composite aggregations of a search body are, from the outermost one in."""
+    """Return the path of each composite aggregation in a search body: the names from the outermost inwards."""
     paths: list[tuple[str, ...]] = []
     for name, aggregation in aggregations_of(body)[1].items():
         if isinstance(aggregation, Mapping):
@@ -184,7 +187,7 @@ def composite_paths(body: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 
 def with_composite(body: Mapping[str, Any], path: tuple[str, ...], keys: Mapping[str, Any]) -> dict[str, Any]:
-    """A search body whose composite aggregation at `path` has further keys."""
+    """Return a search body with `keys` added to its composite aggregation at `path`."""
     word, aggregations = aggregations_of(body)
     name, *inner = path
     aggregation = aggregations[name]
@@ -196,5 +199,5 @@ def with_composite(body: Mapping[str, Any], path: tuple[str, ...], keys: Mapping
 
 
 def page_count(value: object) -> float:
-    """The `pages` parameter: a number, or all of them (infinity)."""
+    """Return the `pages` parameter as a number; infinity for "all"."""
     return math.inf if value == "all" else float(whole(value) or 1)

@@ -1,4 +1,4 @@
-"""The parameters of operations: what their values may be, and which of them every operation takes."""
+"""The parameters of operations: their valid values, and those that every operation takes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Parameter:
 
     `kinds` are the Python types that its value may have; a boolean may also be the text "true" or "false". A
     `duration` is seconds, or text with a unit. A whole number may be written as Rally's int() reads it (`whole`). A
-    number is not below `least`, an object has all `keys`; a list that may also be text is one of text.
+    number is at least `least`, an object has all `keys`; a list in place of text is a list of text.
     """
 
     doc: str
@@ -40,7 +40,7 @@ class Parameter:
     keys: tuple[str, ...] = ()
 
     def check(self, name: str, value: Any, where: str) -> None:
-        """Refuse a value that it cannot have (TrackError)."""
+        """Raise TrackError for a value that the parameter cannot have."""
         kinds = (*self.kinds, int) if float in self.kinds else self.kinds
         if self._is_inexact(value):
             value = whole(value)
@@ -73,7 +73,7 @@ class Parameter:
                 raise TrackError(f'"{name}": {error.what}', where=where, hint=error.hint) from None
 
     def tolerated(self, name: str, value: Any) -> TrackError | None:
-        """The fault of a value that is read as a whole number and is not written as one."""
+        """Return the fault of a value that is read as a whole number but not written as one; None without a fault."""
         if not self._is_inexact(value):
             return None
         return TrackError(f'"{name}" must be a whole number, not {value!r}', hint=f"a race takes {whole(value)}")
@@ -83,7 +83,7 @@ class Parameter:
         return is_whole_number and not isinstance(value, (int, *self.kinds)) and whole(value) is not None
 
     def _remedy(self, value: Any) -> str:
-        """How a value of another type is written as one that it can have."""
+        """Return a hint how to write a value of the wrong type correctly; "" without one."""
         if self.duration:
             return 'say 30, "500ms" or "5m"'
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -102,7 +102,7 @@ _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 SECONDS = (int, float, str)  # the kinds of a duration
 
 
-# Parameters that every operation takes, whatever its type.
+# Parameters that every operation takes, of any type.
 COMMON = {
     "request-timeout": Parameter("seconds until a request counts as timed out (60)", SECONDS, duration=True),
     "headers": Parameter("further HTTP headers", (dict,)),
@@ -124,7 +124,7 @@ REFRESH = Parameter("whether the reply comes after a refresh", (str, bool), choi
 
 
 def whole(value: object) -> int | None:
-    """The whole number that a value stands for, as Rally's int() reads it: 70.0 and 70.9 are 70, "100" is 100."""
+    """Return a value as a whole number, as Rally's int() reads it: 70.0 and 70.9 are 70, "100" is 100; else None."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     if isinstance(value, int):
@@ -138,7 +138,7 @@ def whole(value: object) -> int | None:
 
 
 def flag(value: object, default: bool = False) -> bool:
-    """A boolean parameter, which tracks also spell "true" and "false"."""
+    """Return a boolean parameter, which may be the text "true" or "false"; `default` if it is None."""
     if value is None:
         return default
     return value if isinstance(value, bool) else str(value).lower() == "true"

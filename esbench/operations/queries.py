@@ -1,4 +1,4 @@
-"""Operations that ask in other ways than by _search: raw requests, ES|QL, SQL, field capabilities."""
+"""Queries other than _search: raw requests, ES|QL, SQL, field capabilities."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _statuses(params: Mapping[str, Any]) -> list[Any]:
 
 
 def _lines(body: Any) -> Any:
-    """A list is a body of JSON lines, as _bulk and _msearch want it."""
+    """Return a list as lines of JSON, as _bulk and _msearch need them; any other body unchanged."""
     if isinstance(body, list):
         return "".join(f"{line if isinstance(line, str) else json_text(line)}\n" for line in body)
     return body
@@ -158,7 +158,7 @@ class EsqlProfile(Esql):
 
 
 def judge_esql(status: int, body: bytes, drawn: object) -> Verdict:
-    """Results of ES|QL, which the reply's beginning calls partial or not (from 8.18)."""
+    """Judge a reply of ES|QL: good if its status is 2xx and its beginning does not call it partial (from 8.18 on)."""
     verdict = judge_plain(status, body, drawn)
     if verdict.error is None and body.find(b'"is_partial":true', 0, 400) >= 0:
         return Verdict(0, "partial results", body[:400].decode("utf-8", "replace"))
@@ -218,7 +218,7 @@ def _sql_path(context: TaskContext) -> str:
 
 
 class _SqlPages(VariableScript):
-    """Each page has a cursor for the next one."""
+    """The pages of an SQL query: each reply has a cursor for the next page."""
 
     def __init__(self, template: QuestionTemplate, pages: int, judge: Judge) -> None:
         self._template = template

@@ -1,4 +1,4 @@
-"""docs/reference/operations.md, written from what validates the parameters.
+"""Writing of docs/reference/operations.md from the declarations that validate the parameters.
 
 python -m esbench.operations.reference > docs/reference/operations.md
 """
@@ -64,7 +64,7 @@ streams beside it have ended. `detailed-results` of its requests are not kept.
 
 
 def reference(operations: OperationTypes) -> str:
-    """The page as Markdown."""
+    """Return the reference page as Markdown."""
     return "\n".join(_lines(operations)) + "\n"
 
 

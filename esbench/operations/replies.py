@@ -1,6 +1,6 @@
-"""What a reply was worth, found by looking only at what must be known; a failure is parsed in full.
+"""Judging of replies: only the necessary bytes of a good reply are read; a failure is parsed in full.
 
-No reply is too strange: whatever a server, or a proxy before it, writes becomes a verdict, never an exception.
+Any reply of a server, or of a proxy before it, becomes a verdict, never an exception.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ UPDATED = Verdict(label="updated")
 
 
 def http_failure(status: int, body: bytes) -> Verdict:
-    """A reply that is not 2xx: kind `HTTP 429 es_rejected_execution_exception`, example its reason."""
+    """Return the verdict on a failed reply: kind `HTTP 429 es_rejected_execution_exception`, its reason as example."""
     decoded = _decoded(body)
     error = decoded.get("error") if isinstance(decoded, dict) else None
     kind = f"HTTP {status} {_type_of(error) if isinstance(error, dict) else ''}".rstrip()
@@ -29,13 +29,13 @@ def http_failure(status: int, body: bytes) -> Verdict:
 
 
 def _type_of(error: object) -> str:
-    """The type of an `error`: its first word, since sentences with a document's id would be kinds without end."""
+    """Return the type of an `error`: its first word, since sentences that hold ids would make endless kinds."""
     match = _KIND.match(str(error.get("type") if isinstance(error, dict) else error))
     return match[0] if match else ""
 
 
 def reason_of(error: object) -> str:
-    """What an `error` of a reply says, with its root cause and what that was caused by where these say more."""
+    """Return the reason of an `error` in a reply, followed by those of its root cause and last cause if they differ."""
     if not isinstance(error, dict):
         return str(error)
     said = ""
@@ -46,7 +46,7 @@ def reason_of(error: object) -> str:
 
 
 def _causes(error: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The root cause that an error names, and the last of its chain of causes, or of its first shard's chain."""
+    """Yield an error's root cause, and the last of its chain of causes, or of that of its first failed shard."""
     cause: Any = _first(error.get("root_cause"))
     if isinstance(cause, dict):
         yield cause
@@ -63,12 +63,12 @@ def _first(elements: object) -> object:
 
 
 def judge_plain(status: int, body: bytes, drawn: object) -> Verdict:
-    """Good when the status is 2xx."""
+    """Judge a reply by its status: good if it is 2xx."""
     return GOOD if 200 <= status < 300 else http_failure(status, body)
 
 
 def judge_found(status: int, body: bytes, drawn: object) -> Verdict:
-    """A GET that must find its document."""
+    """Judge a GET that must find its document."""
     if status == 200 and body.find(b'"found":true') >= 0:  # half the cost of `in`
         return GOOD
     if status not in (200, 404):
@@ -83,7 +83,7 @@ def judge_found(status: int, body: bytes, drawn: object) -> Verdict:
 
 
 def judge_get(status: int, body: bytes, drawn: object) -> Verdict:
-    """A GET that may miss; a missing index is still a failure."""
+    """Judge a GET whose document may be missing; a missing index is a failure."""
     if status == 404 and b'"found":false' in body:
         return GOOD
     return judge_found(status, body, drawn)
@@ -94,7 +94,7 @@ _IDENTIFIER = re.compile(rb'\{"(?:_scroll_id|pit_id)":"[^"\\]*"')
 
 
 def judge_search(status: int, body: bytes, drawn: object) -> Verdict:
-    """A search over all of its shards, in time."""
+    """Judge a search: good if all shards answered and it did not time out."""
     if status != 200:
         return http_failure(status, body)
     # the first count of failures is that of its shards; those of remote clusters come later
@@ -114,7 +114,7 @@ def judge_search(status: int, body: bytes, drawn: object) -> Verdict:
 
 
 def judge_shards(decoded: Any) -> Verdict:
-    """A decoded reply that counts shards: good when none of them failed."""
+    """Judge a decoded reply by its `_shards`: good if no shard failed."""
     shards = decoded.get("_shards") if isinstance(decoded, dict) else None
     if not isinstance(shards, dict) or not shards.get("failed"):
         return GOOD
@@ -126,7 +126,7 @@ def judge_shards(decoded: Any) -> Verdict:
 
 
 def judge_bulk(status: int, body: bytes, documents: int) -> Verdict:
-    """A bulk of so many documents: units are the acknowledged ones, a rejected item makes the request a failure."""
+    """Judge a bulk of `documents` documents: acknowledged ones are units, a rejected one makes it a failure."""
     if status != 200:
         return http_failure(status, body)
     if body.find(b'"errors":false', 0, 200) >= 0:
@@ -138,7 +138,7 @@ def judge_bulk(status: int, body: bytes, documents: int) -> Verdict:
 
 
 def judge_raw_bulk(status: int, body: bytes, drawn: object) -> Verdict:
-    """A bulk that is sent as a raw request, one operation: a refused document makes it a failure."""
+    """Judge a bulk that is sent as a raw request and counts as one operation: a refused document makes it a failure."""
     verdict = judge_plain(status, body, drawn)
     if verdict.error is not None or body.find(b'"errors":false', 0, 200) >= 0:
         return verdict
@@ -153,7 +153,7 @@ def judge_raw_bulk(status: int, body: bytes, drawn: object) -> Verdict:
 
 
 def _judge_items(items: object, body: bytes, documents: int) -> Verdict:
-    """A bulk with errors, which must account for each document."""
+    """Judge the items of a bulk with errors, one for each document."""
     results = [_item_result(item) for item in items] if isinstance(items, list) else []
     acknowledged = min(documents, sum(1 for result in results if result is not None and not result.get("error")))
     failed: dict[str, int] = {}
@@ -173,9 +173,9 @@ def _judge_items(items: object, body: bytes, documents: int) -> Verdict:
 
 
 def judge_unrefused(status: int, body: bytes, documents: int) -> tuple[list[int], Verdict]:
-    """The documents of a failed bulk that were refused for the moment (429), by position; what the others were worth.
+    """Return (positions of a failed bulk's documents that were refused temporarily, with 429; verdict on the others).
 
-    Nothing is refused so in a reply that does not account for each document.
+    There are no such positions in a reply that does not have one item per document.
     """
     if status == 429:
         return list(range(documents)), Verdict(0)
@@ -195,7 +195,7 @@ _TOOK = re.compile(rb'"took":(\d{1,15})')
 
 
 def bulk_details(status: int, body: bytes) -> Details:
-    """What became of the documents of a bulk, and the server's own time for it."""
+    """Return the document counts per result of a bulk ("created", "noop" ...) and the server's `took`."""
     if status != 200:
         return Details()
     results = {name.decode(): count for name, count in Counter(_RESULT.findall(body)).items()}
@@ -213,7 +213,7 @@ _BACKING_INDEX = re.compile(r"\.ds-(.+)-\d{4}\.\d\d\.\d\d-\d{6}")
 
 
 def created_by_index(body: bytes) -> Mapping[str, int]:
-    """How many documents the items of a bulk have created, by index or data stream."""
+    """Return the number of documents that a bulk has created, by index or data stream."""
     created: Counter[str] = Counter()
     for name, count in Counter(_CREATED.findall(body)).items():
         index = name.decode("utf-8", "replace")
@@ -223,13 +223,13 @@ def created_by_index(body: bytes) -> Mapping[str, int]:
 
 
 def _item_result(item: object) -> dict[str, Any] | None:
-    """What became of one document: the only value of an item, `{"index": {...}}`."""
+    """Return the result of one document: the only value of an item, `{"index": {...}}`; None if malformed."""
     result = next(iter(item.values()), None) if isinstance(item, dict) else None
     return result if isinstance(result, dict) else None
 
 
 def judge_indexed(status: int, body: bytes, drawn: object) -> Verdict:
-    """A single-document write: created and updated are told apart."""
+    """Judge a write of a single document: good, with the label "created" or "updated"."""
     if status == 201:
         return CREATED
     if status == 200:
@@ -238,7 +238,7 @@ def judge_indexed(status: int, body: bytes, drawn: object) -> Verdict:
 
 
 def judge_deleted(status: int, body: bytes, drawn: object) -> Verdict:
-    """A delete that must find its document."""
+    """Judge a delete that must find its document."""
     if status == 200:
         return GOOD
     if status == 404 and (b'"result":"not_found"' in body or b'"found":false' in body):
@@ -247,7 +247,7 @@ def judge_deleted(status: int, body: bytes, drawn: object) -> Verdict:
 
 
 def _bad(what: str, body: bytes, units: float = 0) -> Verdict:
-    """A reply that no server gives to such a request."""
+    """Return the verdict on a reply that does not fit its request."""
     return Verdict(units, "bad response", f"{what}: {_text(body)}")
 
 

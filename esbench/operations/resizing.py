@@ -1,4 +1,4 @@
-"""Indices made of other indices: shrunk, downsampled, reindexed."""
+"""Operations that make an index from another: shrink, downsample, reindex."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _shrink(context: TaskContext) -> Run:
 
 @dataclass(frozen=True)
 class Shrink:
-    """Shrinks one index, or each index of a pattern, one after the other."""
+    """The script of shrink-index: shrinks one index, or each index that matches a pattern, one after the other."""
 
     source: str
     target: str
@@ -82,7 +82,7 @@ async def _first_data_node(session: Session) -> str:
 
 
 async def _is_on(session: Session, index: str, node: str) -> bool:
-    """Whether a copy of each shard is on the node, and none is on its way."""
+    """True if each shard has a started copy on the node, and no copy is being moved."""
     reply = (await ask(session, "GET", f"/{segment(index)}/_search_shards")).json()
     nodes, shards = reply["nodes"], reply["shards"]
     return isinstance(shards, list) and all(
@@ -94,7 +94,7 @@ async def _is_on(session: Session, index: str, node: str) -> bool:
 
 
 async def _is_allocated(session: Session, index: str) -> bool:
-    """Whether each shard has its primary."""
+    """True if all primary shards are assigned (status yellow or green) and no shard is being moved."""
     health = (await ask(session, "GET", f"/_cluster/health/{segment(index)}", accept=(408,))).json()
     return health["status"] in ("yellow", "green") and not health.get("relocating_shards")
 

@@ -1,4 +1,4 @@
-"""A request that is repeated until a value of its reply is as it must be."""
+"""The operation type run-until: a request that is repeated until a value of its reply meets a criterion."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ _NEEDS_NO_VALUE = ("exists", "not_exists")
 
 @dataclass(frozen=True)
 class Criterion:
-    """What a value must be. One that is not there, or cannot be compared, is not."""
+    """A criterion for a value: an operator and its operand. A value that cannot be compared does not meet it."""
 
     operator: str
     value: Any = None
 
     def holds(self, found: Any) -> bool:
+        """True if a value (None: missing) meets the criterion."""
         match self.operator:
             case "exists":
                 return found is not None
@@ -59,7 +60,7 @@ def _criterion(given: Mapping[str, Any], where: str) -> Criterion:
 
 
 def _steps(path: str, where: str) -> tuple[str | int, ...]:
-    """The keys and positions of a path like $.a.b[0]."""
+    """Return the keys and positions of a path like $.a.b[0]; raises TrackError for an invalid one."""
     text = path.removeprefix("$")
     found = list(_STEP.finditer(text))
     if not found or "".join(match[0] for match in found) != text:

@@ -1,4 +1,4 @@
-"""Running administrative requests: statuses become failures, and a failure is tried again where the track says so."""
+"""Running of administrative requests: bad statuses become failures, which are retried if the track asks for it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def ask(
     headers: Mapping[str, str] | None = None,
     accept: tuple[int, ...] = (),
 ) -> Reply:
-    """Send a request; RequestFailed when its status is neither 2xx nor one to accept."""
+    """Send a request and return its reply; raises RequestFailed if its status is neither 2xx nor in `accept`."""
     reply = await session.request(method, path, params=params, body=body, headers=headers)
     if not 200 <= reply.status < 300 and reply.status not in accept:
         failure = http_failure(reply.status, reply.body)
@@ -34,12 +34,12 @@ async def ask(
 
 
 class Retrying:
-    """A script that is tried again, with Rally's parameters and their meaning.
+    """A script that is retried after failures; the parameters and their meaning are Rally's.
 
-    `retry-until-success` tries for ever, `retries` so many further times; what a script calls unsuccessful is tried
-    again when there is either `retry-on-error` or `retry-until-success`. A failed request is, where `retry-on-timeout`
-    says so, when the next try may succeed (a timeout, no connection, an overloaded server); what the server refused
-    is only with `retry-on-error`.
+    `retry-until-success`: any number of tries; `retries`: the number of further tries. A verdict with an error is
+    retried with `retry-on-error` or `retry-until-success`. A failed request that may succeed next time (a timeout, no
+    connection, an overloaded server) is retried with `retry-on-timeout`; one that the server refused only with
+    `retry-on-error`.
     """
 
     def __init__(self, script: Script, params: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Operations that search: one page, or page after page."""
+"""Search operations: of one page, or page after page."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _IN_POINT_IN_TIME = Parameter("inside a composite: the name of its open-point-in
 
 
 def target(context: TaskContext) -> str:
-    """What a search-like request asks, as a path: index, data stream or the track's only one."""
+    """Return the path that a search-like request addresses: its index, its data stream, or the track's only one."""
     params = context.params
     index = params.get("index") or params.get("data-stream") or context.default_index()
     kind = params.get("type") if context.dialect.typed else None
@@ -83,13 +83,13 @@ _TOTAL = re.compile(rb'"hits":\{"total":(?:\{"value":)?(\d{1,18})')
 
 
 def judge_in_detail(status: int, body: bytes, drawn: object) -> Verdict:
-    """The same as `judge_search`, with what the reply's beginning tells of hits and time."""
+    """Judge a search as `judge_search` does, and add the details (hits, `took`) from the reply's beginning."""
     verdict = judge_search(status, body, drawn)
     return verdict if verdict.error is not None else replace(verdict, details=details_of(body))
 
 
 def details_of(body: bytes) -> Details:
-    """Matching documents, where the reply counts them, and the server's own time."""
+    """Return the number of matching documents, if the reply counts them, and the server's `took` (ms)."""
     took = _TOOK.search(body, 0, 200)
     begin = body.find(b'"hits":{')  # the first ones: those of documents come later
     total = _TOTAL.match(body, begin) if begin >= 0 else None
@@ -103,7 +103,7 @@ def _check_pages(params: Mapping[str, Any], where: str) -> None:
 
 
 def _decoded_body(params: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The body as an object, whose pages differ in their JSON."""
+    """Return the search body as an object, decoded if it is text; raises TrackError if it is no JSON object."""
     body = params.get("body") or {}
     if isinstance(body, str):
         try:
@@ -117,7 +117,7 @@ def _decoded_body(params: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 class _ByPages(OperationType):
-    """What operations of several pages have in common: a page is a unit."""
+    """Base of operation types that fetch several pages; a page is a unit."""
 
     unit = "pages"
 
@@ -188,7 +188,7 @@ def _scrolled(context: TaskContext) -> Program:
 
 
 class _InPointInTime(_ByPages):
-    """Pages that can be of a point in time, which is open in a composite only."""
+    """Base of paging types that can use a point in time, inside a composite only."""
 
     def check(self, params: Mapping[str, Any], where: str) -> None:
         self.check_part(params, where)

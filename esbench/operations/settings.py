@@ -1,4 +1,4 @@
-"""Index settings, which may be nested or dotted, and with or without the leading `index.`: merged by what they mean."""
+"""Merging of index settings, which may be nested or dotted, with or without the leading `index.`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def with_settings(body: Mapping[str, Any], settings: Mapping[str, Any] | None) -> dict[str, Any]:
-    """A body of an index or template whose `settings` have been overridden by others, however either is spelt."""
+    """Return the body of an index or template with its `settings` overridden by others, in any of their spellings."""
     if not settings:
         return dict(body)
     theirs = dict(_flat(body.get("settings") or {}))
@@ -18,7 +18,7 @@ def with_settings(body: Mapping[str, Any], settings: Mapping[str, Any] | None) -
 
 
 def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Dotted names and their values; an empty mapping is a value, too."""
+    """Yield (dotted name, value) of nested settings; an empty mapping counts as a value."""
     for key, value in settings.items():
         if isinstance(value, Mapping) and value:
             yield from _flat(value, f"{prefix}{key}.")

@@ -1,4 +1,4 @@
-"""Snapshots: their repositories, taking and restoring them, and waiting until either is done."""
+"""Snapshot operations: repositories, creating and restoring snapshots, waiting until either is done."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ def _path(params: Mapping[str, Any]) -> str:
 
 
 def _snapshot(method: str, ending: str = "") -> Callable[[TaskContext], Run]:
-    """A request about a snapshot; where it waited for the end, the end must have been a good one."""
+    """Return the `prepare` function of a request on a snapshot.
+
+    If the request waited for completion, the snapshot must have succeeded.
+    """
 
     def prepare(context: TaskContext) -> Run:
         params = context.params

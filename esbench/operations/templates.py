@@ -1,4 +1,4 @@
-"""Index templates: legacy ones, composable ones and their components, of the track or of the operation itself."""
+"""Template operations: legacy, composable and component templates, from the track or from the operation."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ COMPOSABLE = Feature("composable templates", (7, 8), (1, 0))
 
 @dataclass(frozen=True)
 class _Kind:
-    """A kind of template: its path, those of a track, and its body with the operation's settings."""
+    """A kind of template: its path, and functions for a track's templates and for a body with further settings."""
 
     path: str
     of: Callable[[Templates], tuple[Template, ...]]
@@ -82,7 +82,7 @@ def _idleness(kind: _Kind, params: Mapping[str, Any], templates: Templates) -> s
 
 
 def _delete(kind: _Kind, context: TaskContext) -> Run:
-    """Delete templates, and then the indices of their patterns."""
+    """Return a function that deletes templates, and then the indices that match their patterns if that is asked for."""
     params = context.params
     templates = kind.of(context.templates)
     if _is_foreign(params.get("template"), templates):
@@ -105,13 +105,13 @@ def _delete(kind: _Kind, context: TaskContext) -> Run:
 
 
 def _is_foreign(wanted: Any, templates: tuple[Template, ...]) -> bool:
-    """Whether that is a template that the track does not declare, and no slip in the name of one that it does."""
+    """True if `wanted` names a template that the track does not declare, and is no misspelling of a declared one."""
     known = {template.name for template in templates}
     return isinstance(wanted, str) and wanted not in known and not closest(wanted, known)
 
 
 def _own(context: TaskContext) -> Template:
-    """A template that the track does not declare: its indices stay, unless the operation says otherwise."""
+    """Return a template that the track does not declare; its indices are kept unless the operation deletes them."""
     params = context.params
     delete_indices = flag(params.get("delete-matching-indices"))
     if delete_indices and not params.get("index-pattern"):
@@ -124,7 +124,7 @@ def _own(context: TaskContext) -> Template:
 
 
 def _chosen(templates: tuple[Template, ...], context: TaskContext, otherwise: str) -> tuple[Template, ...]:
-    """The templates of the track that the operation names, or all of them; TrackError for one that it lacks."""
+    """Return the track's templates that the operation names, or all; raises TrackError for an unknown one."""
     if not templates:
         raise TrackError("the track declares no such template", where=context.where, hint=otherwise)
     wanted = context.params.get("template")

@@ -1,4 +1,4 @@
-"""Facts of operation types that a race depends on beside how they compile."""
+"""Traits: properties of operation types that a race depends on, besides their compilation."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ Target = Literal["index", "data-stream"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
-    """Facts of an operation type, stated once where it is declared. None has a default.
+    """Properties of an operation type, stated once where it is declared. None has a default.
 
     administrative: hidden from the summary unless it failed.
-    in_composite: it may be a request of a composite.
-    sends_corpora: it sends documents of the track's corpora: those that `corpora` or `corpus` names or all of them, and
-    none where it has a `body`. They are prepared before the race.
-    in_file_order: it sends each file of these once, from its first document on, unless `conflicts` or `looped` says
-    otherwise; the file may be a stream (`--corpus-cache`).
-    creates, deletes: what it makes, and what it removes with all of its documents.
-    compares_counts: it needs to know how many documents an index had before the race.
-    waits_for_status: it may wait for a health of the cluster: `wait_for_status` in `request-params`.
-    node_features: what a node of esbench's own must be able to do for it.
+    in_composite: may be a request of a composite.
+    sends_corpora: sends documents of the track's corpora: those that `corpora` or `corpus` names, else all; none if it
+    has a `body`. They are prepared before the race.
+    in_file_order: sends each of these files once, from its first document on, unless `conflicts` or `looped` is set;
+    the file may be read as a stream (`--corpus-cache`).
+    creates, deletes: the kind of target that it creates, or deletes with all of its documents.
+    compares_counts: needs the number of documents that an index had before the race.
+    waits_for_status: may wait for a cluster status: `wait_for_status` in `request-params`.
+    node_features: the features that it needs of a node that esbench starts.
     """
 
     administrative: bool

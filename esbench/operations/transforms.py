@@ -1,4 +1,4 @@
-"""Transforms: create, start, stop and delete them, look at them, and wait until they have done their work."""
+"""Transform operations: create, start, stop, delete, statistics, and waiting until a transform has finished."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _path(context: TaskContext) -> str:
 
 
 def _stop_query(context: TaskContext, checkpoint: bool = False) -> dict[str, Any]:
-    """`checkpoint`: whether to wait for one where the operation does not say."""
+    """Return the query string of a stop request; `checkpoint`: the default of `wait-for-checkpoint`."""
     params, version = context.params, context.dialect.version
     return {
         "force": flag(params.get("force")) if version >= (7, 5) else None,
@@ -60,7 +60,7 @@ def _stats(context: TaskContext) -> Run:
 
 
 async def _stats_of(session: Session, path: str) -> dict[str, Any]:
-    """The statistics of the one transform of a path."""
+    """Return the statistics of the transform at a path; raises RequestFailed if the reply has none."""
     found = at((await ask(session, "GET", path)).json(), "transforms", 0)
     if not isinstance(found, dict):
         raise RequestFailed("bad response", f"no transform in the reply to GET {path}")
@@ -81,7 +81,10 @@ def _wait(context: TaskContext) -> Run:
 
 @dataclass(frozen=True)
 class Finished:
-    """Asks a transform to stop at the end of its checkpoint and looks at it until it has, for so long."""
+    """The script of wait-for-transform: asks a transform to stop, and polls it until it has stopped.
+
+    By default the transform finishes its checkpoint first. Fails after `timeout_s`. With `wait` false it polls once.
+    """
 
     path: str
     query: Mapping[str, Any]

@@ -1,6 +1,6 @@
-"""A simulated client that runs a runner of the track's own: a coroutine once per turn, on a client library.
+"""The client of a task with a runner of the track: it runs a coroutine once per turn, on a client library.
 
-Its service time is from the first byte of the turn's first request to the last byte of its last one, as far as the
+The service time is from the first byte of the turn's first request to the last byte of its last reply, as far as the
 library shows them.
 """
 
@@ -21,7 +21,7 @@ _CLOSE_S = 1.0
 
 
 class Turns(Protocol):
-    """What a client does with a runner: draw parameters, run it with them."""
+    """The turns of a client with a runner: each draws parameters and runs the runner with them."""
 
     @property
     def result(self) -> Mapping[str, Any]: ...
@@ -35,7 +35,7 @@ class Turns(Protocol):
 
 
 class PythonClient(Client):
-    """One client slot of a task whose runner is the track's own."""
+    """One client slot of a task with a runner of the track."""
 
     def __init__(self, slot: int, route: Route, turns: Turns, target: Target) -> None:
         super().__init__(slot, route)
@@ -52,7 +52,7 @@ class PythonClient(Client):
         return self._received_ns
 
     async def connect(self) -> None:
-        """See that its host can be reached, and open the library's connection to it."""
+        """Check that the client's host can be reached, and open the library's connection to it."""
         from esbench.rally_python.runner_client import RunnerClient
 
         await super().connect()
@@ -63,10 +63,10 @@ class PythonClient(Client):
         await self._es.open()
 
     def return_home(self) -> None:
-        """The library chooses among the hosts."""
+        """Do nothing: the library chooses among the hosts."""
 
     def sweep(self, now_ns: int) -> None:
-        """The library's requests have timeouts of their own."""
+        """Do nothing: the library has its own timeouts."""
 
     def begin(self, due_ns: int, warmup: bool) -> None:
         self._spawn(self._run(due_ns, warmup))

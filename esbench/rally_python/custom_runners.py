@@ -1,4 +1,4 @@
-"""A runner of a track's own: a coroutine once per iteration, and what it returned as a verdict."""
+"""Runners of a track: running their coroutine once per iteration and judging the value that it returns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MEANT = ("weight", "unit", "success", "success-count", "error-type", "error-des
 
 
 class RunnerProgram:
-    """A runner of the track's own, for the client slots of one worker, which share the runner as they do in Rally."""
+    """The program of a runner of the track: the client slots of a worker share the runner, as in Rally."""
 
     feed_waits = 0
 
@@ -46,7 +46,7 @@ class RunnerProgram:
 
     @property
     def sources(self) -> dict[int, Any]:
-        """The track's own, by client slot."""
+        """The track's parameter sources, by client slot."""
         return {slot: part.source for slot, part in self._parts.items()}
 
     def client(self, slot: int, headers: bytes) -> RunnerTurns:
@@ -63,11 +63,11 @@ class RunnerProgram:
             )
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no resources are held."""
 
 
 class RunnerTurns:
-    """What one client does with a runner: draw parameters, run it, judge what it returned."""
+    """The turns of one client with a runner: draw parameters, run it, judge the value that it returns."""
 
     def __init__(
         self, context: PythonContext, runner: Any, source: ParamSource | None, count_in: Callable[[str], None]
@@ -81,7 +81,7 @@ class RunnerTurns:
         self.counted: tuple[float, str] = (0, "ops")  # weight and unit of it
 
     def draw(self) -> dict[str, Any]:
-        """The parameters of the next turn; Exhausted when the source or the runner is done."""
+        """Return the parameters of the next turn; raises Exhausted when the source or the runner is done."""
         if getattr(self._runner, "completed", None):
             raise Exhausted
         if self._source is None:
@@ -92,7 +92,10 @@ class RunnerTurns:
         return params
 
     async def run(self, es: Any, params: dict[str, Any]) -> Verdict:
-        """Run it once. Requests that failed are a verdict; any other error of its code is a TrackCodeError."""
+        """Run the runner once and return the verdict.
+
+        A failed request is a verdict with an error; any other error of the runner's code raises TrackError.
+        """
         from esbench.rally_python.runner_client import failure
 
         of_task(self._context)
@@ -146,7 +149,7 @@ _UNAWAITED: ContextVar[list[str]] = ContextVar("esbench_unawaited")
 
 
 def _hear_of_unawaited() -> None:
-    """Let a turn know which coroutines its runner made and nobody awaited: Python says so in a warning only."""
+    """Hook into warnings, so that a turn learns of coroutines that its runner did not await (Python only warns)."""
     if getattr(warnings.showwarning, "func", None) is not _hear:
         warnings.showwarning = partial(_hear, warnings.showwarning)
 
@@ -161,11 +164,12 @@ def _hear(show: Callable[..., None], message: Warning | str, *arguments: Any, **
 
 
 def judge_result(returned: Any, what: str, where: str) -> tuple[Verdict, str, Mapping[str, Any]]:
-    """What a runner returned as a verdict, its unit and its further keys; TrackError for what means nothing.
+    """Judge the value that a runner returned: (verdict, unit, the value if it is a dict, else {}).
 
-    None and true are one operation, false one that failed, a number so many, (weight, unit) so many of these; a dict
-    has weight (1), unit (ops), success (true), error-type, error-description, http-status. A reply of
-    elasticsearch-py is one operation.
+    `None` and `True` count as one operation, `False` as one failure, a number n as n operations, `(n, unit)` as n of
+    that unit, a reply of elasticsearch-py as one operation. A dict has weight (1), unit (ops), success (true),
+    success-count (0), error-type, error-description, http-status. Raises TrackError, which names `what`, for any other
+    value.
     """
     body = getattr(returned, "body", None)
     if returned is False:
@@ -198,7 +202,7 @@ def judge_result(returned: Any, what: str, where: str) -> tuple[Verdict, str, Ma
 
 
 def returned_numbers(result: Mapping[str, Any]) -> dict[str, float]:
-    """What a runner returned under names of its own, as far as it is finite numbers: a recall, a relevance."""
+    """Return the finite numbers in a runner's result under keys of the runner's choice: a recall, a relevance."""
     return {
         str(name): float(value)
         for name, value in result.items()

@@ -1,6 +1,6 @@
-"""The Python packages that a track's own code needs: looked for, and installed where that is asked for.
+"""The Python packages that a track's code depends on: finding them, and installing them on request.
 
-They are installed into a folder of their own, which comes last on the path: nothing of esbench's is replaced.
+They are installed into a separate folder, which comes last on the path, so that no package of esbench is replaced.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _TIME_LIMIT_S = 1800
 
 @dataclass(frozen=True)
 class Libraries:
-    """Where packages for tracks are; `install`: those that are missing are installed there by pip."""
+    """The folder of packages for tracks; `install`: missing ones are installed there by pip. `say` shows a message."""
 
     folder: Path
     install: bool = False
     say: Callable[[str], None] = lambda text: None
 
     def provide(self, dependencies: Node | None) -> None:
-        """Make the `dependencies` of a track importable; DependencyError names those that are not there."""
+        """Make the `dependencies` of a track importable; raises DependencyError for missing ones unless `install`."""
         if str(self.folder) not in sys.path:
             sys.path.append(str(self.folder))
         missing = missing_dependencies(dependencies)
@@ -64,7 +64,7 @@ class Libraries:
 
 
 def _reason(said: str) -> str:
-    """Why pip failed, in a line: what the package's own build ended with, or pip's first error."""
+    """Return the reason why pip failed, in one line: the last line of the package's build, or pip's first error."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     ends = [number for number, line in enumerate(lines) if line.startswith("[end of output]")]
     if ends and ends[0]:
@@ -75,12 +75,12 @@ def _reason(said: str) -> str:
 
 
 def libraries_folder(home: Path) -> Path:
-    """Where packages for tracks are installed, for this version of Python."""
+    """Return the folder in which packages for tracks are installed, for this version of Python."""
     return home / "libraries" / f"python{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def missing_dependencies(dependencies: Node | None) -> tuple[str, ...]:
-    """Those of a track's `dependencies` that are not installed in any version, as the track spells them."""
+    """Return those of a track's `dependencies` of which no version is installed, as the track spells them."""
     if dependencies is None or not isinstance(dependencies.value, list):  # the structure is checked elsewhere
         return ()
     return tuple(spec.value for spec in dependencies if not _is_installed(spec))
@@ -103,6 +103,6 @@ def _is_installed(spec: Node) -> bool:
 
 
 def _origin(distribution: metadata.Distribution) -> str | None:
-    """The URL that a package was installed from (PEP 610); None of one from an index."""
+    """Return the URL that a package was installed from (PEP 610); None for a package from an index."""
     said = distribution.read_text("direct_url.json")
     return None if said is None else json.loads(said).get("url")

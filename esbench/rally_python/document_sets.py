@@ -1,7 +1,7 @@
-"""Document files where a track's own code reads them: unpacked, a document in each line, no action lines.
+"""Document files for a track's own code: unpacked, one document per line, without action lines.
 
-Processors that make corpora of others read these before the race. They are what was prepared for bulks: found,
-downloaded, checked, cut short in test mode or generated as any other document file.
+Track processors that make corpora from other ones read them before the race. They are the files prepared for bulks:
+found, downloaded, checked, cut short in test mode or generated as any other document file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ from esbench.rally_python.view import Track as View
 
 @dataclass(frozen=True)
 class DocumentSets:
-    """The document files of a track and of its view; `prepare` makes those of a corpus ready, `read` are these."""
+    """The document files of a track and of its view.
+
+    `prepare` prepares the files of a corpus; those that were placed are appended to `read`.
+    """
 
     track: Track
     view: View
@@ -29,10 +32,10 @@ class DocumentSets:
     read: list[PreparedDocuments]
 
     def place(self, documents: Documents, folder: Path) -> None:
-        """Link to a document file below `folder`; `documents` then says how many it holds.
+        """Prepare a document file, link to it below `folder`, and set its document count in `documents`.
 
-        Its name is that of `document_file`, relative; a file that is there already stays. Raises CorpusError where the
-        file cannot be had or placed.
+        The link has the relative path `document_file`; an existing file that is no link is kept. Raises CorpusError if
+        the file cannot be obtained or placed.
         """
         corpus = self._corpus_of(documents)
         (prepared,) = self.prepare(corpus)
@@ -54,12 +57,12 @@ class DocumentSets:
         documents.number_of_documents = prepared.document_count
 
     def download(self, base_url: str, target_path: str, size_in_bytes: int | None = None) -> None:
-        """Fetch a file that lies beside document files, of the target's name at `base_url`, unless it is there."""
+        """Download a file beside document files: `base_url`/NAME to `target_path`, .../NAME, unless that exists."""
         target = Path(target_path)
         download(f"{base_url.rstrip('/')}/{target.name}", target, where="", size_bytes=size_in_bytes)
 
     def _corpus_of(self, documents: Documents) -> Corpus:
-        """The corpus, with this one of its files."""
+        """Return the corpus of a document file, with this file only; raises TrackError if the track lacks it."""
         for corpus, seen in zip(self.track.corpora, self.view.corpora, strict=True):
             for part, seen_part in zip(corpus.documents, seen.documents, strict=True):
                 if seen_part is documents:

@@ -1,6 +1,6 @@
-"""The modules under `esrally` that tracks import, with what tracks use of them and nothing else.
+"""The modules under `esrally` that tracks import, with only the names that tracks use.
 
-They are made of esbench's own classes; `plugins.importable` puts them in place while a track's code is loaded.
+They consist of esbench's classes; `loading.importable` provides them while a track's code is loaded.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from esbench.rally_python.document_sets import DocumentSets
 
 
 class RallyError(Exception):
-    """What a track raises to end the race with a message of its own."""
+    """The error that a track raises to end the race with its message."""
 
     def __init__(self, message: str = "", cause: BaseException | None = None) -> None:
         super().__init__(message, cause)
@@ -31,11 +31,11 @@ class RallyError(Exception):
 
 
 class RallyAssertionError(RallyError):
-    """Something that must hold does not."""
+    """Error: a condition that must hold does not."""
 
 
 class RallyTaskAssertionError(RallyAssertionError):
-    """An assertion of a task does not hold."""
+    """Error: an assertion of a task does not hold."""
 
 
 class ConfigError(RallyError): ...
@@ -60,25 +60,25 @@ class TrackSyntaxError(RallyError): ...
 
 
 class TrackProcessor:
-    """Looks at a track after it was loaded, and prepares what it needs before the race; subclasses override."""
+    """Base of track processors: subclasses change a track after it was loaded, or prepare files before the race."""
 
     def on_after_load_track(self, track: view.Track) -> None:
-        """Change the track."""
+        """Change the track; the default does nothing."""
 
     def on_prepare_track(self, track: view.Track, data_root_dir: str) -> list[Any]:
-        """Functions with their parameters, `[(function, {...}), ...]`, to be called before the race."""
+        """Return functions with their parameters, `[(function, {...}), ...]`, to be called before the race."""
         return []
 
 
 class DefaultTrackPreparator(TrackProcessor):
-    """Document files are prepared by esbench itself."""
+    """A track processor that does nothing: esbench itself prepares document files."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         super().__init__()
 
 
 class DocumentSetPreparator:
-    """Puts document files where a processor wants to read them; `downloader` is what the processor was given."""
+    """Placing of document files for a processor to read; `downloader` is the one that the processor was given."""
 
     def __init__(self, track_name: str, downloader: Any, decompressor: Any = None) -> None:
         if not isinstance(downloader, DocumentSets):
@@ -89,16 +89,16 @@ class DocumentSetPreparator:
         self._sets = downloader
 
     def prepare_document_set(self, document_set: view.Documents, data_root: str) -> None:
-        """Unpack the file below that folder, under the name of its `document_file`: a document in each line."""
+        """Place the unpacked file below `data_root`, by the name in its `document_file`: one document per line."""
         self._sets.place(document_set, Path(data_root))
 
     def prepare_bundled_document_set(self, document_set: view.Documents, data_root: str) -> bool:
-        """Never: where a file comes from is found out by `prepare_document_set`."""
+        """Return False: `prepare_document_set` finds a file wherever it comes from."""
         return False
 
 
 class FileSource:
-    """Lines of a file as bytes."""
+    """A file read as lines of bytes."""
 
     def __init__(self, file_name: str, mode: str, encoding: str = "utf-8") -> None:
         self.file_name = file_name
@@ -136,7 +136,7 @@ class FileSource:
 
 
 class MmapSource(FileSource):
-    """Lines of a file that is mapped into memory."""
+    """A file mapped into memory, read as lines of bytes."""
 
     def open(self) -> Self:
         with Path(self.file_name).open("rb") as file:
@@ -147,17 +147,17 @@ class MmapSource(FileSource):
 def download(
     url: str, local_path: str, expected_size_in_bytes: int | None = None, progress_indicator: object = None
 ) -> None:
-    """Fetch a file as a corpus is fetched: whole, or not at all under its name."""
+    """Download a file as a document file is downloaded: it gets its name only when it is whole."""
     fetch(url, Path(local_path), where="", size_bytes=expected_size_in_bytes)
 
 
 def rally_confdir() -> str:
-    """Rally's own folder, `~/.rally`, or below `RALLY_HOME`."""
+    """Return Rally's folder: `.rally` in `RALLY_HOME`, or in the home folder."""
     return str(Path(os.environ.get("RALLY_HOME") or "~").expanduser() / ".rally")
 
 
 def modules() -> dict[str, ModuleType]:
-    """The modules by their full names, each new; what is asked of them beyond their content is an AttributeError."""
+    """Return new modules by their full names; access to a name that they lack is an AttributeError."""
     from esbench.rally_python import runners
 
     exceptions = _module("exceptions", *_kinds(RallyError))

@@ -1,7 +1,7 @@
-"""The Python part of a track: imports its `track.py` and keeps what its `register(registry)` registers.
+"""Loading of the Python part of a track: importing its `track.py` and keeping what its `register(registry)` registers.
 
-A track imports parts of Rally by the names under `esrally`. They are provided by `plugins_esrally`, and only while the
-track's code is being loaded or its parameter sources are being made. Nothing here talks to a cluster.
+A track imports parts of Rally by the names under `esrally`. They are provided by `esrally.py`, and only while the
+track's code is being loaded or its parameter sources are being made. No request is sent here.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _NESTED_QUOTES = re.compile(r"""[fF][rR]?(["'])[^"']*\{[^}]*\1""")
 
 @dataclass
 class Plugins:
-    """What a track has registered. Runners, schedulers and sources are the track's own objects, as they were given.
+    """The objects that a track has registered, unchanged: runners, schedulers, sources, processors, validators.
 
-    `libraries` is where the packages that it needs were installed, `tolerated` are faults of what only fails when a
-    task uses it.
+    `libraries` is the folder of the packages that it needs; `tolerated` are faults that matter only if a task uses the
+    object.
     """
 
     folder: Path
@@ -53,11 +53,11 @@ class Plugins:
     tolerated: list[TrackError] = field(default_factory=list)
 
     def new_source(self, name: str, track: Any, params: Mapping[str, Any], where: str) -> ParamSource:
-        """The parameter source of that name for a task; TrackError for a name that is not registered."""
+        """Make the parameter source of that name for a task; raises TrackError for a name that is not registered."""
         return self.make_source(name, self.param_sources.get(name, where), track, params, where)
 
     def source_of(self, task: Task, track: Any) -> ParamSource | None:
-        """The parameter source that a task's operation names; None where its parameters are the operation's own."""
+        """Make the parameter source that a task's operation names; None if the operation names none."""
         operation = task.operation
         if (name := operation.params.get("param-source")) is None:
             return None
@@ -65,21 +65,21 @@ class Plugins:
         return self.new_source(str(name), track, params, f'task "{task.name}"')
 
     def sends_corpora(self, operation: Operation) -> bool:
-        """Return True for an operation of a runner whose parameter source sends the documents of corpora."""
+        """True for an operation of a runner whose parameter source sends the documents of corpora."""
         source = BulkIndexParamSource if is_bulk(operation.type) else None
         if (name := operation.params.get("param-source")) is not None:
             source = self.param_sources.get(name)
         return isinstance(source, type) and issubclass(source, BulkIndexParamSource)
 
     def make_source(self, name: str, registered: Any, track: Any, params: Mapping[str, Any], where: str) -> ParamSource:
-        """A parameter source of a class or function."""
+        """Make a parameter source from the registered class or function."""
         with importable(self.folder), own_code(self.folder, f'param-source "{name}"', where, registered):
             make: Any = registered if inspect.isclass(registered) else partial(_FunctionSource, registered)
             return ParamSource(self, name, make(track, dict(params)), where)
 
 
 class ParamSource:
-    """A parameter source of a track's own, whose errors name it."""
+    """A parameter source of a track; errors of its code name it."""
 
     def __init__(self, plugins: Plugins, name: str, source: Any, where: str) -> None:
         self._plugins = plugins
@@ -89,11 +89,11 @@ class ParamSource:
 
     @property
     def infinite(self) -> bool:
-        """Whether it never ends by itself; so it is unless it says otherwise."""
+        """True if it never ends by itself, which is the default."""
         return bool(getattr(self.source, "infinite", True))
 
     def partition(self, number: int, total: int) -> ParamSource:
-        """The part of one client out of `total`; a source that has no parts is shared by them."""
+        """Return the part of client `number` out of `total`; a source without partition() is shared by all clients."""
         split = getattr(self.source, "partition", None)
         if split is None:
             return self
@@ -108,7 +108,7 @@ class ParamSource:
         return ParamSource(self._plugins, self._name, part, self._where)
 
     def params(self) -> dict[str, Any] | None:
-        """The parameters of the next request; None when there are no more."""
+        """Return the parameters of the next request; None when there are no more."""
         if not hasattr(self.source, "params"):
             raise _no_params(self._name, self._where)
         try:
@@ -147,7 +147,7 @@ def _no_params(name: str, where: str) -> TrackError:
 
 
 class _FunctionSource:
-    """A parameter source that is a function: called for each request."""
+    """A parameter source made of a function, which is called for each request."""
 
     infinite = True
 
@@ -159,7 +159,7 @@ class _FunctionSource:
 
 
 class TrackRegistry:
-    """What `register(registry)` is given: takes what a track offers, by name."""
+    """The argument of a track's `register(registry)`: it adds the track's objects to `plugins` by name."""
 
     def __init__(self, plugins: Plugins) -> None:
         self._plugins = plugins
@@ -201,14 +201,17 @@ class TrackRegistry:
 
 
 def plugins_of(track: Path, context: RenderContext, libraries: Libraries) -> Plugins:
-    """The Python part of a track, loaded after its dependencies were provided."""
+    """Load the Python part of a track, after providing its dependencies."""
     node = parse(TrackRenderer(track.parent, context).render(track.name))
     libraries.provide(node.find("dependencies"))
     return load_plugins(track.parent, libraries.folder)
 
 
 def load_plugins(folder: Path, libraries: Path | None = None) -> Plugins:
-    """Import the Python part of a track and let it register; TrackError, with its own frames, when it fails."""
+    """Import the Python part of a track and call its `register`.
+
+    Raises TrackError, with the track's frames, if that fails.
+    """
     entry = python_entry(folder)
     if entry is None:
         raise TrackError("there is no track.py", where=str(folder))
@@ -228,10 +231,10 @@ def load_plugins(folder: Path, libraries: Path | None = None) -> Plugins:
 
 @contextmanager
 def importable(folder: Path) -> Iterator[None]:
-    """Provide, while it lasts, the modules under `esrally`, the track's folder as a package, and what stands beside it.
+    """Context manager: make `esrally`, the track's folder as a package, and the modules beside that folder importable.
 
-    Modules of the track stay loaded, since its functions may import one another when they are called, until another
-    track of the same name is loaded; what is named as another library is hidden only while this lasts.
+    Modules of the track stay loaded until another track of the same name is loaded, since its functions may import one
+    another when they are called. A real `esrally` is hidden only inside the context.
     """
     name, parent = _package_name(folder), str(folder.parent)
     loaded = sys.modules.get(name)
@@ -263,7 +266,9 @@ def importable(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def own_code(folder: Path, what: str, where: str, code: Any = None) -> Iterator[None]:
-    """Turn whatever the track's code raises into one line with the track's own frames; `code` is what is called."""
+    """Context manager: turn an error of the track's code into a TrackCodeError of one line with the track's frames.
+
+    `what` names the code in the message, `code` is the object that is called."""
     try:
         yield
     except EsbenchError as error:
@@ -277,12 +282,12 @@ def own_code(folder: Path, what: str, where: str, code: Any = None) -> Iterator[
 
 
 def keep_names() -> None:
-    """Let the modules under `esrally` be imported in this process from now on: some runners do so when they run."""
+    """Make the modules under `esrally` importable in this process for good: some runners import them when they run."""
     sys.modules.update(esrally.modules())
 
 
 def place_of(code: Any) -> str:
-    """file:line of a function, or of an object that can be called; empty where that cannot be told."""
+    """Return file:line of a function or other callable; "" if unknown."""
     while isinstance(code, partial):
         code = code.func
     if not callable(code):
@@ -297,9 +302,9 @@ def _is_in(frame: traceback.FrameSummary, folder: Path) -> bool:
 
 
 def code_error(error: BaseException, folder: Path, what: str, where: str, called: str = "") -> TrackCodeError:
-    """One line, what was raised and where in the track, and the frames of the track's own files.
+    """Return an error in one line, the exception and its place in the track, with the frames of the track's files.
 
-    `called` is the place of what was called, for what it raised before its first line.
+    `called`: the place of the called function, used if no frame is of the track.
     """
     if isinstance(error, SyntaxError | ValueError) and (file := _with_null_byte(folder)) is not None:
         return TrackCodeError("is no text: it has a null byte", where=str(file))
@@ -326,12 +331,12 @@ def code_error(error: BaseException, folder: Path, what: str, where: str, called
 
 
 def _with_null_byte(folder: Path) -> Path | None:
-    """A module of the track that Python refuses, as a ValueError or a SyntaxError without a place."""
+    """Return a module of the track with a null byte, for which Python's error gives no place; else None."""
     return next((path for path in sorted(folder.rglob("*.py")) if b"\0" in path.read_bytes()), None)
 
 
 def _syntax_error(error: SyntaxError, where: str) -> TrackCodeError:
-    """The line that is no Python; Python's own words stand below it."""
+    """Return the error for a line that is not valid Python, with Python's message as its frames."""
     place = f"{error.filename}:{error.lineno}" if error.filename else where
     line = (linecache.getline(error.filename or "", error.lineno or 0) or error.text or "").strip()
     running = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -349,7 +354,10 @@ def _missing(error: ModuleNotFoundError) -> str:
 
 
 def _package_name(folder: Path) -> str:
-    """The name under which the track's modules import one another: its folder's, unless a library has that."""
+    """Return the name of the track's package: its folder's, or track_NAME if a library has that name.
+
+    The track's modules import one another by it.
+    """
     name = folder.name.replace(".", "_")
     taken = sys.modules.get(name)
     if name in sys.stdlib_module_names or (taken is not None and not _is_of_a_track(taken)):

@@ -1,6 +1,6 @@
-"""Operations that the Python part of a track runs, or whose parameters it draws.
+"""Operation types of a track's Python part: those that its runners run, and those whose parameters it draws.
 
-Both are slower than what is compiled.
+Both are slower than compiled operations.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ RUNNER, SOURCE = "runner", "source"
 
 
 class TrackOperationTypes(OperationTypes):
-    """The operation types of a track with a Python part, which runs some operations and draws for others.
+    """The operation types of a track with a Python part, which runs some operations and draws parameters for others.
 
-    `code` is that part where operations are compiled: in a worker.
+    `code`: the loaded Python part, which only workers need, since they compile operations.
     """
 
     def __init__(self, types: OperationTypes, code: TrackCode | None = None) -> None:
@@ -43,9 +43,9 @@ class TrackOperationTypes(OperationTypes):
 
 
 class PythonRunner(OperationType):
-    """An operation whose runner is registered by the track.
+    """The operation type of a runner that the track registers.
 
-    A runner states no traits. It is measured, and has those of the operation type whose name it takes, if any.
+    A runner states no traits. It is measured; the other traits are those of the operation type of its name, if any.
     """
 
     doc = "Runs a runner that the track registers."
@@ -84,7 +84,7 @@ class DrawnParameters(OperationType):
         self.feature = kind.feature
 
     def check(self, params: Mapping[str, Any], where: str) -> None:
-        """Each request's parameters are checked when they are drawn."""
+        """Do nothing: each request's parameters are checked when they are drawn."""
 
     def unit_of(self, params: Mapping[str, Any]) -> str:
         return self.kind.unit_of(params)

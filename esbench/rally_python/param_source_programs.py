@@ -1,5 +1,6 @@
-"""Operation types whose parameters a source of the track draws: each request is composed, with the code of its type,
-when it is drawn, before it is due.
+"""Programs of operations whose parameters a source of the track draws.
+
+Each request is compiled by its operation type when it is drawn, before it is due.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from esbench.track.python_part import is_bulk
 
 
 class DrawnProgram:
-    """An operation type, compiled anew for each draw of a parameter source."""
+    """The program of an operation that is compiled again for each draw of a parameter source."""
 
     feed_waits = 0
 
@@ -41,7 +42,7 @@ class DrawnProgram:
 
     @property
     def sources(self) -> dict[int, Any]:
-        """The track's own, by client slot."""
+        """The track's parameter sources, by client slot."""
         return {slot: part.source for slot, part in self._parts.items()}
 
     def client(self, slot: int, headers: bytes) -> ClientProgram | Script:
@@ -58,7 +59,7 @@ class DrawnProgram:
 
 
 class _Drawing:
-    """Draws parameters and compiles them: one program at a time."""
+    """The draws of one client: parameters are drawn and compiled, one program at a time."""
 
     def __init__(
         self, context: PythonContext, kind: OperationType, source: ParamSource, slot: int, headers: bytes
@@ -71,7 +72,7 @@ class _Drawing:
         self._peeked = False
 
     def peek(self) -> ClientProgram | Script | None:
-        """The first one, which `next` gives again; None when there is none at all."""
+        """Make the first program, which `next` returns again; None if the source has no parameters at all."""
         self._first, self._peeked = self._make(), True
         return self._first
 
@@ -109,7 +110,7 @@ class _Drawing:
 
 
 class DrawnScript:
-    """Scripts of drawn parameters: the one that was drawn last runs next."""
+    """A script with drawn parameters: each run executes the script that was drawn last."""
 
     def __init__(self, drawing: _Drawing, first: Script | None) -> None:
         self._drawing = drawing
@@ -127,7 +128,7 @@ class DrawnScript:
 
 
 class DrawnClientProgram:
-    """Requests of drawn parameters, rendered when they are drawn."""
+    """A client program with drawn parameters; its requests are rendered when they are drawn."""
 
     def __init__(self, drawing: _Drawing, first: ClientProgram) -> None:
         self._drawing = drawing
@@ -162,7 +163,7 @@ class _Judged:
 
 
 class _GivenBulk:
-    """A bulk whose body the parameter source made: `body`, `bulk-size`, and `index` where action lines name none."""
+    """A bulk whose body the parameter source made: `body`, `bulk-size`, and `index` if action lines name no index."""
 
     def __init__(self, params: Mapping[str, Any], headers: bytes, where: str, context: PythonContext) -> None:
         from urllib.parse import urlencode

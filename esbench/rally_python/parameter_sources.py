@@ -1,4 +1,4 @@
-"""The parameter sources that tracks build upon: the classes of Rally's `esrally.track.params`."""
+"""The base classes of tracks' parameter sources: those of Rally's `esrally.track.params`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from esbench.rally_python.view import Documents, Track
 
 
 class ParamSource:
-    """Hands out the operation's own parameters, unchanged, for ever; subclasses override `params`."""
+    """A parameter source that always returns the operation's unchanged parameters; subclasses override `params`."""
 
     infinite = True
 
@@ -35,7 +35,7 @@ class ParamSource:
 
 
 class IndexIdConflict(Enum):
-    """Whether documents get ids that were used before; only NoConflicts can be had."""
+    """The kinds of id conflicts in Rally, for tracks that import the name; only NoConflicts is supported."""
 
     NoConflicts = 0
     SequentialConflicts = 1
@@ -43,7 +43,7 @@ class IndexIdConflict(Enum):
 
 
 class Slice:
-    """`number_of_lines` lines of a source from `offset` on, handed out `bulk_size` lines at a time."""
+    """Lines of a file source: `number_of_lines` from `offset` on; an iterator over lists of up to `bulk_size` lines."""
 
     def __init__(self, source_class: Any, offset: int, number_of_lines: int) -> None:
         self.source_class = source_class
@@ -79,7 +79,10 @@ class Slice:
 
 
 class BulkIndexParamSource(ParamSource):
-    """Bulks of the track's corpora, as the operation type `bulk` sends them, one client's part after `partition`."""
+    """A parameter source of bulks of the track's corpora, as the operation type `bulk` sends them.
+
+    `partition` returns the source of one client's part.
+    """
 
     infinite = False
 
@@ -158,7 +161,7 @@ def bounds(
     num_clients: int,
     includes_action_and_meta_data: bool,
 ) -> tuple[int, int, int]:
-    """What clients `start_client_index` to `end_client_index` have of a file: (first line, documents, lines)."""
+    """Return (first line, documents, lines) of a file's part for clients `start_client_index` to `end_client_index`."""
     first = round(total_docs / num_clients * start_client_index)
     documents = round(total_docs / num_clients * (end_client_index + 1)) - first
     lines = 2 if includes_action_and_meta_data else 1
@@ -166,14 +169,14 @@ def bounds(
 
 
 def chain(*iterables: Any) -> Iterator[Any]:
-    """The elements of one after the other; each is a context manager, entered before its first element."""
+    """Yield the elements of iterables in sequence; each is a context manager, entered before its first element."""
     for iterable in iterables:
         with iterable:
             yield from iterable
 
 
 class CreateComponentTemplateParamSource(ParamSource):
-    """The component templates of the operation (`template`, `body`) or those of the track, in `templates`."""
+    """A parameter source of component templates (`templates`): the operation's (`template`, `body`) or the track's."""
 
     def __init__(self, track: Track, params: dict[str, Any], **kwargs: Any) -> None:
         super().__init__(track, params, **kwargs)
@@ -196,7 +199,7 @@ class CreateComponentTemplateParamSource(ParamSource):
 
 
 class CreateComposableTemplateParamSource(CreateComponentTemplateParamSource):
-    """The same for composable templates."""
+    """A parameter source of composable templates (`templates`): the operation's or the track's."""
 
     def _of_the_track(self, track: Track) -> list[Any]:
         return list(track.composable_templates)

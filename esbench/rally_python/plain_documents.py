@@ -1,6 +1,6 @@
-"""Prepared document files without the action lines that esbench wrote: what a track's own code reads, as in Rally.
+"""Prepared document files without the action lines that esbench wrote, for a track's own code, as in Rally.
 
-One is made when somebody asks for it: most tracks with code never do.
+A file is made on first use: most tracks with code need none.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ _BUFFER_BYTES = 1 << 20
 
 
 def plain_file(documents: PreparedDocuments) -> Path:
-    """The file with a document a line; the prepared one where its action lines are the track's own.
+    """Return a file with one document per line, made on first use.
 
-    Raises TrackError for documents that are unpacked while they are sent: there is no file.
+    If the action lines came with the track, that is the prepared file itself. Raises TrackError for documents that are
+    unpacked while they are sent, for which there is no file.
     """
     if documents.has_own_actions:
         return documents.file

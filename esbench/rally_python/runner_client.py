@@ -1,7 +1,7 @@
-"""The `es` that runners of a track's own get: elasticsearch-py's AsyncElasticsearch on aiohttp, timed.
+"""The client `es` for a track's runners: elasticsearch-py's AsyncElasticsearch on aiohttp, with timing.
 
-Plain JSON media types, no check of the product, no retries: Elasticsearch 5 to 9 and OpenSearch 1 to 3 answer, and a
-request is one request. The import takes 0.3 s: a worker that runs no such runner must not import this.
+Plain JSON media types, no product check, no retries: it works with Elasticsearch 5 to 9 and OpenSearch 1 to 3, and each
+call sends one request. The import takes 0.3 s: a worker without such a runner must not import this module.
 """
 
 from __future__ import annotations
@@ -44,9 +44,10 @@ _COMPATIBLE = "application/vnd.elasticsearch+"
 
 @dataclass
 class RequestTiming:
-    """When the requests of one turn were sent and answered, in ns of the monotonic clock; 0 until it happens.
+    """The times of the first byte sent and last byte received in one turn, in ns of the monotonic clock; 0 until then.
 
-    `first_sent` is called once, with the time of the first byte. `request` is method and path of the last request.
+    `first_sent` is called once, with the time of the first byte. `request` is the last request's method and path.
+    `raw`: replies are not parsed.
     """
 
     first_sent: Callable[[int], None] = lambda _: None
@@ -66,7 +67,7 @@ class RequestTiming:
 
 @dataclass
 class _RequestContext:
-    """What `new_request_context` gives: times in seconds, None until there are any."""
+    """The value of `new_request_context`: start and end of its requests in seconds, None until they are known."""
 
     timing: RequestTiming = field(default_factory=RequestTiming)
 
@@ -83,7 +84,7 @@ _timing: ContextVar[RequestTiming] = ContextVar("esbench_request_timing")
 
 
 def begin_turn(timing: RequestTiming) -> None:
-    """Time the requests of the current asyncio task, and of those that it starts from now on."""
+    """Use `timing` for the requests of the current asyncio task, and of tasks that it starts from now on."""
     _timing.set(timing)
 
 
@@ -112,13 +113,13 @@ def _tracing() -> aiohttp.TraceConfig:
 
 
 class _Node(AiohttpHttpNode):
-    """A host: media types are plain JSON, replies look like Elasticsearch's whatever product sent them."""
+    """A connection to a host: media types are plain JSON, and replies of any product pass as Elasticsearch's."""
 
     def _create_aiohttp_session(self) -> None:
         super()._create_aiohttp_session()
         if self.session is not None:
             self.session.trace_configs.append(_tracing())
-            self.session._retry_connection = False  # a lost request is told, not sent once more
+            self.session._retry_connection = False  # a lost request is an error, not sent again
 
     async def perform_request(  # type: ignore[override]
         self,
@@ -147,7 +148,7 @@ class _Node(AiohttpHttpNode):
 
 
 def _plain(headers: HttpHeaders | None) -> HttpHeaders:
-    """The headers with `application/json` for `application/vnd.elasticsearch+json; compatible-with=N`."""
+    """Return the headers with `application/vnd.elasticsearch+json; compatible-with=N` as `application/json`."""
     plain = HttpHeaders(headers or {})
     for name in ("accept", "content-type"):
         if (value := plain.get(name)) and _COMPATIBLE in value:
@@ -156,7 +157,7 @@ def _plain(headers: HttpHeaders | None) -> HttpHeaders:
 
 
 class _RawSerializer(Serializer):
-    """A reply as a file of its bytes, unparsed."""
+    """A serializer that returns a reply's bytes as a file, unparsed."""
 
     mimetype = _RAW
 
@@ -165,14 +166,14 @@ class _RawSerializer(Serializer):
 
 
 class _HomeFirst(NodeSelector):
-    """The first host that is alive: a client stays with its own."""
+    """A selector of the first host that is alive, so that a client stays with its own host."""
 
     def select(self, nodes: Sequence[Any]) -> Any:
         return nodes[0]
 
 
 class _Ilm:
-    """The client's part for ILM. Takes the name of a policy without its keyword, too: Rally's tracks give it so."""
+    """The client's ILM methods; a policy's name may also be a positional argument, as Rally's tracks pass it."""
 
     def __init__(self, ilm: Any) -> None:
         self._ilm = ilm
@@ -185,7 +186,7 @@ class _Ilm:
 
 
 class RunnerClient(AsyncElasticsearch):
-    """AsyncElasticsearch with what Rally adds for runners. `distribution_version` and `is_serverless` as there."""
+    """AsyncElasticsearch with Rally's additions for runners, such as `distribution_version` and `is_serverless`."""
 
     distribution_version = ""
     distribution_flavor = "default"
@@ -197,7 +198,7 @@ class RunnerClient(AsyncElasticsearch):
 
     @classmethod
     def connect(cls, hosts: Iterable[Host], options: ClientOptions, timeout_s: float, version: str) -> Self:
-        """A client of these hosts, its own one first; nothing is opened yet."""
+        """Return a client of these hosts, the preferred one first; no connection is opened yet."""
         logging.getLogger("elastic_transport").addHandler(logging.NullHandler())
         context = options.ssl_context()
         nodes = [
@@ -252,7 +253,7 @@ class RunnerClient(AsyncElasticsearch):
         endpoint_id: str | None = None,
         path_parts: Mapping[str, Any] | None = None,
     ) -> ApiResponse[Any]:
-        """As elasticsearch-py does; a body and its reply are JSON where no header says otherwise."""
+        """Send a request as elasticsearch-py does; body and reply are JSON unless the headers state another type."""
         given = HttpHeaders(headers or {})
         given.setdefault("accept", "application/json")
         if body is not None:
@@ -264,26 +265,26 @@ class RunnerClient(AsyncElasticsearch):
 
     @staticmethod
     def on_request_start() -> None:
-        """The service time begins now, unless it has begun."""
+        """Start the turn's service time now, unless it has started."""
         if (timing := _timing.get(None)) is not None:
             timing.sent()
 
     @staticmethod
     def on_request_end() -> None:
-        """The service time ends now, unless there are further requests."""
+        """Set the end of the turn's service time to now; further requests move it."""
         if (timing := _timing.get(None)) is not None:
             timing.received()
 
     @staticmethod
     def return_raw_response() -> None:
-        """From now on, replies of this turn are files of bytes (io.BytesIO) that nobody has parsed."""
+        """Make further replies of this turn unparsed files of bytes (io.BytesIO)."""
         if (timing := _timing.get(None)) is not None:
             timing.raw = True
 
     @staticmethod
     @asynccontextmanager
     async def new_request_context() -> AsyncIterator[_RequestContext]:
-        """Times of the requests inside; they count for the turn, too."""
+        """Context manager: yield the times of the requests inside, which also count for the turn."""
         outer = _timing.get(None)
         context = _RequestContext()
         if outer is not None:
@@ -305,7 +306,7 @@ def _query_value(value: Any) -> Any:
 
 
 def failure(error: BaseException) -> Verdict | None:
-    """A failed request of elasticsearch-py as a verdict; None for an error that is none."""
+    """Return the verdict on a failed request of elasticsearch-py; None for any other error."""
     if isinstance(error, ApiError) and not isinstance(error, UnsupportedProductError):
         body = error.body
         data = body if isinstance(body, bytes) else json.dumps(body, default=str).encode()

@@ -1,6 +1,6 @@
-"""What runners of a track's own build upon: Rally's `Runner`, `BulkIndex`, `PutSettings`, `runner_for`.
+"""The base classes of tracks' runners: Rally's `Runner`, `BulkIndex`, `PutSettings`, `runner_for`.
 
-They send through the `es` that the runner was given, and judge with the same code as the operation types.
+They send through the runner's `es`, and judge replies with the same code as the operation types.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _COMMON = ("request-timeout", "headers", "opaque-id")
 
 
 def of_task(context: PythonContext) -> None:
-    """What `runner_for` gives belongs to this task, in the current asyncio task."""
+    """Set the task's context for the runners that `runner_for` returns, in the current asyncio task."""
     _CONTEXT.set(context)
 
 
 class Runner:
-    """A base class: a logger, and the parts of parameters that say how a request is sent."""
+    """The base class of runners: a logger, and helpers for the parameters that control how a request is sent."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -48,7 +48,7 @@ class Runner:
         return False
 
     def _default_kw_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Keyword arguments of the client's methods, of the parameters that are about the request."""
+        """Return keyword arguments for the client's methods from the parameters that concern the request."""
         names = {"index": "index", "body": "body", "request-params": "params", "headers": "headers"}
         given = {there: params[here] for here, there in names.items() if params.get(here) is not None}
         return {**given, **_transport(params)}
@@ -56,7 +56,7 @@ class Runner:
     def _transport_request_params(
         self, params: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], dict[str, str]]:
-        """The operation's own parameters, its query string, options of the client, and headers."""
+        """Return (the operation's own parameters, query string parameters, options of the client, headers)."""
         own = {key: value for key, value in params.items() if key not in (*_COMMON, "request-params")}
         query = {
             str(key): str(value).lower() if isinstance(value, bool) else value
@@ -76,7 +76,7 @@ def _transport(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class BulkIndex(Runner):
-    """Sends a bulk: `body` (lines, or a list of them), `bulk-size` documents, into `index` where it is given."""
+    """A runner that sends a bulk: `body` (lines, or a list of them) of `bulk-size` documents, into `index` if given."""
 
     async def __call__(self, es: Any, params: Mapping[str, Any]) -> dict[str, Any]:
         size, unit = int(mandatory(params, "bulk-size", self)), params.get("unit", "docs")
@@ -97,11 +97,11 @@ class BulkIndex(Runner):
         return {**outcome(verdict, unit), "index": params.get("index"), **stats, "weight": verdict.units}
 
     def simple_stats(self, bulk_size: int, unit: str, response: Mapping[str, Any]) -> dict[str, Any]:
-        """What is known of a reply at a glance."""
+        """Return the statistics that need no look at single documents: `took`."""
         return {"took": response.get("took")}
 
     def detailed_stats(self, params: Mapping[str, Any], response: Mapping[str, Any]) -> dict[str, Any]:
-        """Counts of actions and results by looking at each document."""
+        """Return `took` and the counts of results by action, from each document of the reply."""
         ops: dict[str, dict[str, int]] = {}
         for item in response["items"]:
             for action, result in item.items():
@@ -116,7 +116,7 @@ class BulkIndex(Runner):
 
 
 class PutSettings(Runner):
-    """PUT _cluster/settings with `body`."""
+    """A runner that sends PUT _cluster/settings with `body`."""
 
     async def __call__(self, es: Any, params: Mapping[str, Any]) -> None:
         await es.perform_request(method="PUT", path="/_cluster/settings", body=mandatory(params, "body", self))
@@ -126,7 +126,7 @@ class PutSettings(Runner):
 
 
 class BuiltinRunner(Runner):
-    """An operation type as a runner: it composes and judges as always, and sends through `es`."""
+    """An operation type as a runner: it compiles and judges as usual, and sends through `es`."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -165,7 +165,7 @@ async def _run(compiled: Any, session: EsSession) -> Verdict:
 
 
 def runner_for(operation_type: Any) -> Any:
-    """The track's runner of that name, or the operation type as a runner; a TrackError says what there is."""
+    """Return the track's runner of that name, or the operation type as a runner; else raises TrackError."""
     name = str(getattr(operation_type, "value", operation_type))
     context = _context()
     runners, operations = context.code.plugins.runners, context.code.operations
@@ -181,12 +181,12 @@ def runner_for(operation_type: Any) -> Any:
 
 
 def unwrap(runner: Any) -> Any:
-    """The runner itself: nothing is wrapped around it here."""
+    """Return the runner itself: esbench does not wrap runners."""
     return runner
 
 
 def mandatory(params: Mapping[str, Any], key: str, op: object) -> Any:
-    """A parameter that must be there; TrackError otherwise."""
+    """Return a mandatory parameter; raises TrackError, naming `op`, if it is missing."""
     try:
         return params[key]
     except KeyError:
@@ -195,6 +195,7 @@ def mandatory(params: Mapping[str, Any], key: str, op: object) -> Any:
 
 
 def bulk_path(params: Mapping[str, Any]) -> str:
+    """Return the path of a bulk request; raises TrackError if neither `index` nor action lines name an index."""
     index = params.get("index")
     if index:
         return _context().dialect.bulk_path(str(index))
@@ -204,13 +205,16 @@ def bulk_path(params: Mapping[str, Any]) -> str:
 
 
 def bulk_query(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Its query string: `pipeline`, `refresh`, `timeout` and `request-params`."""
+    """Return the query string parameters of a bulk: `pipeline`, `refresh`, `timeout` and `request-params`."""
     query = {key: params[key] for key in ("pipeline", "refresh", "timeout") if params.get(key) is not None}
     return {**query, **(params.get("request-params") or {})}
 
 
 def bulk_body(body: Any) -> bytes:
-    """A bulk's lines as bytes: of text, bytes, or a list of lines, each text, bytes or an object."""
+    """Return a bulk's lines as bytes, with a final line feed.
+
+    body: text, bytes, or a list of lines, each text, bytes or an object.
+    """
     if isinstance(body, list | tuple):
         body = b"\n".join(_line(line) for line in body)
     data: bytes = body.encode() if isinstance(body, str) else bytes(body)
@@ -224,7 +228,7 @@ def _line(line: Any) -> bytes:
 
 
 def outcome(verdict: Verdict, unit: str) -> dict[str, Any]:
-    """A verdict as a runner returns it."""
+    """Return a verdict as the dict that a runner returns."""
     result: dict[str, Any] = {"weight": verdict.units, "unit": unit, "success": verdict.error is None}
     if verdict.error is not None:
         result |= {"success-count": verdict.units, "error-type": verdict.error}
@@ -240,7 +244,7 @@ def _context() -> PythonContext:
 
 
 class EsSession:
-    """The session of an operation that sends through `es`: one after the other, whoever asks."""
+    """The session of an operation that sends through `es`: one lane, one request at a time."""
 
     def __init__(self, es: Any) -> None:
         self._es = es

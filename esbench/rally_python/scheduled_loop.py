@@ -1,7 +1,6 @@
-"""Loops that a scheduler of the track's own paces: each client asks it when its next request is due.
+"""Loops with a scheduler of the track, which returns the due time of each client's next request.
 
-As in Rally, each client has a scheduler of its own, and what is late is sent at once. Latency counts from the due
-time.
+As in Rally, there is one scheduler per client, and late requests are sent at once. Latency counts from the due time.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ from esbench.rally_python.task_sources import TrackCode
 from esbench.rally_python.view import task_view
 from esbench.requests.exchange import Exhausted
 
-_MOST_COUNTED = 1_000_000  # arrivals of a line that is never sent: each costs a call of the track's own code
+_MOST_COUNTED = 1_000_000  # unsent arrivals of a queue: each costs a call of the track's code
 
 
 @dataclass
 class ClientSchedule:
-    """When the requests of one client are due, by its scheduler, which is the track's own. Times are seconds.
+    """The due times of one client's requests, from its scheduler, an object of the track. Times are in seconds.
 
-    `is_simple`: its scheduler knows nothing but `next`; then the first request is due at the start.
+    `is_simple`: the scheduler has no `before_request`; then the first request is due at the start.
     """
 
     scheduler: Any
@@ -49,7 +48,7 @@ class ClientSchedule:
         return not hasattr(self.scheduler, "before_request")
 
     def next(self, now_s: float) -> float:
-        """The next due time; a TrackError when the scheduler says something else."""
+        """Return the next due time, in s since the start; raises TrackError if the scheduler gives no number."""
         first, self.asked = not self.asked, True
         if first and self.is_simple:
             return 0.0
@@ -79,10 +78,10 @@ class ClientSchedule:
 def make_schedulers(
     task: Task, code: TrackCode, sources: Mapping[Client, Any], per_request: Mapping[str, float]
 ) -> dict[Client, ClientSchedule]:
-    """A scheduler for each client; a TrackError, with the track's frames, when its code fails.
+    """Make a scheduler for each client; raises TrackError, with the track's frames, if its code fails.
 
-    One is made of (task, target_throughput), the client's share of the target in requests/s, or of (task) alone.
-    `sources` are the track's own parameter sources, for schedulers with an attribute `parameter_source`.
+    It is called with (task, target_throughput), the client's share of the target in requests/s, or with (task) alone.
+    `sources` are the track's parameter sources, for schedulers with an attribute `parameter_source`.
     """
     name, where, rate = task.schedule.kind, f'task "{task.name}"', task.schedule.rate
     made_by = code.plugins.schedulers.get(name, where)
@@ -106,8 +105,8 @@ def make_schedulers(
 class ScheduledLoop(TimedLoop):
     """An open loop in which each client has its own due times.
 
-    A client that is late has a line of its own: its arrivals from the one that its scheduler is asked for next up to
-    the end. As in every open loop, a line of one is still sent at the end, of a longer one nothing.
+    Each late client has a queue: its arrivals from the next one of its scheduler up to the end. As in every open loop,
+    at the end a queue of one arrival is still sent; a longer one is not, and its arrivals count as unsent.
     """
 
     def __init__(
@@ -166,7 +165,7 @@ class ScheduledLoop(TimedLoop):
         super().give_up(kind, detail)
 
     def _next(self, client: Client) -> None:
-        """Ask when a client's next request is due, and draw it."""
+        """Ask the scheduler when a client's next request is due, and draw that request."""
         if client not in self._done and self.recorder.begun + len(self._due) < self.recorder.most:
             self._due[client] = self._ask(client)
             self._draw(client)
@@ -190,14 +189,14 @@ class ScheduledLoop(TimedLoop):
             self._waiting[client] = asyncio.get_running_loop().call_later(delay_s, self._send, client)
 
     def _leave(self, client: Client) -> None:
-        """A client sends nothing more; a loop that ends by numbers ends with the last one."""
+        """Mark a client as done; a loop without an end time stops when all clients are done."""
         self._due.pop(client, None)
         self._done.add(client)
         if len(self._done) == len(self.clients) and self._length.end_ns is None:
             self._stopping = True
 
     def _end(self, client: Client) -> None:
-        """At the end send the arrival that a client waits for, unless further ones stand behind it: then count them."""
+        """At the end, send a client's waiting arrival if no further one is queued; else count all of them as unsent."""
         due_ns = self._due.pop(client)
         self._done.add(client)
         if due_ns >= self._stopped_ns:
@@ -221,7 +220,7 @@ class ScheduledLoop(TimedLoop):
         return self._start_ns + int(self._schedulers[client].next(self._now_s()) * NS)
 
     def _due_after(self, client: Client, due_ns: int) -> Iterator[int]:
-        """The further arrivals of a client up to the end, at most as many as may be counted."""
+        """Yield the further due times of a client up to the end, within the limit on counted arrivals."""
         most = min(self._may_count, self.recorder.most - self.recorder.begun - len(self._due) - 1)
         while most > 0 and due_ns < (due_ns := self._ask(client)) < self._stopped_ns:
             most -= 1

@@ -1,4 +1,4 @@
-"""The parameter sources of a task: made before its clock starts, a part for each client slot."""
+"""The parameter sources of a task: made before its clock starts, one part per client slot."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from esbench.track.python_part import is_bulk
 
 @dataclass(frozen=True)
 class TrackCode:
-    """The Python part of a track, loaded in this process, the track as it sees it, and the operation types."""
+    """The Python part of a track as loaded in this process, with its view of the track and the operation types."""
 
     plugins: Plugins
     view: Track
@@ -25,7 +25,7 @@ class TrackCode:
 
 @dataclass(frozen=True)
 class PythonContext(TaskContext):
-    """What an operation may know when it compiles for a worker, and the Python part of its track."""
+    """A TaskContext with the Python part of the track."""
 
     code: TrackCode = field(kw_only=True)
 
@@ -35,19 +35,19 @@ class PythonContext(TaskContext):
 
 
 def source_of(context: PythonContext) -> ParamSource | None:
-    """The task's parameter source; None where the operation's own parameters are used."""
+    """Make the task's parameter source; None if the operation's own parameters are used."""
     params, code, kind = context.params, context.code, context.task.operation.type
     if params.get("param-source") is None:
         if not is_bulk(kind):
             return None
         return code.plugins.make_source(kind, BulkIndexParamSource, code.view, params, context.where)
-    random.seed(f"{context.seed}/{context.task.name}/{context.stripe}")  # what sources draw is repeatable
+    random.seed(f"{context.seed}/{context.task.name}/{context.stripe}")  # makes the draws of sources repeatable
     return code.plugins.source_of(context.task, code.view)
 
 
 def parts_of(source: ParamSource, context: PythonContext) -> dict[int, ParamSource]:
-    """The parts of this worker's client slots, all of them made before the first draw.
+    """Return the parts of a source for this worker's client slots, all made before the first draw.
 
-    A source may give them one object, which by then knows whose data it has to draw.
+    A source may return the same object for all slots, which then knows beforehand for which slots it draws.
     """
     return {slot: source.partition(slot, context.task.clients) for slot in context.slots}

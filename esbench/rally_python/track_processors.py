@@ -1,4 +1,4 @@
-"""What a track's own code does to it before the race: processors change and prepare it, validators refuse it."""
+"""Track processors and validators: code of a track that changes, prepares or refuses it before the race."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TOOLS = ("downloader", "decompressor")  # what a processor declares in order to
 
 @dataclass(frozen=True)
 class OwnCode:
-    """The Python part of a track that is raced, and the track as it sees it, in which `challenge` is selected."""
+    """The Python part of the raced track, with its view of the track, in which `challenge` is selected."""
 
     plugins: Plugins
     view: plugins_view.Track
@@ -40,7 +40,7 @@ class OwnCode:
     types: OperationTypes
 
     def after_load(self, track: Track) -> Track:
-        """The track as its processors leave it; they see the challenge selected."""
+        """Run the processors' on_after_load_track and return the changed track; they see the challenge as selected."""
         for processor in self.plugins.track_processors:
             if (look := getattr(processor, _AFTER_LOAD, None)) is not None:
                 with self._code_of(processor, _AFTER_LOAD):
@@ -49,7 +49,7 @@ class OwnCode:
         return track
 
     def validate(self) -> None:
-        """Ask the validator of the challenge, if there is one: what it returns is what is wrong."""
+        """Call the challenge's validator, if there is one; raises TrackError with the faults that it returns."""
         validator = self.plugins.validators.get(self.challenge)
         if validator is None:
             return
@@ -71,10 +71,10 @@ class OwnCode:
         documents: Callable[[Corpus], tuple[PreparedDocuments, ...]],
         say: Callable[[str], None] = lambda _: None,
     ) -> tuple[Track, tuple[Corpus, ...]]:
-        """Let the processors prepare what they need; the track with the corpora that they made, and these.
+        """Run the processors' on_prepare_track; returns (track with the corpora that they made, these corpora).
 
-        data_root: the folder for what they make: a corpus NAME in NAME/. documents: makes a corpus' files ready for
-        those that read them.
+        data_root: the folder for their files, those of a corpus NAME in NAME/. documents: prepares the files of a
+        corpus that a processor reads. say: shows a message.
         """
         read: list[PreparedDocuments] = []
         for processor in self.plugins.track_processors:
@@ -111,7 +111,7 @@ class OwnCode:
         return track, tuple(_made(track, data_root, any(part.synthetic for part in read)))
 
     def corpora_of_sources(self, challenge: Challenge) -> set[str]:
-        """The names of the corpora that parameter sources of a challenge read: those in their attribute `corpora`."""
+        """Return the names of the corpora that a challenge's parameter sources read, from their attribute `corpora`."""
         found: set[str] = set()
         for task in challenge.tasks:
             if task.operation.python and (made := self.plugins.source_of(task, self.view)) is not None:
@@ -119,10 +119,10 @@ class OwnCode:
         return found
 
     def requests_of_sources(self, challenge: Challenge) -> list[Mapping[str, Any]]:
-        """What parameter sources of a challenge ask for: the first requests of each, as one client of one draws them.
+        """Return samples of the parameters that a challenge's sources draw: the first 50 of each, as for one client.
 
-        The same each time. A source that fails here is left out, since there are no documents yet: in the race it fails
-        by its name.
+        They are the same each time. A source that fails is left out, since there are no documents yet; in the race its
+        failure is reported by its name.
         """
         found: list[Mapping[str, Any]] = []
         state = random.getstate()
@@ -136,12 +136,12 @@ class OwnCode:
         return found
 
     def packed(self, documents: Sequence[PreparedDocuments]) -> PackedView:
-        """The track for its own code in the workers, with the document files where they are."""
+        """Return the view of the track for workers, pickled, with the paths of the prepared document files."""
         view = plugins_view.with_documents(self.view, documents, self.challenge)
         return plugins_view.packed(view, self.plugins.libraries)
 
     def _changed(self, track: Track, processor: Any, method: str) -> Track:
-        """The track with what a processor changed; its errors stand at the processor's method."""
+        """Return the track with a processor's changes; errors name the place of the processor's method."""
         names = Names(
             frozenset(self.types),
             frozenset(self.plugins.runners),
@@ -167,7 +167,7 @@ class OwnCode:
 
 
 def own_code_of(track: Track, plugins: Plugins, challenge: str, types: OperationTypes) -> tuple[Track, OwnCode]:
-    """The track as its processors leave it, and its own code, for which `challenge` is selected."""
+    """Return (track as changed by its processors, its own code with `challenge` selected)."""
     view = plugins_view.view_of(track)
     for each in view.challenges:
         each.selected = each.name == challenge
@@ -176,14 +176,14 @@ def own_code_of(track: Track, plugins: Plugins, challenge: str, types: Operation
 
 
 def _made(track: Track, data_root: Path, synthetic: bool) -> Iterator[Corpus]:
-    """The corpora whose files processors have written, perhaps of synthetic documents."""
+    """Yield the corpora whose files processors have written below `data_root`; `synthetic` marks their documents."""
     for corpus in track.corpora:
         if any(part.source_file and Path(part.source_file).is_relative_to(data_root) for part in corpus.documents):
             yield replace(corpus, documents=tuple(replace(part, synthetic=synthetic) for part in corpus.documents))
 
 
 def _find_files(view: plugins_view.Track, data_root: Path) -> None:
-    """Give the document files that were written below `data_root` their absolute paths."""
+    """Set the absolute paths of the document files that were written below `data_root`."""
     for corpus in view.corpora:
         for part in corpus.documents:
             if part.document_file is not None and (file := data_root / corpus.name / part.document_file).is_file():
@@ -191,7 +191,7 @@ def _find_files(view: plugins_view.Track, data_root: Path) -> None:
 
 
 def _check(task: Task, types: OperationTypes) -> None:
-    """A TrackError when what the track's own code made of a task is none that its operation type can do."""
+    """Raise TrackError if a task that the track's code changed is invalid for its operation type."""
 
     kind, params = types.of(task.operation), task.operation.params
     try:
@@ -211,5 +211,5 @@ def _place(plugins: Plugins, processor: Any, method: str) -> str:
 
 
 def _line_of(plugins: Plugins, function: Any) -> str:
-    """file:line of a function of the track's own; its folder where that cannot be told."""
+    """Return file:line of a function of the track; the track's folder if unknown."""
     return place_of(function) or str(plugins.folder)

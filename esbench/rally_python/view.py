@@ -1,7 +1,7 @@
-"""A track as its own Python code sees it: the data classes of Rally's `esrally.track`, mutable and picklable.
+"""The view of a track for its own Python code: the data classes of Rally's `esrally.track`, mutable and picklable.
 
-`view_of` makes them from the model; what a track processor changes in them is taken back by `plugins_changes`. An
-`origin` is what a part of the view was made from; copies of the part have it too.
+`view_of` makes them from the model; `view_to_model` applies the changes of track processors to the model. `origin` is
+the object of the model that a part of the view was made from; copies of the part keep it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class ComponentTemplate:
 class Documents:
     """One document file of a corpus. `document_file` is its path once the corpus is prepared.
 
-    Tracks derive classes of their own from it; what these compute is not assigned.
+    Tracks derive classes from it; attributes that these define as read-only properties are not assigned.
     """
 
     SOURCE_FORMAT_BULK = SOURCE_FORMAT_BULK
@@ -92,7 +92,7 @@ class Documents:
 
     @property
     def source_file(self) -> str | None:
-        """The file that the track names: the archive, unless another document file was put in its place."""
+        """The file that the track names: the archive, unless `document_file` is another file."""
         archive, file = self.document_archive, self.document_file
         return archive if archive and file in (None, plain_name(archive)) else file
 
@@ -112,7 +112,7 @@ class Documents:
 
 
 class PreparedPart(Documents):
-    """Documents that are prepared: their file is the one that the track lists, unpacked, when it is first asked for."""
+    """Prepared documents: `document_file` is the track's file, unpacked, and is made on first access."""
 
     @property
     def document_file(self) -> str | None:
@@ -120,7 +120,7 @@ class PreparedPart(Documents):
 
     @document_file.setter
     def document_file(self, file: str | None) -> None:
-        """It follows from what is prepared."""
+        """Ignore the value: the path follows from the prepared documents."""
 
 
 @dataclass
@@ -138,7 +138,7 @@ class DocumentCorpus:
         target_indices: Sequence[str] | None = None,
         target_data_streams: Sequence[str] | None = None,
     ) -> DocumentCorpus:
-        """The corpus with those of its files that fit."""
+        """Return the corpus with only the files of that format and those targets."""
         kept = [
             part
             for part in self.documents
@@ -161,7 +161,7 @@ class Operation:
 
 @dataclass
 class Task:
-    """A task; `params` holds its own keys, with those that schedulers read."""
+    """A task; `params` holds its own keys and those that schedulers read."""
 
     name: str
     operation: Operation
@@ -184,7 +184,7 @@ class Task:
 
 @dataclass
 class Parallel:
-    """Tasks that run side by side."""
+    """Tasks that run at the same time."""
 
     tasks: list[Task]
     clients: int | None = None
@@ -243,7 +243,7 @@ class Track:
 
 
 def packed(view: Track, libraries: Path | None = None) -> PackedView:
-    """The view for another process; a TrackError where the track's own code has put more than data into it."""
+    """Return the view pickled for another process; raises TrackError if the track's code made it unpicklable."""
     try:
         return PackedView(Path(view.root), libraries, pickle.dumps(view))
     except Exception as error:  # pickle raises what it likes
@@ -255,7 +255,7 @@ def packed(view: Track, libraries: Path | None = None) -> PackedView:
 
 
 def view_of(track: model.Track) -> Track:
-    """The track for its own code; values that it may change are copies."""
+    """Return the view of a track for its own code; values that this code may change are copies."""
     return Track(
         name=track.name,
         root=str(track.path.parent),
@@ -272,7 +272,7 @@ def view_of(track: model.Track) -> Track:
 
 
 def with_documents(view: Track, documents: Sequence[PreparedDocuments], challenge: str) -> Track:
-    """The view as workers get it: document files where they are, and of other challenges than this one no tasks."""
+    """Return the view for workers: with the prepared document files, and with the tasks of this challenge only."""
     left = list(documents)
     corpora = []
     for corpus in view.corpora:
@@ -292,17 +292,17 @@ def with_documents(view: Track, documents: Sequence[PreparedDocuments], challeng
 
 
 def is_in_place(part: Documents) -> bool:
-    """Whether its file was written by a processor of the track, and is read where it is."""
+    """True if the file was written by a processor of the track, so that it is read at its absolute path."""
     return part.document_file is not None and Path(part.document_file).is_absolute()
 
 
 def plain_name(file: str) -> str:
-    """The name of a document file when it is unpacked."""
+    """Return the name of a document file without its archive ending."""
     return file.removesuffix(ending_of(file))
 
 
 def _in_place(part: Documents, prepared: PreparedDocuments) -> Documents:
-    """A part of a corpus with its prepared documents; of a class of the track's own with the prepared file itself."""
+    """Return a part of a corpus with its prepared documents; a class of the track gets the prepared file itself."""
     if type(part) is Documents and not is_in_place(part):
         ready: Documents = PreparedPart(**{each.name: getattr(part, each.name) for each in fields(part)})
         ready.includes_action_and_meta_data = prepared.has_own_actions
@@ -396,7 +396,7 @@ def documents_view(part: model.Documents) -> Documents:
 
 
 def _copied(value: Any) -> Any:
-    """Mappings and lists anew at any depth, as dict and list."""
+    """Return a deep copy of mappings and lists, as dict and list."""
     if isinstance(value, Mapping):
         return {key: _copied(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):

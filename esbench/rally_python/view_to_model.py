@@ -1,7 +1,7 @@
-"""What a track's own processors changed in their view of it, taken back into the track.
+"""Application of the changes that track processors made in their view to the model of the track.
 
-Everything that a race reads of a view is taken back or refused: nothing that a processor writes is ignored. What the
-changed parameters mean is the operation types' business.
+Each change of data that a race reads is applied or refused, never ignored. Changed parameters are checked by the
+operation types.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OF_A_SCHEDULE = ("target-throughput", "target-interval", "clients")  # keys of 
 
 @dataclass(frozen=True)
 class Names:
-    """What the operations and schedules of changed tasks may be called."""
+    """The valid names for operations and schedules of changed tasks."""
 
     operation_types: frozenset[str]
     runners: frozenset[str]
@@ -36,9 +36,9 @@ class Names:
 
 
 def with_changes(track: model.Track, seen: view.Track, names: Names) -> model.Track:
-    """The track as its view now is: tasks, operations, corpora, indices, data streams and templates.
+    """Return the track with the state of its view: tasks, operations, corpora, indices, data streams and templates.
 
-    Raises a TrackError without a place for what means nothing.
+    Raises TrackError, without a place, for invalid values.
     """
     challenges = {challenge.name: challenge for challenge in track.challenges}
     for challenge in seen.challenges:
@@ -139,7 +139,7 @@ def _seconds(value: object) -> float | None:
 
 
 def _told(what: str, read: Callable[[Any], T], value: object) -> T:
-    """What is read of a value; its error says what it is the value of."""
+    """Return `read(value)`; an error of it is raised as a TrackError that names `what`."""
     try:
         return read(value)
     except EsbenchError as error:
@@ -167,8 +167,10 @@ def _schedule(origin: model.Schedule, seen: view.Task, before: view.Task, names:
 
 
 def _rate(origin: Rate | None, seen: view.Task, before: view.Task) -> Rate | None:
-    """The rate where `target_throughput`, "target-throughput" or "target-interval" was changed; a number has the
-    unit that the rate had."""
+    """Return the rate, new if `target_throughput`, "target-throughput" or "target-interval" was changed.
+
+    A number has the unit that the rate had.
+    """
     label = f'task "{seen.name}": the target throughput'
     if seen.params.get("target-interval") is not None:
         seconds = _told(label, parse_duration, seen.params["target-interval"])
@@ -226,7 +228,7 @@ def _corpus(seen: view.DocumentCorpus, folder: Path) -> model.Corpus:
 
 
 def _documents(seen: view.Documents, folder: Path) -> model.Documents:
-    """Document files as they were, but for what was changed; of another file what was said of the old one is gone."""
+    """Return document files with their changes; if the file was replaced, facts about the old one are dropped."""
     origin = seen.origin
     if origin is not None and seen == view.documents_view(origin):
         return origin

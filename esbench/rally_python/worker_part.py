@@ -1,4 +1,4 @@
-"""The Python part of a track in a load worker: the types of its operations, its own clients and loops."""
+"""The Python part of a track in a load worker: its operation types, clients and loops."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ from esbench.requests.script import Script
 
 
 def import_plugins(view: PackedView) -> Plugins:
-    """Import the Python part of a track into a worker; its modules may import those of `esrally` when they run."""
+    """Import the Python part of a track into a worker; its modules can import those of `esrally` when they run."""
     if view.libraries is not None:
-        sys.path.append(str(view.libraries))  # last: what the track's own code needs replaces nothing of esbench's
+        sys.path.append(str(view.libraries))  # last: the packages of a track replace no package of esbench
     plugins = load_plugins(view.root)
     keep_names()  # a worker has no other use for them
     return plugins
 
 
 def unpacked(plugins: Plugins, view: PackedView) -> Track:
-    """The view of a track whose Python part is loaded in this process."""
+    """Unpickle the view of a track whose Python part is loaded in this process."""
     with importable(plugins.folder), own_code(plugins.folder, "its Python part", str(plugins.folder)):
         opened: Track = pickle.loads(view.content)
         return opened
 
 
 class WorkerPart:
-    """The Python part of a track, for the shares of one step."""
+    """The Python part of a track in a worker, for the assignments of one step."""
 
     def __init__(self, plugins: Plugins, view: PackedView, types: OperationTypes, target: Target) -> None:
         self._code = TrackCode(plugins, unpacked(plugins, view), types)
@@ -54,7 +54,7 @@ class WorkerPart:
     def client(
         self, slot: int, route: Route, made: ClientProgram | Script | RunnerTurns, params: Mapping[str, Any]
     ) -> Client:
-        """Return the client of a slot, as `client_of` does; a runner has one of its own."""
+        """Return the client of a slot: a PythonClient for a runner, else that of `client_of`."""
         if isinstance(made, RunnerTurns):
             return PythonClient(slot, route, made, self._target)
         client = client_of(slot, route, made, params)
@@ -73,7 +73,7 @@ class WorkerPart:
         ended: Callable[[], None],
         failed: Callable[[Verdict], None],
     ) -> ScheduledLoop:
-        """Return the loop of a task that a scheduler of the track paces."""
+        """Return the loop of a task whose due times come from a scheduler of the track."""
         sources = getattr(program, "sources", {})
         own = {client: sources.get(client.slot) for client in clients}
         schedulers = make_schedulers(assignment.task, self._code, own, assignment.per_request)

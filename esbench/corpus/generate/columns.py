@@ -1,4 +1,4 @@
-"""Text as columns: a block of documents is one matrix of bytes, a row each, padded with NULs.
+"""Text as columns: a block of documents is one matrix of bytes, one row per document, padded with NULs.
 
 JSON never holds a NUL byte, so NULs may stand anywhere: `squeeze` drops them all in one pass. That is what
 makes it fast: no object per document or value exists.
@@ -29,12 +29,12 @@ _TEN_THOUSAND = np.uint64(10_000)
 
 
 def squeeze(matrix: Matrix) -> bytes:
-    """The rows one after another, without their NULs."""
+    """Return the rows one after another, without their NULs."""
     return matrix.tobytes().translate(None, b"\0")
 
 
 def row_texts(matrix: Matrix) -> list[str]:
-    """Each row's text, without its NULs (rows of plain ASCII without line ends)."""
+    """Return each row's text, without its NULs (rows of plain ASCII without line ends)."""
     rows = np.empty((matrix.shape[0], matrix.shape[1] + 1), np.uint8)
     rows[:, :-1] = matrix
     rows[:, -1] = _NEWLINE
@@ -42,18 +42,21 @@ def row_texts(matrix: Matrix) -> list[str]:
 
 
 def table(texts: Sequence[bytes]) -> Matrix:
-    """The texts as rows of one matrix, as wide as the longest."""
+    """Return the texts as rows of one matrix, as wide as the longest, padded with NULs."""
     width = max(1, *(len(text) for text in texts))
     return np.array(list(texts), dtype=f"S{width}").view(np.uint8).reshape(len(texts), width)
 
 
 def digits_of(number: int) -> int:
-    """How many decimal digits a number has, its sign not counted."""
+    """Return the number of decimal digits of a number, without its sign."""
     return len(str(abs(number)))
 
 
 def write_digits(numbers: U64, out: Matrix, least: int = 1) -> None:
-    """Decimal digits, right-aligned in `out`; leading zeros beyond `least` digits become NULs."""
+    """Write each number's decimal digits into its row of `out`, right-aligned.
+
+    Leading zeros stay up to `least` digits; those beyond become NULs.
+    """
     rows, width = out.shape
     groups = -(-width // 4)
     block = np.empty((rows, groups), np.uint32)
@@ -70,6 +73,6 @@ def write_digits(numbers: U64, out: Matrix, least: int = 1) -> None:
 
 
 def write_sign(numbers: I64, out: Matrix) -> U64:
-    """A minus in the first column of `out` where the number is negative; gives the magnitudes."""
+    """Write a minus into the first column of `out` for each negative number; returns the absolute values."""
     out[:, 0] = (numbers < 0) * np.uint8(_MINUS)
     return np.abs(numbers).view(np.uint64)

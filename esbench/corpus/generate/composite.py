@@ -35,7 +35,7 @@ class ObjectField(Field):
 
 
 class ListField(Field):
-    """`count` elements of another type; each place in the list has a stream of its own."""
+    """A list of `count` elements of another type; each position in the list has its own random stream."""
 
     plain = False
 
@@ -88,7 +88,7 @@ class MixtureField(Field):
         self.width = max(row.width for row in self._rows)
 
     def _places(self, index: U64) -> list[Any]:
-        """For each of the types, which of the documents have a value of it."""
+        """Return, for each of the types, the positions in `index` of the documents whose value is of that type."""
         chosen = np.searchsorted(self._ends, draw(self._key, index), side="right")
         return [np.flatnonzero(chosen == place) for place in range(len(self._fields))]
 

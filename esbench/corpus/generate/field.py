@@ -1,4 +1,4 @@
-"""What a field is, and how fields and constant text are laid out side by side in a row."""
+"""The interface of generated fields, and rows: fields and constant text side by side."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class Field(ABC):
 
     @abstractmethod
     def values(self, index: U64) -> list[Any]:
-        """Each document's value as `json.loads` would give it."""
+        """Return each document's value as `json.loads` would return it."""
 
 
 class Compiler(Protocol):
-    """What a field's type may ask while it is compiled."""
+    """The compiler of field specs, as a field's type sees it while it is compiled."""
 
     def key(self, path: str) -> np.uint64:
-        """The key of the random stream of that name."""
+        """Return the key of the random stream of that name."""
 
     def field(self, spec: object, path: str) -> Field:
         """Compile a field below another one."""
@@ -49,11 +49,11 @@ class Compiler(Protocol):
         """Compile the fields of an object; hidden ones are left out."""
 
     def earlier(self, path: str, asker: SpecReader) -> Field:
-        """A field that was compiled before."""
+        """Return a field that was compiled before; raises TrackError, at `asker`, if it was not."""
 
 
 class Row:
-    """Constant bytes and fields, one after another: a block of it is written into one matrix."""
+    """Constant bytes and fields, one after another; the rows of a block of documents are written into one matrix."""
 
     def __init__(self, parts: Iterable[bytes | Field]) -> None:
         template = bytearray()
@@ -68,23 +68,25 @@ class Row:
         self._template = np.frombuffer(bytes(template), np.uint8)
 
     def write(self, index: U64, out: Matrix) -> None:
+        """Write the rows of those documents into `out`, (documents, width)."""
         out[:] = self._template
         for start, end, field in self._fields:
             field.write(index, out[:, start:end])
 
     def matrix(self, index: U64) -> Matrix:
+        """Return a new matrix with the rows of those documents."""
         out = np.empty((len(index), self.width), np.uint8)
         self.write(index, out)
         return out
 
 
 def json_parts(field: Field) -> list[bytes | Field]:
-    """A field's whole JSON, quotes included."""
+    """Return the parts of a field's whole JSON, quotes included."""
     return [b'"', field, b'"'] if field.quoted else [field]
 
 
 def object_parts(fields: Mapping[str, Field]) -> list[bytes | Field]:
-    """The JSON of an object of those fields."""
+    """Return the parts of the JSON of an object of those fields."""
     parts: list[bytes | Field] = [b"{"]
     for name, field in fields.items():
         comma = b"," if len(parts) > 1 else b""
@@ -94,5 +96,5 @@ def object_parts(fields: Mapping[str, Field]) -> list[bytes | Field]:
 
 
 def json_text(value: object) -> bytes:
-    """Compact JSON, in UTF-8."""
+    """Return a value as compact JSON, in UTF-8."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

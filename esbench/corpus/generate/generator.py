@@ -37,7 +37,7 @@ ID, ROUTING = "_id", "_routing"
 
 
 class _FieldCompiler:
-    """Compiles field specs; knows by path what it has compiled, for fields that refer to others."""
+    """The compiler of field specs; it keeps compiled fields by path, for fields that refer to others."""
 
     def __init__(self, seed: int, where: str) -> None:
         self._seed = seed
@@ -81,7 +81,7 @@ class _FieldCompiler:
 class Generator:
     """The documents of one `generate` mapping; the i-th is a pure function of (seed, i).
 
-    size: how many documents there can be (None: any number). where: what error messages start with.
+    size: the largest number of documents (None: no limit). where: the start of error messages.
     """
 
     def __init__(self, spec: Mapping[str, Any], where: str = "") -> None:
@@ -113,20 +113,29 @@ class Generator:
         return field
 
     def documents(self, first: int, count: int) -> list[bytes]:
-        """JSON of documents first .. first + count - 1, in UTF-8, without line ends."""
+        """Return the JSON of documents first .. first + count - 1, in UTF-8, without line ends."""
         return self._lines([*self._document, b"\n"], self._range(first, count))
 
     def actions(self, first: int, count: int, action: str = "index") -> list[bytes]:
-        """Action lines of a bulk request, with those of id and routing that the spec has; no line ends."""
+        """Return the action lines of documents first .. first + count - 1, without line ends.
+
+        They hold id and routing as far as the spec has them.
+        """
         return self._lines(self._action(action), self._range(first, count))
 
     def bulk_groups(self, first: int, count: int, group: int, action: str = "index") -> list[bytes]:
-        """Lines of bulk requests, an action line and a document in turn, of each `group` documents."""
+        """Return the bulk lines, an action line and a document in turn, of each `group` of documents.
+
+        The documents are first .. first + count - 1; the last group may be smaller.
+        """
         matrix = Row([*self._action(action), *self._document, b"\n"]).matrix(self._range(first, count))
         return [squeeze(matrix[start : start + group]) for start in range(0, count, group)]
 
     def keyed_lines(self, first: int, count: int, step: int = 1) -> bytes:
-        """Lines of id, tab, routing, tab, JSON, for documents first, first + step ...; no id: empty."""
+        """Return lines of id, tab, routing, tab, JSON, for `count` documents first, first + step ...
+
+        Id and routing are empty if the spec has none.
+        """
         parts: list[bytes | Field] = []
         for name in (ID, ROUTING):
             parts += [self._keys[name], b"\t"] if name in self._keys else [b"\t"]
@@ -134,15 +143,18 @@ class Generator:
         return squeeze(row.matrix(self._range(first, count, step)))
 
     def values(self, fields: Sequence[str], indices: U64 | Sequence[int]) -> list[tuple[Any, ...]]:
-        """The values of those fields in each of the documents `indices`, as json.loads would give them.
+        """Return the values of those fields in each of the documents `indices`, as json.loads would return them.
 
-        Fields of objects have dotted names; "_id" and "_routing" are what the action lines carry, as text.
+        Fields of objects have dotted names; "_id" and "_routing" are those of the action lines, as text.
         """
         index = self._checked(np.asarray(indices, dtype=np.uint64))
         return list(zip(*(self._values(name, index) for name in fields), strict=True))
 
     def index_of(self, field: str, value: str) -> int:
-        """The index of the document that has this value in a permuted field; ValueError where none has."""
+        """Return the index of the document with this value in a permuted field.
+
+        Raises ValueError for a value that no document has, TrackError if the field is not permuted.
+        """
         found = self._keys.get(field) or self._fields.get(field)
         if not isinstance(found, PermutedField):
             raise TrackError(f'"{field}" is not a permuted field', where=self._where)

@@ -1,6 +1,6 @@
 """Counter-based draws: the n-th number of a stream, for whole blocks of n at once.
 
-Every function is pure; nothing here keeps a state or uses numpy's generators, whose streams may change.
+Every function is pure: none keeps state or uses numpy's generators, whose streams may change.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _27, _30, _31, _32, _11 = (np.uint64(bits) for bits in (27, 30, 31, 32, 11))
 
 
 def stream_key(*parts: object) -> np.uint64:
-    """The key of a stream from what names it: a seed, a field's path, a purpose."""
+    """Return the key of a random stream from the parts of its name: a seed, a field's path, a purpose."""
     name = "/".join(str(part) for part in parts)
     return np.uint64(int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little"))
 
 
 def draw(key: np.uint64, index: U64) -> U64:
-    """64 random bits per index: output index + 1 of splitmix64 seeded with `key`.
+    """Return 64 random bits per index: output index + 1 of splitmix64 seeded with `key`.
 
     Steele, Lea, Flood: Fast splittable pseudorandom number generators (2014). Seeded with 1234567 its first
     output is 6457827717110365317.
@@ -46,14 +46,14 @@ def draw(key: np.uint64, index: U64) -> U64:
 
 
 def below(bits: U64, size: int) -> U64:
-    """Uniform whole numbers in [0, size) from 64 random bits each; the bias is below size / 2^32."""
+    """Return uniform whole numbers in [0, size) from 64 random bits each; the bias is below size / 2^32."""
     if size <= 1 << 32:
         return ((bits >> _32) * np.uint64(size)) >> _32
     return bits % np.uint64(size)
 
 
 def unit(bits: U64) -> F64:
-    """Uniform floats in [0, 1), on a grid of 2^-53."""
+    """Return uniform floats in [0, 1), on a grid of 2^-53, from 64 random bits each."""
     return (bits >> _11).astype(np.float64) * 2.0**-53
 
 
@@ -77,14 +77,14 @@ class Zipf:
         self._total = float(self._sums[-1]) + tail
 
     def _integral(self, end: float) -> float:
-        """Integral of x ** -exponent from the end of the head to `end`."""
+        """Return the integral of x ** -exponent from the end of the head to `end`."""
         ratio = math.log(end / self._start)
         if self._slope == 0.0:
             return ratio
         return float(self._scale * math.expm1(self._slope * ratio) / self._slope)
 
     def ranks(self, uniform: F64) -> I64:
-        """One rank for each uniform number in [0, 1); small numbers give small ranks."""
+        """Return the rank of each uniform number in [0, 1); small numbers give small ranks."""
         target = uniform * self._total
         ranks = np.searchsorted(self._sums, target, side="right") + 1
         beyond = ranks > len(self._sums)
@@ -112,11 +112,11 @@ class Permutation:
         self._keys = [stream_key(int(key), "round", number) for number in range(4)]
 
     def forward(self, index: U64) -> U64:
-        """The images of indices below `size`."""
+        """Return the images of indices below `size`."""
         return self._walk(index, self._encrypt)
 
     def inverse(self, value: U64) -> U64:
-        """The indices of images."""
+        """Return the indices of images: the inverse of `forward`."""
         return self._walk(value, self._decrypt)
 
     def _walk(self, numbers: U64, once: Callable[[U64], U64]) -> U64:

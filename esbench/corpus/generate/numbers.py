@@ -18,7 +18,7 @@ _FORMAT = re.compile(r"([^%\"\\]*)%(?:0([0-9]{1,2}))?d([^%\"\\]*)")
 
 
 class IntegerField(Field):
-    """Whole numbers: bare, or text by a `format` such as "u%07d"."""
+    """A field of whole numbers: JSON numbers, or text by a `format` such as "u%07d"."""
 
     def __init__(self, spec: SpecReader, minimum: int, maximum: int) -> None:
         self._prefix, self._least, self._suffix = b"", 1, b""
@@ -33,7 +33,7 @@ class IntegerField(Field):
 
     @abstractmethod
     def integers(self, index: U64) -> I64:
-        """Each document's number."""
+        """Return each document's number."""
 
     def write(self, index: U64, out: Matrix) -> None:
         numbers = self.integers(index)
@@ -63,7 +63,7 @@ def _number_format(spec: SpecReader) -> tuple[bytes, int, bytes]:
 
 
 class SequenceField(IntegerField):
-    """from, from + step, from + 2 * step ..."""
+    """The sequence from, from + step, from + 2 * step ..."""
 
     def __init__(self, spec: SpecReader, compiler: Compiler, path: str) -> None:
         self._from = spec.integer("from", 1)
@@ -91,7 +91,7 @@ class RangeField(IntegerField):
 
 
 class ZipfField(IntegerField):
-    """from .. to, both included: the n-th of them drawn with probability proportional to n ** -exponent."""
+    """Whole numbers from .. to, both included; the n-th has a probability proportional to n ** -exponent."""
 
     def __init__(self, spec: SpecReader, compiler: Compiler, path: str) -> None:
         self._from, to = _bounds(spec)
@@ -121,7 +121,7 @@ class FractionField(Field):
 
     @abstractmethod
     def scaled(self, index: U64) -> I64:
-        """Each document's number, times 10 ** decimals."""
+        """Return each document's number, times 10 ** decimals."""
 
     def write(self, index: U64, out: Matrix) -> None:
         numbers = self.scaled(index)
@@ -174,7 +174,7 @@ class DecimalField(FractionField):
 
 
 class LognormalField(FractionField):
-    """exp(mean + sigma * z) for a standard normal z, rounded; the median is exp(mean).
+    """Lognormal numbers: exp(mean + sigma * z) for a standard normal z, rounded; the median is exp(mean).
 
     z by Box and Muller (1958) from two uniform numbers, so |z| stays below 8.7.
     """

@@ -1,4 +1,4 @@
-"""Which of the existing documents a request asks for: blocks of draws, as a pure function of the seed."""
+"""Draws of existing documents for requests: blocks of their indices, as a pure function of the seed."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ PICKS = ("uniform", "zipf", "recent")
 
 
 def picks(pick: str, count: int, exponent: float, seed: int, block: int) -> Iterator[I64]:
-    """Blocks of `block` indices in [0, count), without end.
+    """Yield blocks of `block` document indices in [0, count), without end, drawn by the distribution `pick`.
 
-    uniform: each as likely. zipf: popularity falls with rank ** -exponent; which documents are popular does
-    not depend on the seed, so all workers ask for the same ones. recent: by the same law, the last document
-    is the likeliest.
+    uniform: all with equal probability. zipf: popularity falls with rank ** -exponent; which documents are popular does
+    not depend on the seed, so all workers ask for the same ones. recent: the same distribution, with the last document
+    as the most likely.
     """
     key = stream_key(seed, "picks", pick)
     zipf = Zipf(count, exponent)

@@ -1,4 +1,4 @@
-"""The generator's keys as a track spells them: read with types, defaults and one-line errors. No numpy."""
+"""Reading of a track's `generate` mapping: its keys with types, defaults and one-line errors. No numpy."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _REQUIRED = object()
 
 
 def plain_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The spec as JSON carries it: keys are text, in their order; dates of YAML become ISO text."""
+    """Return the spec as plain JSON values: keys become text, in their order; dates of YAML become ISO text."""
     plain: dict[str, Any] = json.loads(json.dumps(spec, default=_plain))
     return plain
 
 
 def spec_digest(spec: Mapping[str, Any]) -> str:
-    """sha256 (hex) of what decides the documents: the spec, in its order of fields, and the algorithm."""
+    """Return the sha256 (hex) of what determines the documents: the spec, in its order of fields, and the algorithm."""
     text = json.dumps([ALGORITHM, plain_spec(spec)], separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -36,7 +36,7 @@ def _plain(value: object) -> object:
 
 
 class SpecReader:
-    """Takes the keys of one mapping and refuses what is left over."""
+    """Reader of the keys of one mapping: each is taken once, checked by type; `finish` refuses those left."""
 
     def __init__(self, spec: object, where: str) -> None:
         self.where = where
@@ -49,6 +49,7 @@ class SpecReader:
         return TrackError(what, where=self.where, hint=hint)
 
     def take(self, key: str, default: Any = _REQUIRED) -> Any:
+        """Take the value of a key; if it is missing, return `default` or, without one, raise TrackError."""
         self._known.add(key)
         if key in self._left:
             return self._left.pop(key)
@@ -92,7 +93,7 @@ class SpecReader:
         return value
 
     def span(self, key: str) -> tuple[int, int]:
-        """A count: one whole number, or [least, most]."""
+        """Take a count, a whole number or [least, most], as (least, most); raises TrackError for another value."""
         value = self.take(key)
         pair = [value, value] if isinstance(value, int) else value
         if (
@@ -105,5 +106,6 @@ class SpecReader:
         return pair[0], pair[1]
 
     def finish(self) -> None:
+        """Raise TrackError for a key that was not taken."""
         for key in self._left:
             raise self.error(f'unknown key "{key}"', hint=did_you_mean(key, self._known))

@@ -20,7 +20,7 @@ _DIGITS = "0123456789"
 
 
 class PermutedField(Field):
-    """The i-th value of a seeded permutation of all texts of a pattern: unique, random to look at.
+    """The i-th value of a seeded permutation of all texts of a pattern: unique values that look random.
 
     Patterns are literals, [classes], \\d and {counts}: "[0-9]{18}", "ORD-[A-Z]{2}[0-9]{10}".
     """
@@ -63,7 +63,7 @@ class PermutedField(Field):
         return row_texts(out)
 
     def index_of(self, text: str) -> int:
-        """The index of the document that has this value; ValueError where it is no value of the pattern."""
+        """Return the index of the document that has this value; raises ValueError if the pattern does not yield it."""
         number, position = 0, 0
         if len(text) != self.width:
             raise ValueError(f'"{text}" does not have {self.width} characters')
@@ -75,7 +75,7 @@ class PermutedField(Field):
 
 
 def _parse_pattern(spec: SpecReader, pattern: str) -> list[tuple[str, int]]:
-    """(alphabet, count) of each token."""
+    """Return (alphabet, count) of each token of a pattern; raises TrackError if it cannot be read."""
     parts: list[tuple[str, int]] = []
     position = 0
     while position < len(pattern):
@@ -111,7 +111,10 @@ def _alphabet(spec: SpecReader, token: str) -> str:
 
 
 def weighted_ends(spec: SpecReader, options: Iterable[tuple[object, Any]]) -> U64:
-    """Where the draws of each option but the last end, from (option, weight); a TrackError for a bad weight."""
+    """Return the ends, in 64-bit draws, of the range of each option but the last, from (option, weight).
+
+    The ranges are proportional to the weights. Raises TrackError for an invalid weight.
+    """
     sums = [Fraction(0)]
     for option, weight in options:
         if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < 1e15:
@@ -121,7 +124,7 @@ def weighted_ends(spec: SpecReader, options: Iterable[tuple[object, Any]]) -> U6
 
 
 class ChoiceField(Field):
-    """One of the values: equally often (a list), or by weight (a mapping of value to weight)."""
+    """One of several values: with equal probability (a list), or by weight (a mapping of value to weight)."""
 
     def __init__(self, spec: SpecReader, compiler: Compiler, path: str) -> None:
         options = spec.take("values")
@@ -187,7 +190,7 @@ class WordsField(Field):
         self._keys = [compiler.key(f"{path}/{block}") for block in range(-(-self._most // 4))]
 
     def _draws(self, index: U64) -> tuple[Any, Any]:
-        """(word numbers, (documents, most)), (counts of words, (documents,))"""
+        """Return the word numbers, shape (documents, most), and the word counts, shape (documents,)."""
         bits = np.empty((len(index), len(self._keys)), np.uint64)
         for block, key in enumerate(self._keys):
             bits[:, block] = draw(key, index)

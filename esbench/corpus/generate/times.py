@@ -17,7 +17,7 @@ _FORMATS = ("iso", "date", "epoch_second", "epoch_millis")
 
 
 class TimestampField(Field):
-    """Uniform seconds from .. to, both included; or `within` seconds after another timestamp field.
+    """Times drawn uniformly from .. to, both included; or `within` a range of seconds after another timestamp field.
 
     A `to` without a time of day means the end of that day. Formats: iso (2024-01-31T23:59:59Z), date,
     epoch_second, epoch_millis.
@@ -52,7 +52,7 @@ class TimestampField(Field):
         self.width = {"iso": 20, "date": 10, "epoch_second": 12, "epoch_millis": 15}[self._format]
 
     def seconds(self, index: U64) -> I64:
-        """Each document's time in seconds since 1970."""
+        """Return each document's time in seconds since 1970."""
         offsets = below(draw(self._key, index), self._size).view(np.int64) + self._from
         return offsets if self._base is None else offsets + self._base.seconds(index)
 
@@ -109,7 +109,7 @@ def _day_table(first: int, last: int) -> Matrix:
 
 
 def _clock_table() -> Matrix:
-    """THH:MM:SSZ of each second of a day, (86400, 10)."""
+    """Return the text THH:MM:SSZ of each second of a day, shape (86400, 10)."""
     second = np.arange(_DAY_S, dtype=np.uint64)
     clock = np.empty((_DAY_S, 10), np.uint8)
     clock[:] = np.frombuffer(b"T00:00:00Z", np.uint8)

@@ -1,4 +1,4 @@
-"""The vocabulary of `words` fields where a track gives none: English words of trade, commonest first."""
+"""The default vocabulary of `words` fields: English words of trade, the most common first."""
 
 _TEXT = """
 the please order and to leave at for with door in box a of deliver gift call before is on package front
