@@ -28,7 +28,7 @@ class Listener:
     def step_begins(self, number: int, step: Step) -> None:
         """Handle the start of step `number` (from 0), before it is prepared."""
 
-    def amounts_known(self, units_in_all: Mapping[str, float]) -> None:
+    def totals_known(self, units_in_all: Mapping[str, float]) -> None:
         """Handle the total number of units of each task of the current step, for those tasks where it is known."""
 
     def step_runs(self, number: int, units: dict[str, str]) -> None:
@@ -37,7 +37,7 @@ class Listener:
     def second(self, task: str, second: Second) -> None:
         """Handle a second of a task, merged over all workers; it ended about a second ago."""
 
-    def worker_told(self, worker: int, usage: Usage, loop_lag_ns: int) -> None:
+    def worker_ticked(self, worker: int, usage: Usage, loop_lag_ns: int) -> None:
         """Handle a load worker's report: its CPU usage so far, its event loop's maximum lag since the last report."""
 
     def task_ended(self, result: TaskResult) -> None:
@@ -67,9 +67,9 @@ class Listeners(Listener):
         for listener in self._listeners:
             listener.step_begins(number, step)
 
-    def amounts_known(self, units_in_all: Mapping[str, float]) -> None:
+    def totals_known(self, units_in_all: Mapping[str, float]) -> None:
         for listener in self._listeners:
-            listener.amounts_known(units_in_all)
+            listener.totals_known(units_in_all)
 
     def step_runs(self, number: int, units: dict[str, str]) -> None:
         for listener in self._listeners:
@@ -79,9 +79,9 @@ class Listeners(Listener):
         for listener in self._listeners:
             listener.second(task, second)
 
-    def worker_told(self, worker: int, usage: Usage, loop_lag_ns: int) -> None:
+    def worker_ticked(self, worker: int, usage: Usage, loop_lag_ns: int) -> None:
         for listener in self._listeners:
-            listener.worker_told(worker, usage, loop_lag_ns)
+            listener.worker_ticked(worker, usage, loop_lag_ns)
 
     def task_ended(self, result: TaskResult) -> None:
         for listener in self._listeners:

@@ -240,7 +240,7 @@ class Coordinator:
         first = RunStep(number, start_ns, running.next_tasks())
         for worker in taking_part:
             self._send(worker, first)
-        listener.amounts_known(units_in_all)
+        listener.totals_known(units_in_all)
         listener.step_runs(number, {name: task.unit for name, task in measurements.items()})
         error = self._follow(taking_part, number, running, listener)
         lost = [lost_hosts(list(self._losses.of_step), len(target.hosts))] if self._losses.of_step else []
@@ -324,7 +324,7 @@ class Coordinator:
             worker.usage = message.usage
             self._ledger.enter(message.ledger)
             self._losses.take(worker.number, message.lost)
-            listener.worker_told(worker.number, message.usage, message.loop_lag_ns)
+            listener.worker_ticked(worker.number, message.usage, message.loop_lag_ns)
             running.take(worker.number, message)
             if message.failure is None and self._max_error_ratio is not None:
                 return running.excess(self._max_error_ratio)

@@ -12,7 +12,7 @@ from esbench.cluster.dialect import Dialect, Feature
 from esbench.measure.verdict import GOOD, Verdict
 from esbench.model import Templates
 from esbench.operations.base import OperationType, TaskContext
-from esbench.operations.needs import not_supported
+from esbench.operations.feature_checks import not_supported
 from esbench.operations.parameters import SECONDS, Parameter, flag
 from esbench.operations.replies import reason_of
 from esbench.operations.scripts import Retrying, ask

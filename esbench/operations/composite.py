@@ -18,8 +18,8 @@ from esbench.model import Operation
 from esbench.operations.assertions import asserted
 from esbench.operations.base import OperationType, TaskContext
 from esbench.operations.drawn import VariableScript, as_drawn, insist
-from esbench.operations.handles import OPEN_POINT_IN_TIME, SUBMIT_ASYNC_SEARCH
 from esbench.operations.parameters import Parameter, whole
+from esbench.operations.points_in_time import OPEN_POINT_IN_TIME, SUBMIT_ASYNC_SEARCH
 from esbench.operations.traits import REQUEST
 from esbench.requests.exchange import RequestFailed
 from esbench.requests.programs import Program

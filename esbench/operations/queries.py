@@ -12,7 +12,7 @@ from esbench.errors import TrackError
 from esbench.measure.verdict import Details, Verdict
 from esbench.operations.base import OperationType, TaskContext
 from esbench.operations.drawn import DrawnProgram, QuestionTemplate, VariableScript, insist
-from esbench.operations.needs import needing
+from esbench.operations.feature_checks import needing
 from esbench.operations.parameters import Parameter, flag, whole
 from esbench.operations.replies import judge_plain, judge_raw_bulk
 from esbench.operations.traits import MEASURED, REQUEST

@@ -45,7 +45,7 @@ class Following(Listener, Progress):
             self.number = number
             self.tasks = {task.name: RunningTask(task, now_s, waits=bool(waits[task.name])) for task in step.tasks}
 
-    def amounts_known(self, units_in_all: Mapping[str, float]) -> None:
+    def totals_known(self, units_in_all: Mapping[str, float]) -> None:
         with self.lock:
             for name, units in units_in_all.items():
                 self.tasks[name].units_in_all = units

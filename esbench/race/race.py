@@ -68,27 +68,13 @@ def run(
         folder = stack.enter_context(_race_folder(options))
         stack.enter_context(RaceLock(options.home, options.race_id))
         _see_to_other_races(options, progress)
-        coordinator = stack.enter_context(
-            Coordinator(
-                options.workers,
-                log=folder.logs / "worker.log",
-                abort_on_error=options.abort_on_error,
-                max_error_ratio=options.max_error_ratio,
-                seed=options.seed,
-                race_id=options.race_id,
-                epoch_ns=epoch_ns,
-            )
-        )
+        coordinator = stack.enter_context(_coordinator(options, folder, epoch_ns))
         cluster = RacedCluster(options, progress, folder, stack, node)
-        raced = RacedTrack(options, cluster.info, types, progress)
+        raced = _raced_track(options, cluster, types, progress)
         track, challenge, types = raced.track, raced.challenge, raced.types
-        cluster.require(track, challenge, types)
-        _require_open_files(options, challenge, types)
-        warnings = (*options.client_options.warnings, *raced.warnings)
-        record = _first_record(options, started_at, track, challenge, cluster.facts(), warnings)
-        keeper = stack.enter_context(RecordKeeper(folder, record))
+        keeper = stack.enter_context(RecordKeeper(folder, _first_record(options, started_at, raced, cluster.facts())))
         audience = Listeners((keeper, *listeners))
-        audience.race_begins(record, challenge.steps)
+        audience.race_begins(keeper.record, challenge.steps)
         try:
             documents = raced.prepare_documents()
             hosts, client_options = cluster.start(keeper)
@@ -96,15 +82,7 @@ def run(
             target = Target(hosts, client_options, cluster.info.dialect)
             _refuse_missing_features(target.dialect, challenge, types)
             _count_what_is_there(cluster.client, track, challenge, types, coordinator)
-            stock = Stock(
-                indices=track.indices,
-                corpora=track.corpora,
-                documents=documents,
-                variables=track.variables,
-                data_streams=track.data_streams,
-                templates=track.templates,
-                view=raced.view(documents),
-            )
+            stock = raced.stock(documents)
             for warning in _too_fast(options, keeper.record.host_class, challenge, types, stock):
                 progress.warn(warning)
                 keeper.warn(warning)
@@ -135,11 +113,27 @@ def look(options: RaceOptions, types: OperationTypes, progress: Progress) -> Rac
     """
     with ExitStack() as stack:
         folder = RaceFolder(RaceStore(options.home).races_folder / options.race_id)
-        cluster = RacedCluster(options, progress, folder, stack)
-        raced = RacedTrack(options, cluster.info, types, progress)
-        cluster.require(raced.track, raced.challenge, raced.types)
-        _require_open_files(options, raced.challenge, raced.types)
-        return raced
+        return _raced_track(options, RacedCluster(options, progress, folder, stack), types, progress)
+
+
+def _coordinator(options: RaceOptions, folder: RaceFolder, epoch_ns: int) -> Coordinator:
+    return Coordinator(
+        options.workers,
+        log=folder.logs / "worker.log",
+        abort_on_error=options.abort_on_error,
+        max_error_ratio=options.max_error_ratio,
+        seed=options.seed,
+        race_id=options.race_id,
+        epoch_ns=epoch_ns,
+    )
+
+
+def _raced_track(options: RaceOptions, cluster: RacedCluster, types: OperationTypes, progress: Progress) -> RacedTrack:
+    """Load the track for the cluster's version. EsbenchError if the cluster or this host lacks what it needs."""
+    raced = RacedTrack(options, cluster.info, types, progress)
+    cluster.require(raced.track, raced.challenge, raced.types)
+    _require_open_files(options, raced.challenge, raced.types)
+    return raced
 
 
 @dataclass(frozen=True)
@@ -183,21 +177,14 @@ class _Load:
         self.keeper.tell(self.telemetry.news())
 
 
-def _first_record(
-    options: RaceOptions,
-    started_at: str,
-    track: Track,
-    challenge: Challenge,
-    facts: ClusterFacts,
-    warnings: tuple[str, ...],
-) -> RaceRecord:
-    host = environment.host_facts(options.home)
+def _first_record(options: RaceOptions, started_at: str, raced: RacedTrack, facts: ClusterFacts) -> RaceRecord:
+    host, track = environment.host_facts(options.home), raced.track
     return RaceRecord(
         race_id=options.race_id,
         status="running",
         started_at=started_at,
         track=TrackFacts(track.name, str(track.path), track.digest),
-        challenge=challenge.name,
+        challenge=raced.challenge.name,
         esbench=environment.esbench_facts(),
         track_params=redact(options.track_params),
         user_tags=dict(options.user_tags),
@@ -207,7 +194,7 @@ def _first_record(
         host_class=environment.host_class(host),
         environment=host,
         clusters={"default": facts},
-        warnings=warnings,
+        warnings=(*options.client_options.warnings, *raced.warnings),
     )
 
 

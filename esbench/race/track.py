@@ -8,7 +8,7 @@ from esbench.cluster.client import ClusterInfo
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.events.progress import Progress
 from esbench.load.assignment import refuse_endless
-from esbench.load.messages import PackedView
+from esbench.load.messages import Stock
 from esbench.model import Challenge, Track
 from esbench.operations import OperationTypes
 from esbench.operations.assertions import without_assertions
@@ -81,6 +81,15 @@ class RacedTrack:
         )
         return files.prepare(self.track, self.challenge, self._own_code)
 
-    def view(self, documents: tuple[PreparedDocuments, ...]) -> PackedView | None:
-        """Return the track for its own code in the workers; None if it has no code."""
-        return None if self._own_code is None else self._own_code.packed(documents)
+    def stock(self, documents: tuple[PreparedDocuments, ...]) -> Stock:
+        """Return the track's parts for the load workers; with its own code, if it has any."""
+        track = self.track
+        return Stock(
+            indices=track.indices,
+            corpora=track.corpora,
+            documents=documents,
+            variables=track.variables,
+            data_streams=track.data_streams,
+            templates=track.templates,
+            view=None if self._own_code is None else self._own_code.packed(documents),
+        )

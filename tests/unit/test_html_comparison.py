@@ -18,7 +18,7 @@ from esbench.record.figures import Notice
 from esbench.report.html.charts import BLUE, HEIGHT, curves_chart, shortened
 from esbench.report.html.comparison_charts import intervals, rounds
 from esbench.report.html.comparison_page import comparison_page
-from esbench.report.html.comparison_sides import Raced, Sides
+from esbench.report.html.comparison_series import Raced, Sides
 
 BULK = "bulk"
 

@@ -160,8 +160,8 @@ def test_the_target_of_stages_is_that_of_the_time() -> None:
 
 
 def test_workers_tell_their_own_use(following: Following) -> None:
-    following.worker_told(0, Usage(1_500_000_000, 20_000_000), 3 * MS)
-    following.worker_told(0, Usage(2_500_000_000, 30_000_000), MS)
+    following.worker_ticked(0, Usage(1_500_000_000, 20_000_000), 3 * MS)
+    following.worker_ticked(0, Usage(2_500_000_000, 30_000_000), MS)
     samples = Samples(following)
     assert samples.value("esbench_driver_cpu_seconds_total", worker="0") == 2.5
     assert samples.value("esbench_driver_run_delay_seconds_total", worker="0") == 0.03
@@ -219,7 +219,7 @@ def test_figures_are_named_by_prometheus_rules(
 
 def test_every_sample_of_both_text_formats_is_read_back(following: Following) -> None:
     following.second("paced", second(0, 1, 5, 500, errors=1))
-    following.worker_told(0, Usage(1, 1), 1)
+    following.worker_ticked(0, Usage(1, 1), 1)
     following.read("d", Reading('a "node"\\\n', "g", {"x": 1.5}, {"y": 2}))
     samples = Samples(following)
     expected = {(sample.name, tuple(sorted(sample.labels.items()))) for f in samples.families for sample in f.samples}
@@ -230,7 +230,7 @@ def test_every_sample_of_both_text_formats_is_read_back(following: Following) ->
 
 def test_every_metric_is_documented(following: Following) -> None:
     following.second("paced", second(0, 1, errors=1))
-    following.worker_told(0, Usage(1, 1), 1)
+    following.worker_ticked(0, Usage(1, 1), 1)
     page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
     rows = dict(re.findall(r"^\| `(esbench_\w+)` \| (\w+)", page, re.MULTILINE))
     telemetry = [rows.pop(name) for name in list(rows) if "GROUP_FIGURE" in name]
@@ -247,6 +247,6 @@ def test_a_state_that_was_seen_does_not_change_any_more(following: Following) ->
     seen = following.seen()
     before = families_of(seen, BOUNDS, with_native=True)
     following.second("paced", second(1, 2, errors=1, backlog=3))
-    following.worker_told(0, Usage(1, 1), 1)
+    following.worker_ticked(0, Usage(1, 1), 1)
     following.read("d", Reading("n", "g", {"x": 1}))
     assert families_of(seen, BOUNDS, with_native=True) == before

@@ -48,7 +48,7 @@ def told() -> list[dict[str, Any]]:
         job.reach(1000)
     progress.race_begins(record, [step])
     progress.step_begins(0, step)
-    progress.amounts_known({})
+    progress.totals_known({})
     progress.step_runs(0, {"get": "ops", "merge": "ops"})
     progress.second("get", second(0, 200, ms=2.0, warmup=True))
     progress.read("nodes", Reading("node-0", "process", counters={"cpu_ms": 1000.0}))

@@ -121,7 +121,7 @@ class Following(Listener):
             if task in self._running:
                 self._running[task] = replace(self._running[task], second=second.second, backlog=second.tally.backlog)
 
-    def worker_told(self, worker: int, usage: Usage, loop_lag_ns: int) -> None:
+    def worker_ticked(self, worker: int, usage: Usage, loop_lag_ns: int) -> None:
         with self._lock:
             self._workers[worker] = WorkerUse(usage.cpu_ns / NS, usage.run_delay_ns / NS, loop_lag_ns / NS)
 

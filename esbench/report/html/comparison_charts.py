@@ -27,8 +27,8 @@ from esbench.report.html.charts import (
     shortened,
     source,
 )
-from esbench.report.html.comparison_sides import Curve, Raced
-from esbench.report.html.comparison_words import DIRECTIONS, verdict_word
+from esbench.report.html.comparison_series import Curve, Raced
+from esbench.report.html.verdict_text import DIRECTIONS, verdict_word
 from esbench.units import format_number
 
 # Sides by marker, colour and line: the baseline, then contenders. Each colour stands out 3 to 1 on both themes.

@@ -10,12 +10,12 @@ from esbench.comparison.verdicts import min_effect
 from esbench.measure.measures import RESPONSE_TIMES
 from esbench.report.comparison import comparison, interval_cell
 from esbench.report.html.comparison_charts import intervals, percentiles, rounds
-from esbench.report.html.comparison_sides import Judged, Sides
+from esbench.report.html.comparison_series import Judged, Sides
 from esbench.report.html.comparison_table import verdict_table
-from esbench.report.html.comparison_words import DIFFERENCES, DIRECTIONS, badge, in_words, under_test
 from esbench.report.html.page import Charts, render_page
 from esbench.report.html.settings import settings_html
 from esbench.report.html.tables import folded, render_notices, render_table
+from esbench.report.html.verdict_text import DIFFERENCES, DIRECTIONS, badge, in_words, under_test
 from esbench.report.table_model import Column, Document
 from esbench.report.text import cell_text
 

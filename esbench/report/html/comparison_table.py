@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from html import escape
 
-from esbench.report.html.comparison_words import badge
+from esbench.report.html.verdict_text import badge
 from esbench.report.table_model import Cell, Column, Table
 from esbench.report.text import cell_text
 

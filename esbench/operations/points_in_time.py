@@ -16,7 +16,7 @@ from esbench.measure.verdict import GOOD, Verdict
 from esbench.operations.administrative import QUERY, Prepared, query_of
 from esbench.operations.base import OperationType, TaskContext
 from esbench.operations.drawn import Exchanges, ProgramOfScripts
-from esbench.operations.needs import needing
+from esbench.operations.feature_checks import needing
 from esbench.operations.pagination import noted
 from esbench.operations.parameters import Parameter
 from esbench.operations.replies import judge_plain
