@@ -61,9 +61,15 @@ RACE_OPTIONS = (
     ),
     click.option("--java-home", type=click.Path(path_type=Path), help="The Java for the embedded node."),
     click.option("--node-user", type=int, help="As root: the uid that runs the embedded node (64000)."),
-    _mapping("--node-settings", metavar="SETTINGS", help="Of its yml: k:v,k2:v2, inline JSON, a .json or .yml file."),
-    click.option("--jvm-options", default="", metavar="OPTIONS", help="The last ones of its Java: '-Xint -Dx=y'."),
-    click.option("--node-plugins", type=PathsText(), default="", metavar="FILES", help="Zip archives of its plugins."),
+    _mapping(
+        "--node-settings", metavar="SETTINGS", help="Embedded nodes' settings: k:v,k2:v2, JSON, a .json or .yml file."
+    ),
+    click.option(
+        "--jvm-options", default="", metavar="OPTIONS", help="Embedded nodes' last JVM options: '-Xint -Dx=y'."
+    ),
+    click.option(
+        "--node-plugins", type=PathsText(), default="", metavar="FILES", help="Embedded nodes' plugins: zip archives."
+    ),
     click.option("--user-tags", "--user-tag", default="", metavar="TAGS", help="k:v,k2:v2 kept in the record."),
     click.option("--test-mode", is_flag=True, help="Everything small and quick; the figures mean nothing."),
     click.option("--install-dependencies", is_flag=True, help="Install the Python packages that the track asks for."),
