@@ -9,13 +9,14 @@ from pathlib import Path
 
 from esbench.cluster.addresses import addresses_by_name, resolve
 from esbench.cluster.client import Cluster, ClusterInfo
-from esbench.cluster.options import ClientOptions, Host, parse_hosts
+from esbench.cluster.options import Host, parse_hosts
 from esbench.engine.base import Endpoint
 from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
 from esbench.engine.external import ExternalEngine
 from esbench.errors import ClusterError, EsbenchError, UsageError
 from esbench.events.listeners import Listener
 from esbench.events.progress import Progress
+from esbench.load.messages import Target
 from esbench.model import Challenge, Track
 from esbench.operations import OperationTypes
 from esbench.race.options import RaceOptions
@@ -83,8 +84,8 @@ class RacedCluster:
                 hint=f"--nodes={needed}, or fewer replicas",
             )
 
-    def start(self, keeper: RecordKeeper) -> tuple[tuple[Host, ...], ClientOptions]:
-        """Start the embedded node, if any; return the hosts to send to, with addresses, and the client options."""
+    def start(self, keeper: RecordKeeper) -> Target:
+        """Start the embedded node, if any; return what load workers need to send to the cluster."""
         if self._endpoint is None:
             self._stack.callback(self._engine.stop)
             with self._progress.job(f"starting {self.info.distribution}-{self.info.version}"):
@@ -97,7 +98,7 @@ class RacedCluster:
         for warning in found:
             self._progress.warn(warning)
         keeper.warn(*self._before.notes, *found)
-        return self._hosts, client_options
+        return Target(self._hosts, client_options, self.info.dialect)
 
     @contextmanager
     def telemetry(

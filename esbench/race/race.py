@@ -24,7 +24,7 @@ from esbench.load.coordinator import Cancelled, Coordinator, CutShort, StepFaile
 from esbench.load.hot import clock_ns
 from esbench.load.messages import Stock, Target
 from esbench.load.open_files import hard_limit, require_for
-from esbench.model import Challenge, Step, Track
+from esbench.model import Step
 from esbench.operations import OperationTypes
 from esbench.race.cluster import RacedCluster
 from esbench.race.interrupts import Interrupts
@@ -71,27 +71,25 @@ def run(
         coordinator = stack.enter_context(_coordinator(options, folder, epoch_ns))
         cluster = RacedCluster(options, progress, folder, stack, node)
         raced = _raced_track(options, cluster, types, progress)
-        track, challenge, types = raced.track, raced.challenge, raced.types
         keeper = stack.enter_context(RecordKeeper(folder, _first_record(options, started_at, raced, cluster.facts())))
         audience = Listeners((keeper, *listeners))
-        audience.race_begins(keeper.record, challenge.steps)
+        audience.race_begins(keeper.record, raced.challenge.steps)
         try:
             documents = raced.prepare_documents()
-            hosts, client_options = cluster.start(keeper)
+            target = cluster.start(keeper)
             keeper.begin(cluster.facts(), [_corpus_facts(part) for part in documents])
-            target = Target(hosts, client_options, cluster.info.dialect)
-            _refuse_missing_features(target.dialect, challenge, types)
-            _count_what_is_there(cluster.client, track, challenge, types, coordinator)
+            _refuse_missing_features(raced, target.dialect)
+            _count_what_is_there(raced, cluster.client, coordinator)
             stock = raced.stock(documents)
-            for warning in _too_fast(options, keeper.record.host_class, challenge, types, stock):
+            for warning in _too_fast(options, raced, stock, keeper.record.host_class):
                 progress.warn(warning)
                 keeper.warn(warning)
             clock = partial(_seconds_since, epoch_ns)
-            with cluster.telemetry(keeper, track, audience, clock, coordinator.pids) as telemetry:
-                load = _Load(interrupts, coordinator, target, stock, types, keeper, audience, telemetry)
-                for number, step in enumerate(challenge.steps):
+            with cluster.telemetry(keeper, raced.track, audience, clock, coordinator.pids) as telemetry:
+                load = _Load(interrupts, coordinator, target, stock, raced.types, keeper, audience, telemetry)
+                for number, step in enumerate(raced.challenge.steps):
                     load.run(number, step)
-            cluster.finish(keeper, track)
+            cluster.finish(keeper, raced.track)
             keeper.finish("complete")
         except (Cancelled, KeyboardInterrupt):
             keeper.finish("cancelled")
@@ -132,7 +130,7 @@ def _raced_track(options: RaceOptions, cluster: RacedCluster, types: OperationTy
     """Load the track for the cluster's version. EsbenchError if the cluster or this host lacks what it needs."""
     raced = RacedTrack(options, cluster.info, types, progress)
     cluster.require(raced.track, raced.challenge, raced.types)
-    _require_open_files(options, raced.challenge, raced.types)
+    _require_open_files(options, raced)
     return raced
 
 
@@ -231,17 +229,15 @@ def _see_to_other_races(options: RaceOptions, progress: Progress) -> None:
         )
 
 
-def _require_open_files(options: RaceOptions, challenge: Challenge, types: OperationTypes) -> None:
+def _require_open_files(options: RaceOptions, raced: RacedTrack) -> None:
     """Refuse a race whose clients need more connections than a load worker may open."""
-    for step in challenge.steps:
-        shares = fullest_worker(step, options.workers, types)
+    for step in raced.challenge.steps:
+        shares = fullest_worker(step, options.workers, raced.types)
         tasks = ", ".join(f'task "{share.task.name}"' for share in shares)
         require_for(sum(len(share.slots) for share in shares), hard_limit(), tasks)
 
 
-def _too_fast(
-    options: RaceOptions, host_class: str, challenge: Challenge, types: OperationTypes, stock: Stock
-) -> Iterator[str]:
+def _too_fast(options: RaceOptions, raced: RacedTrack, stock: Stock, host_class: str) -> Iterator[str]:
     """Yield warnings about target rates above what this host's driver can carry, according to its calibration."""
     try:
         calibration = CalibrationFile(options.home).find(host_class, options.workers)
@@ -250,32 +246,26 @@ def _too_fast(
         return
     if calibration is None:
         return
-    for task in challenge.tasks:
+    for task in raced.challenge.tasks:
         if task.schedule.is_open:
-            amounts = per_request(task, types.of(task.operation), stock)
+            amounts = per_request(task, raced.types.of(task.operation), stock)
             if objection := calibration.objection(highest_rate_per_s(task, amounts)):
                 yield f"{task.name}: {objection}"
 
 
-def _refuse_missing_features(dialect: Dialect, challenge: Challenge, types: OperationTypes) -> None:
+def _refuse_missing_features(raced: RacedTrack, dialect: Dialect) -> None:
     """Raise an error, before anything runs, for an operation that this cluster lacks."""
-    for task in challenge.tasks:
-        if feature := types.of(task.operation).feature:
+    for task in raced.challenge.tasks:
+        if feature := raced.types.of(task.operation).feature:
             dialect.require(feature, f'task "{task.name}"')
 
 
-def _count_what_is_there(
-    cluster: Cluster,
-    track: Track,
-    challenge: Challenge,
-    types: OperationTypes,
-    coordinator: Coordinator,
-) -> None:
+def _count_what_is_there(raced: RacedTrack, cluster: Cluster, coordinator: Coordinator) -> None:
     """Count documents that the race does not write itself, if operations compare counts."""
-    traits = [types.of(task.operation).traits for task in challenge.tasks]
+    traits = [raced.types.of(task.operation).traits for task in raced.challenge.tasks]
     if not any(each.compares_counts for each in traits) or any(each.creates or each.deletes for each in traits):
         return
-    for name in track.targets:
+    for name in raced.track.targets:
         reply = cluster.request("GET", f"/{name}/_count", ignore=(404,))
         if "count" in reply:
             coordinator.count_as_acknowledged(name, int(reply["count"]))
