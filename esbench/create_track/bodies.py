@@ -64,9 +64,9 @@ class Body:
 
 
 def index_body(target: Target) -> Body:
-    """Return settings, mappings and aliases of an index, with shards and replicas as parameters.
+    """Return settings, mappings and aliases of an index without what ties it to its cluster; notes say what went.
 
-    Raises UsageError for what no track can hold: several mapping types, documents that are not stored.
+    Shards and replicas become parameters. Raises UsageError for several mapping types or a disabled `_source`.
     """
     settings, notes = kept_settings(target.settings)
     mappings, more = kept_mappings(target.name, target.mappings, target.is_typed)

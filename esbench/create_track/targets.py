@@ -51,7 +51,10 @@ def find_indices(cluster: Cluster, info: ClusterInfo, expressions: Sequence[str]
 
 
 def find_data_streams(cluster: Cluster, info: ClusterInfo, expressions: Sequence[str]) -> tuple[Target, ...]:
-    """Return the data streams behind names and patterns, sorted by name. Errors are as with indices."""
+    """Return the data streams that names and patterns match, sorted by name; hidden ones only if they are named.
+
+    UsageError for what does not exist, and for a server without data streams; ClusterError for what may not be read.
+    """
     streams: dict[str, Mapping[str, Any]] = {}
     for expression in expressions:
         where = f"{DATA_STREAMS}={expression}"

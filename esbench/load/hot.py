@@ -243,7 +243,7 @@ class Lane:
             self.begin_slowly()
 
     def begin_slowly(self) -> None:
-        """Do the same as `begin` for any request, on any connection."""
+        """Send the request in `drawn` where `begin` cannot do it at once: a sequence, or a lost connection."""
         raise NotImplementedError
 
     def on_reply(self, status: int, body: bytes, received_ns: int) -> None:

@@ -45,7 +45,7 @@ class Request:
 
     @property
     def names(self) -> str:
-        """The names of the indices in its path, which are its first part, or "_all"."""
+        """The index names in the path ("a,b*", percent-encoded); "_all" if it begins with an API ("_search")."""
         return "_all" if self.parts[0].startswith("_") else self.parts[0]
 
 

@@ -81,7 +81,7 @@ class NullServer:
         return self
 
     def stop(self) -> None:
-        """End the server; do nothing if it has ended."""
+        """End the server, by force after 5 s, and delete its temporary folder. Safe to call twice."""
         process, self._process = self._process, None
         if process is not None:
             if process.stdin is not None:

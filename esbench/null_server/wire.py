@@ -103,7 +103,7 @@ class Wire:
 
 
 def scripted(reply: Reply) -> Answer:
-    """Return the answer that a script gives in place of the real one."""
+    """Return status and body of a scripted reply; without a body: {}, or Elasticsearch's error for that status."""
     if isinstance(reply.body, str):
         return reply.status, reply.body.encode()
     if reply.body is not None:

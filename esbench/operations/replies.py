@@ -114,7 +114,7 @@ def judge_search(status: int, body: bytes, drawn: object) -> Verdict:
 
 
 def judge_shards(decoded: Any) -> Verdict:
-    """Judge a decoded reply by its `_shards`: good if no shard failed."""
+    """Judge a decoded reply by its `_shards`: good if no shard failed, or if it has no `_shards`."""
     shards = decoded.get("_shards") if isinstance(decoded, dict) else None
     if not isinstance(shards, dict) or not shards.get("failed"):
         return GOOD

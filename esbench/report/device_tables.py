@@ -37,7 +37,7 @@ _PARTS = (
 
 
 def hot_threads(record: RaceRecord) -> tuple[Section, ...]:
-    """Return a section on the busiest thread pools of each task; empty if no hot threads were seen."""
+    """Return a section on the two busiest thread pools of each task and the code they ran; empty if none was seen."""
     kind = record.telemetry.get(_HOT_THREADS, {}).get("type", "cpu")
     columns = (
         Column("Task", "task"),

@@ -116,7 +116,7 @@ def use_now(cluster: Cluster) -> Use | None:
 
 
 def look(cluster: Cluster) -> Surroundings:
-    """Return the state of the cluster before a race, from four requests."""
+    """Return the cluster's state before a race, without shards, by four requests; a failed one becomes a note."""
     asking = _Asking(cluster)
     settings = asking.ask("cluster settings", "/_cluster/settings", _SETTINGS, _mapping, {})
     redactor = Redactor(cluster.options.secrets())

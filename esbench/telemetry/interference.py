@@ -39,9 +39,10 @@ def disturbances(now: Surroundings, earlier: Use | None = None) -> Iterator[str]
 
 
 def disturbed(before: Surroundings, after: Surroundings, own: Collection[str]) -> Iterator[str]:
-    """Yield a sentence for each disturbance during the race: lost nodes, missing shards, activity of others.
+    """Yield a sentence for each disturbance during the race: a changed number of nodes, red health, activity of others.
 
-    Activity of others is that in indices that existed before the race and are not the race's `own`.
+    Activity counts from 10 operations and 1 operation/s on, in indices that existed before the race and are neither the
+    race's `own` nor the system's.
     """
     then, now = before.health.get("nodes"), after.health.get("nodes")
     if then is not None and now is not None and then != now:

@@ -40,7 +40,7 @@ _ANALYZERS = ("analyzer", "search_analyzer", "search_quote_analyzer", "filter")
 
 
 def features_needed(track: Track, challenge: Challenge, operations: OperationTypes) -> tuple[str, ...]:
-    """Return the features that one challenge needs: those that the track requires, and those of its operations."""
+    """Return the features that a challenge needs, sorted: those of the track, its operation types and their scripts."""
     found = set(track.requires)
     for task in challenge.tasks:
         found |= operations.of(task.operation).traits.node_features

@@ -96,7 +96,7 @@ def _stages_of_text(node: Node) -> tuple[Stage, ...]:
 
 
 def optional_seconds(node: Node | None) -> float | None:
-    """Return the seconds of a key; None if it is missing or null."""
+    """Return the duration in a key (90, "500ms", "5m") in seconds; None if missing or null. TrackError if invalid."""
     return None if node is None or node.value is None else _required_seconds(node)
 
 

@@ -84,7 +84,7 @@ class SourceFiles:
         return tuple(self._sources.values())
 
     def glob(self, folder: str, pattern: str) -> list[str]:
-        """Return the files that a pattern relative to `folder` matches, sorted."""
+        """Return the files that `pattern`, seen from `folder`, matches: sorted paths relative to the track's folder."""
         from glob import glob  # it takes patterns with "..", which Path.glob does not
 
         base = self.root / folder

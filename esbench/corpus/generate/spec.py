@@ -106,6 +106,6 @@ class SpecReader:
         return pair[0], pair[1]
 
     def finish(self) -> None:
-        """Raise TrackError for a key that was not taken."""
+        """Raise TrackError for the first key that was not taken, if any."""
         for key in self._left:
             raise self.error(f'unknown key "{key}"', hint=did_you_mean(key, self._known))

@@ -67,7 +67,7 @@ class Sides:
         return ((name, side.records[0]) for name, side in zip(self.names, self._all, strict=True))
 
     def judged(self) -> dict[str, dict[str, Judged]]:
-        """Return the judged rows by task and metric."""
+        """Return task -> metric -> (contender's number, from 1; its primary row), of each contender that has one."""
         found: dict[str, dict[str, list[tuple[int, Row]]]] = {}
         for number, pair in enumerate(self._pairs, 1):
             for row in pair.primary:
