@@ -78,7 +78,7 @@ class Seen:
 
 
 def race_facts(record: RaceRecord) -> dict[str, str]:
-    """Return the `facts` of `Seen`: esbench's version, and distribution and version of each cluster, comma-separated."""
+    """Return the `facts` of `Seen`: esbench's version, and distribution and version of each cluster, by commas."""
     clusters = list(record.clusters.values())
     return {
         "version": record.esbench.get("version", ""),
