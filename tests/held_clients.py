@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 from esbench.load.client import Client
 from esbench.load.hot import clock_ns
@@ -70,6 +71,31 @@ class HeldClient(Client):
 
     def _wait(self, call_back: Callable[[], None]) -> None:
         self._call_back = call_back
+
+
+class HeldLoop:
+    """The clients and the recorder of a loop that began 10 s ago; `ends` counts how often it has ended.
+
+    Subclasses make the loop itself, which calls `end`.
+    """
+
+    def __init__(self, clients: int, **keys: Any) -> None:
+        self.start_ns = clock_ns() - 10 * NS
+        self.clients = [HeldClient(slot, self.start_ns, **keys) for slot in range(clients)]
+        self.recorder = Recorder(self.start_ns, is_open=True)
+        self.ends = 0
+
+    def end(self) -> None:
+        self.ends += 1
+
+    @property
+    def sent(self) -> list[tuple[float, bool]]:
+        return sorted(request for client in self.clients for request in client.sent)
+
+    def answer_all(self) -> None:
+        """Answer what is in flight, and nothing that is sent then."""
+        for client in [client for client in self.clients if client.in_flight]:
+            client.answer()
 
 
 async def until(happened: Callable[[], object]) -> None:

@@ -11,11 +11,11 @@ from dataclasses import replace
 from operator import itemgetter
 
 from esbench.comparison import comparability, verdicts
-from esbench.comparison import rows as drafts
 from esbench.comparison.effects import Design, last_of_sessions, places_in_session
 from esbench.comparison.metrics import Race
 from esbench.comparison.model import CompareOptions, Comparison, Difference, Pair, Side
 from esbench.comparison.notices import place, repeated
+from esbench.comparison.rows import drafts, speed_ratio
 from esbench.record.figures import Notice, reported_tasks, task_label
 from esbench.record.model import RaceRecord
 
@@ -35,7 +35,7 @@ def compare(baseline: Side, contenders: Sequence[Side], options: CompareOptions 
         theirs = tuple(Race.of(record) for record in contender.records)
         design = Design(races, theirs, places_in_session(baseline, contender), history)
         differences = comparability.differences(baseline, contender, options.allow)
-        drafted.append((contender, design, differences, drafts.drafts(design, differences, options)))
+        drafted.append((contender, design, differences, drafts(design, differences, options)))
     family = [draft for *_, of_a_pair in drafted for draft in of_a_pair]
     rows = iter(verdicts.judged(family, options))
     pairs = [
@@ -46,7 +46,7 @@ def compare(baseline: Side, contenders: Sequence[Side], options: CompareOptions 
             tuple(next(rows) for _ in of_a_pair),
             tuple(_notices(baseline, contender, differences)),
             design.places is not None,
-            drafts.speed_ratio(design, differences),
+            speed_ratio(design, differences),
         )
         for contender, design, differences, of_a_pair in drafted
     ]

@@ -32,8 +32,8 @@ from esbench.race.options import RaceOptions
 from esbench.race.recording import RecordKeeper, now
 from esbench.race.telemetry_feed import Pulses, spans
 from esbench.race.track import RacedTrack
-from esbench.record import host as environment
 from esbench.record.calibration import CalibrationFile
+from esbench.record.host import esbench_facts, host_class, host_facts
 from esbench.record.locks import RaceLock, end_other_races, other_races
 from esbench.record.model import (
     ClusterFacts,
@@ -176,20 +176,20 @@ class _Load:
 
 
 def _first_record(options: RaceOptions, started_at: str, raced: RacedTrack, facts: ClusterFacts) -> RaceRecord:
-    host, track = environment.host_facts(options.home), raced.track
+    host, track = host_facts(options.home), raced.track
     return RaceRecord(
         race_id=options.race_id,
         status="running",
         started_at=started_at,
         track=TrackFacts(track.name, str(track.path), track.digest),
         challenge=raced.challenge.name,
-        esbench=environment.esbench_facts(),
+        esbench=esbench_facts(),
         track_params=redact(options.track_params),
         user_tags=dict(options.user_tags),
         seed=options.seed,
         test_mode=options.test_mode,
         session=options.session,
-        host_class=environment.host_class(host),
+        host_class=host_class(host),
         environment=host,
         clusters={"default": facts},
         warnings=(*options.client_options.warnings, *raced.warnings),

@@ -16,9 +16,10 @@ from esbench.load.messages import PackedView
 from esbench.measure.schedule import rates
 from esbench.model import Challenge, Corpus, Task, Track
 from esbench.operations import OperationTypes
-from esbench.rally_python import view as plugins_view
 from esbench.rally_python.document_sets import DocumentSets
 from esbench.rally_python.loading import Plugins, importable, own_code, place_of
+from esbench.rally_python.view import Track as TrackView
+from esbench.rally_python.view import packed, view_of, with_documents
 from esbench.rally_python.view_to_model import Names, with_changes
 from esbench.track.python_part import is_bulk
 
@@ -35,7 +36,7 @@ class OwnCode:
     """The Python part of the raced track, with its view of the track, in which `challenge` is selected."""
 
     plugins: Plugins
-    view: plugins_view.Track
+    view: TrackView
     challenge: str
     types: OperationTypes
 
@@ -137,8 +138,8 @@ class OwnCode:
 
     def packed(self, documents: Sequence[PreparedDocuments]) -> PackedView:
         """Return the view of the track for workers, pickled, with the paths of the prepared document files."""
-        view = plugins_view.with_documents(self.view, documents, self.challenge)
-        return plugins_view.packed(view, self.plugins.libraries)
+        view = with_documents(self.view, documents, self.challenge)
+        return packed(view, self.plugins.libraries)
 
     def _changed(self, track: Track, processor: Any, method: str) -> Track:
         """Return the track with a processor's changes; errors name the place of the processor's method."""
@@ -168,7 +169,7 @@ class OwnCode:
 
 def own_code_of(track: Track, plugins: Plugins, challenge: str, types: OperationTypes) -> tuple[Track, OwnCode]:
     """Return (track as changed by its processors, its own code with `challenge` selected)."""
-    view = plugins_view.view_of(track)
+    view = view_of(track)
     for each in view.challenges:
         each.selected = each.name == challenge
     own = OwnCode(plugins, view, challenge, types)
@@ -182,7 +183,7 @@ def _made(track: Track, data_root: Path, synthetic: bool) -> Iterator[Corpus]:
             yield replace(corpus, documents=tuple(replace(part, synthetic=synthetic) for part in corpus.documents))
 
 
-def _find_files(view: plugins_view.Track, data_root: Path) -> None:
+def _find_files(view: TrackView, data_root: Path) -> None:
     """Set the absolute paths of the document files that were written below `data_root`."""
     for corpus in view.corpora:
         for part in corpus.documents:

@@ -10,17 +10,15 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from held_clients import HeldClient, counted, until
+from held_clients import HeldLoop, counted, until
 
-from esbench.load.hot import clock_ns
 from esbench.load.loops import NS, Length, OpenLoop
-from esbench.load.recorder import Recorder
 
 GAP_NS = NS // 100
 HOUR = 3_600
 
 
-class Loop:
+class Loop(HeldLoop):
     """An open loop that began 10 s ago, with arrivals in gaps of 10 ms and a window of `end_s`."""
 
     def __init__(
@@ -34,30 +32,15 @@ class Loop:
         warmup_requests: int = 0,
         **keys: Any,
     ) -> None:
-        self.start_ns = clock_ns() - 10 * NS
-        self.clients = [HeldClient(slot, self.start_ns, **keys) for slot in range(clients)]
-        self.recorder = Recorder(self.start_ns, is_open=True)
-        self.ends = 0
+        super().__init__(clients, **keys)
         self.loop = OpenLoop(
             self.clients,
             self.recorder,
             Length(self.start_ns + warmup_end_ns, self.start_ns + end_s * NS, warmup_requests=warmup_requests),
-            ended=self._end,
+            ended=self.end,
             failed=lambda verdict: None,
             arrivals=iter(range(0, arrivals * gap_ns, gap_ns)),
         )
-
-    def _end(self) -> None:
-        self.ends += 1
-
-    @property
-    def sent(self) -> list[tuple[float, bool]]:
-        return sorted(request for client in self.clients for request in client.sent)
-
-    def answer_all(self) -> None:
-        """Answer what is in flight, and nothing that is sent then."""
-        for client in [client for client in self.clients if client.in_flight]:
-            client.answer()
 
 
 @asynccontextmanager

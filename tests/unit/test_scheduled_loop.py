@@ -11,11 +11,10 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from held_clients import HeldClient, counted, until
+from held_clients import HeldLoop, counted, until
 
 from esbench.load.hot import clock_ns
 from esbench.load.loops import NS, Length
-from esbench.load.recorder import Recorder
 from esbench.rally_python.scheduled_loop import ScheduledLoop
 
 HOUR = 3_600
@@ -39,7 +38,7 @@ class Times:
         pass
 
 
-class Loop:
+class Loop(HeldLoop):
     """A loop that began 10 s ago, each client with a scheduler of its own."""
 
     def __init__(
@@ -51,31 +50,16 @@ class Loop:
         warmup_requests: int = 0,
         **keys: Any,
     ) -> None:
-        self.start_ns = clock_ns() - 10 * NS
-        self.clients = [HeldClient(slot, self.start_ns, **keys) for slot in range(len(schedulers))]
-        self.recorder = Recorder(self.start_ns, is_open=True)
-        self.ends = 0
+        super().__init__(len(schedulers), **keys)
         end_ns = None if end_s is None else self.start_ns + end_s * NS
         self.loop = ScheduledLoop(
             self.clients,
             self.recorder,
             Length(self.start_ns + warmup_end_ns, end_ns, requests, warmup_requests),
-            ended=self._end,
+            ended=self.end,
             failed=lambda verdict: None,
             schedulers=dict(zip(self.clients, schedulers, strict=True)),  # type: ignore[arg-type]
         )
-
-    def _end(self) -> None:
-        self.ends += 1
-
-    @property
-    def sent(self) -> list[tuple[float, bool]]:
-        return sorted(request for client in self.clients for request in client.sent)
-
-    def answer_all(self) -> None:
-        """Answer what is in flight, and nothing that is sent then."""
-        for client in [client for client in self.clients if client.in_flight]:
-            client.answer()
 
 
 @asynccontextmanager
