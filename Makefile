@@ -4,25 +4,44 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check
+PYTEST := $(BIN)/pytest --durations=10
+READY_TOOLS := $(VENV)/.ready-tools
+COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --upgrade \
+	--no-annotate --quiet --custom-compile-command "make lock" --extra embedded
 
-.PHONY: race test test-without-nodes lint clean
+.PHONY: race test test-without-nodes lint locked lock sbom clean
 
 race: $(READY)  ## race the orders track on an embedded Elasticsearch and print the table
 	$(BIN)/esbench race --track=orders
 
 # Side by side, file by file: first what needs no node, then the races on real nodes. What measures time runs alone.
 test: test-without-nodes  ## run all tests, the races on a real node included
-	$(BIN)/pytest -n 2 --dist loadfile -m node tests/node
-	$(BIN)/pytest -m alone tests/component
+	$(PYTEST) -n 2 --dist loadfile -m node tests/node
+	$(PYTEST) -m alone tests/component
 
 test-without-nodes: $(READY)  ## run the tests that need no node and may run side by side
-	$(BIN)/pytest -n logical --dist loadfile -m "not node and not alone"
+	$(PYTEST) -n logical --dist loadfile tests/unit
+	$(PYTEST) -n logical --dist loadfile -m "not alone" tests/component
 
-lint: $(READY)  ## style and types
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[lint]'
+lint: $(READY_TOOLS)  ## style, types, and what bandit has to say
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/bandit --quiet --recursive -ll esbench
 	$(BIN)/mypy
+
+locked:  ## make .venv anew, of exactly the files whose sha256 is in the lock file; then make test, make lint ...
+	$(PYTHON) -m venv --clear $(VENV)
+	$(PIP) --require-hashes --only-binary :all: -r .ci/requirements-test.txt
+	$(PIP) --no-deps --no-build-isolation -e .
+	@touch $(READY) $(READY_TOOLS)
+
+lock: $(READY_TOOLS)  ## renew the lock files: the newest versions that pyproject.toml allows, for each Python and system
+	$(COMPILE) -o .ci/requirements.txt
+	$(COMPILE) -o .ci/requirements-test.txt -c .ci/requirements.txt --extra test --extra lint --extra supply
+
+sbom: $(READY_TOOLS)  ## write sbom.json, a CycloneDX bill of the materials in .venv; needs no network
+	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible -o sbom.json $(BIN)/python
 
 clean:
 	rm -rf .venv .venv-* .mypy_cache .pytest_cache .ruff_cache
@@ -31,5 +50,9 @@ $(READY): pyproject.toml hatch_build.py esbench/load/_hot.c
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "esbench needs Python 3.11 or later: make PYTHON=python3.12 ..." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[embedded,test]'
+	$(PIP) -e '.[embedded,test]'
+	@touch $@
+
+$(READY_TOOLS): $(READY)
+	$(PIP) -e '.[lint,supply]'
 	@touch $@

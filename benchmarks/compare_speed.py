@@ -21,12 +21,12 @@ from esbench.cli.compare import compare_stored
 from esbench.measure.histogram import Counts, encode, percentiles_ns
 from esbench.record.model import RaceRecord, Session, TaskResult, Throughput, Window
 from esbench.record.series import SecondLine, encode_second
-from esbench.record.sessions import RaceSession, SessionRace, SessionStore, Side
+from esbench.record.sessions import RaceSession, SessionRace, SessionSide, SessionStore
 from esbench.record.store import RaceStore
 from esbench.report.comparison import comparison
 from esbench.report.render import render
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "unit"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
 
 from races import golden_race, task_of
 
@@ -77,7 +77,7 @@ def write(home: Path, rounds: int, length_s: int, tasks: int, drawn: random.Rand
         )
         folder.append_seconds(b"".join(map(encode_second, lines)))
         plan.append(SessionRace(name, number // 2 + 1, place, record.race_id, "complete", 600.0))
-    sides = tuple(Side(name) for name in SIDES)
+    sides = tuple(SessionSide(name) for name in SIDES)
     SessionStore(home).save(RaceSession("speed", "duel", "2026-11-21T10:00:00Z", 1, (), sides, tuple(plan)))
 
 

@@ -21,10 +21,9 @@ from typing import Any
 import yaml
 
 from esbench.corpus.bulk_source import BulkSource
-from esbench.corpus.feed import DocumentFeed
+from esbench.corpus.feed import document_feed
 from esbench.corpus.generate.generator import Generator
-from esbench.corpus.generated_file import BLOCK
-from esbench.corpus.preparation import prepare
+from esbench.corpus.preparation import BLOCK, prepare
 from esbench.corpus.prepared import GROUP, PreparedDocuments
 from esbench.corpus.sampler import DocumentSampler
 from esbench.model import Corpus, Documents
@@ -99,7 +98,7 @@ def hand_out(documents: PreparedDocuments) -> None:
     bulks = -(-count // 1000)
     bulk_us = cpu_seconds(lambda: list(BulkSource(documents, 0, count, 1000))) / bulks * 1e6
     print(f"bulk of 1,000 documents, as a slice      {bulk_us:10.1f} us")
-    feed = DocumentFeed(documents, count, 1)
+    feed = document_feed(documents, count, 1)
     feed.start()
     taken = chain.from_iterable(iter(feed.take, None)).__next__
     try:
@@ -109,7 +108,7 @@ def hand_out(documents: PreparedDocuments) -> None:
     finally:
         feed.close()
     for pick in ("uniform", "zipf", "recent"):
-        sampler = DocumentSampler(documents, ["order_id", "user_id"], pick, {}, 1, count)
+        sampler = DocumentSampler(documents, ["order_id", "user_id"], pick, 1.0, 1, count)
         draw = chain.from_iterable(sampler.blocks()).__next__
         print(f"draw of an existing document, {pick:10} {per_call_us(draw, 100_000):10.2f} us")
 

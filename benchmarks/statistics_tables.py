@@ -2,7 +2,7 @@
 
     python benchmarks/statistics_tables.py [--comparisons 20000] [--seed 1]
 
-No race is run, nothing is measured: tests/unit/test_stats_simulations.py asserts the same figures from fewer
+No race is run, nothing is measured: tests/unit/comparison/test_stats_simulations.py asserts the same figures from fewer
 comparisons. The standard error of a share of 5 % is 0.15 % at 20,000 comparisons; ten seconds.
 """
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from esbench.comparison import stats
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "unit"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
 
 import simulated
 

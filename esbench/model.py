@@ -5,9 +5,10 @@ Durations are seconds, sizes bytes. Keys of raw `params` are spelled as in the t
 
 from __future__ import annotations
 
+import os.path
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from esbench.units import Rate
@@ -15,7 +16,7 @@ from esbench.units import Rate
 
 @dataclass(frozen=True)
 class Variable:
-    """A value drawn once per request: its `type` and that type's own keys (FORMATS: Variables)."""
+    """A value drawn once per request: its `type` and that type's own keys (docs/reference/variables.md)."""
 
     name: str
     type: str
@@ -39,7 +40,10 @@ class DataStream:
 
 @dataclass(frozen=True)
 class Template:
-    """A legacy, composable or component template; `index_pattern`: the indices to delete together with it, if any."""
+    """A legacy, composable or component template.
+
+    `index_pattern`: the indices to delete together with it if `delete_matching_indices`; None for none.
+    """
 
     name: str
     body: Mapping[str, Any]
@@ -60,9 +64,10 @@ class Templates:
 class Documents:
     """One document file of a corpus: a `source_file`, or `generate` (the generator's keys) instead of it.
 
-    `document_count` is None if the track does not state it: then the file's documents are counted. `sample`: the most
-    documents to use in test mode, None for all. `synthetic`: generated in place of a file. `stand_in`: the keys of a
-    generator to use if the file cannot be obtained.
+    `document_count` is None if the track does not state it: then the file's documents are counted.
+    `includes_action_and_meta_data`: a bulk action line stands before each document. `sample`: the most documents to use
+    in test mode, None for all. `synthetic`: generated in place of a file. `stand_in`: the keys of a generator to use if
+    the file cannot be obtained.
     """
 
     document_count: int | None
@@ -120,7 +125,11 @@ class Stage:
 
 @dataclass(frozen=True)
 class Schedule:
-    """The rule by which requests are due. Without a rate, stages or a custom scheduler the loop is closed."""
+    """The rule by which requests are due. Without a rate, stages or a custom scheduler the loop is closed.
+
+    `kind`: the arrival process, deterministic or poisson, or the name of a `custom` scheduler. `ramp_up_s`: the time in
+    which the rate rises from zero to `rate`; stages have no ramp-up.
+    """
 
     kind: str = "deterministic"
     rate: Rate | None = None
@@ -139,9 +148,10 @@ class Schedule:
 class Task:
     """An operation with clients, a length and a schedule.
 
-    Length: `time_period_s` after `warmup_time_s`; or the schedule's stages; or `requests` in total or `iterations`
-    per client, after `warmup_iterations` per client; or, without any of these, once, or until the operation's corpus
-    is exhausted.
+    Length: `time_period_s` after `warmup_time_s`; or the schedule's stages; or `requests` in total or `iterations` per
+    client, after `warmup_iterations` per client; or, without any of these, once, or until the operation's corpus is
+    exhausted. `think_time_s`: a client's pause after a reply. `within_ms`: thresholds, for the share of requests within
+    each. `ignore_response_error_level`: "non-fatal" if failed replies do not end the race.
     """
 
     name: str
@@ -171,7 +181,11 @@ ANY_TASK = "any"
 
 @dataclass(frozen=True)
 class Step:
-    """One element of a schedule: a task, or several in parallel."""
+    """One element of a schedule: a task, or several in parallel.
+
+    `clients`: fewer than the tasks' sum, which then share them; None: the sum. `completed_by`: the tasks whose ends,
+    all of them, end the other tasks; or ANY_TASK alone; empty: each task ends by itself.
+    """
 
     tasks: tuple[Task, ...]
     clients: int | None = None  # fewer than the tasks' sum: the tasks share them
@@ -224,3 +238,8 @@ class Track:
     def targets(self) -> tuple[str, ...]:
         """The names of the track's indices and data streams."""
         return (*(index.name for index in self.indices), *(stream.name for stream in self.data_streams))
+
+
+def leaves_folder(name: str) -> bool:
+    """True for the name of a file that is absolute, or that leads by ".." out of the folder it stands in."""
+    return name.startswith(("/", "\\")) or PurePosixPath(os.path.normpath(name)).parts[:1] == ("..",)

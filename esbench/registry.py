@@ -26,12 +26,18 @@ class Registry(Generic[T]):
         self._plugins[name] = plugin
 
     def add_entry_points(self, group: str) -> None:
-        """Register the plugins that installed packages declare under an entry-point group (`esbench.operations`)."""
+        """Register the plugins that installed packages declare under an entry-point group (`esbench.operations`).
+
+        They are imported at once, and an import error is not caught. Raises ValueError if a name is taken.
+        """
         for point in entry_points(group=group):
             self.add(point.name, point.load())
 
     def get(self, name: str, where: str = "") -> T:
-        """Return the plugin of that name. Raises UsageError, with a suggestion, if there is no such plugin."""
+        """Return the plugin of that name.
+
+        Raises UsageError, which begins with `where` and suggests a name, if there is no such plugin.
+        """
         try:
             return self._plugins[name]
         except KeyError:

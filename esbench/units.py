@@ -48,7 +48,8 @@ class Rate:
 def parse_duration(value: object, where: str = "") -> float:
     """Return seconds from a number of seconds or text with a unit: 90, "90", "500ms", "5m", "1h".
 
-    Raises UsageError for anything else, and for a negative number.
+    The units are ns, us, ms, s, sec, m (minutes), min, h and d, in lower case. Raises UsageError, which begins with
+    `where`, for anything else, and for a negative number.
     """
     number, unit = _split(value, where, "a duration", 'say 30, "500ms" or "5m"')
     if unit and unit not in _SECONDS:
@@ -59,7 +60,8 @@ def parse_duration(value: object, where: str = "") -> float:
 def parse_rate(value: object, where: str = "") -> Rate:
     """Return a rate from a number (ops/s) or text: 1000, "1000", "1000 docs/s", "1000/s", "512 KB/s" (0.5 MB/s).
 
-    Raises UsageError for anything else, for zero and for bits.
+    Bytes become MB of 1,048,576; a unit that is not known is kept as written ("5 hits/s"). Raises UsageError, which
+    begins with `where`, for anything else, for zero, for a negative number and for bits ("1 Mb/s").
     """
     number, text = _split(value, where, "a rate", 'say 1000 or "1000 docs/s"')
     per_second = _PER_SECOND.fullmatch(text.strip())
@@ -120,7 +122,7 @@ def _split(value: object, where: str, what: str, hint: str) -> tuple[float, str]
 
 
 def format_duration(seconds: float) -> str:
-    """Return a duration for display: 0.42 -> "420 ms", 75 -> "1 min 15 s"."""
+    """Return a duration for display: 0.42 -> "420 ms", 5.26 -> "5.3 s", 75 -> "1 min 15 s", 5430 -> "1 h 30 min"."""
     if round(seconds * 1000) < 1000:
         return f"{seconds * 1000:.0f} ms"
     if round(seconds, 1) < 60:
@@ -142,7 +144,11 @@ def format_bytes(count: float) -> str:
 
 
 def format_number(value: float) -> str:
-    """Return a measured number for a table: an integer as it is, a float with about four significant digits."""
+    """Return a measured number for a table: an integer as it is, a float with about four significant digits.
+
+    The whole part of a large float is kept, and a small one has at most four decimals: 12345.6 -> "12346", 0.00012 ->
+    "0.0001".
+    """
     if isinstance(value, int) or not math.isfinite(value):
         return str(value)
     magnitude = abs(value)

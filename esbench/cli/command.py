@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, TypeVar
 
 import click
 
 from esbench.errors import UsageError, did_you_mean, nearest
 
+C = TypeVar("C", bound=Callable[..., Any])
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((\S+).*\)")
 CANCELLED = 130  # an exit status: 128 + SIGINT, as shells say it
 _LEAVE_OUT = "leave it out: "
@@ -22,7 +23,7 @@ RALLY_OPTIONS: Mapping[str, str] = {
     "--car": "the node is described by --distribution, --heap and --nodes, say --heap=4g",
     "--car-params": "use --heap, --node-settings and --jvm-options, say --jvm-options=-XX:+UseParallelGC",
     "--configuration-name": _LEAVE_OUT + "every setting is an option, and there is no configuration file",
-    "--cluster-name": _LEAVE_OUT + "every node of a race has a cluster of its own",
+    "--cluster-name": _LEAVE_OUT + "every node of a race has its own cluster",
     "--distribution-repository": "use --distribution=FOLDER or --distribution=ARCHIVE",
     "--elasticsearch-plugins": "use --node-plugins=FILE.zip, or --target-hosts",
     "--enable-driver-profiling": _LEAVE_OUT + "the driver's lag, share and CPU are in every record",
@@ -36,7 +37,7 @@ RALLY_OPTIONS: Mapping[str, str] = {
     "--revision": "use --distribution=ARCHIVE of a build",
     "--runtime-jdk": "use --java-home=FOLDER",
     "--show-in-report": "use --format=json for every digit; race.json holds every task",
-    "--show-processing-time": _LEAVE_OUT + "client wait, driver lag and service time are told apart in every record",
+    "--show-processing-time": _LEAVE_OUT + "client wait, driver lag and service time are separate in every record",
     "--skip-rest-api-check": _LEAVE_OUT + "a node is ready when an index can be created",
     "--source-build-method": "use --distribution=ARCHIVE of a build",
     "--team-path": "the node is described by --distribution, --heap and --nodes",
@@ -59,6 +60,17 @@ RALLY_COMMANDS: Mapping[str, str] = {
     "start": "use esbench race --keep-node",
     "stop": "end the process whose pid esbench race --keep-node printed",
 }
+
+
+def with_options(*options: Callable[[C], C]) -> Callable[[C], C]:
+    """Return a decorator that adds options to a command, in this order."""
+
+    def add(command: C) -> C:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
 
 
 class Choice(click.Choice[str]):
@@ -86,10 +98,13 @@ class PathsText(click.types.StringParamType):
 class EsbenchCommand(click.Command):
     """A command that adds a hint to unknown options: what replaces Rally's, else the nearest name.
 
-    Use it as `@click.command(cls=EsbenchCommand)`. `hints` are for options that other commands of esbench have.
+    Use it as `@click.command(cls=EsbenchCommand)`. `hints`: option ("--baseline") -> hint, for options that other
+    commands of esbench have.
     """
 
-    hints: ClassVar[Mapping[str, str]] = {}
+    def __init__(self, *, hints: Mapping[str, str] | None = None, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._hints = hints or {}
 
     def hint_of_word(self, word: str, ctx: click.Context) -> str:
         """Return the hint for an unexpected extra argument."""
@@ -100,7 +115,7 @@ class EsbenchCommand(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            raise _unknown_option(error.option_name, self, ctx, self.hints) from None
+            raise _unknown_option(error.option_name, self, ctx, self._hints) from None
         except click.UsageError as error:
             if (word := _EXTRA.match(error.message)) is None:
                 raise
@@ -137,10 +152,11 @@ class LazyCommand:
     help: str
 
     def load(self) -> click.Command:
+        """Import the command and return it. Raises TypeError if the location is not that of a click command."""
         module, _, attribute = self.location.partition(":")
         command = getattr(import_module(module), attribute)
         if not isinstance(command, click.Command):
-            raise TypeError(f"{self.location} is no click command")
+            raise TypeError(f"{self.location} is not a click command")
         return command
 
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from esbench.cli.command import EsbenchCommand, esbench_home
-from esbench.cli.output import check_report_file, print_document, report_options, write_text
-from esbench.cli.pages import check_html_file, html_option
+from esbench.cli.output import (
+    check_file,
+    check_report_file,
+    html_option,
+    print_document,
+    report_options_of,
+    write_text,
+)
 from esbench.errors import FailOnError, UndecidedError, UsageError
 from esbench.report.render import COMPARISON_FORMATS, JUNIT, format_of_file
 
@@ -41,16 +46,16 @@ if TYPE_CHECKING:
     metavar="PERCENT",
     default="0.1%",
     show_default=True,
-    help="A gain with so many points more errors is none.",
+    help="A gain with this many points more errors does not count.",
 )
 @click.option(
     "--fail-on",
     multiple=True,
     metavar="CONDITION",
-    help="Exit with 3 when it holds, 4 when that cannot be told: slower, or a change such as 'p99>+10%'.",
+    help="Exit with 3 when it holds, 4 when that cannot be judged: slower, or a change such as 'p99>+10%'.",
 )
 @click.option("--all/--primary", "every_figure", default=None, help="Every figure, or only those that are judged.")
-@partial(report_options, formats=COMPARISON_FORMATS)
+@report_options_of(COMPARISON_FORMATS)
 @html_option
 def compare(
     given: tuple[str, ...],
@@ -101,13 +106,17 @@ def compare(
             raise FailOnError(_named(each.hits), where=f"--fail-on={each.condition.text}")
     for each in outcomes:
         if each.undecided:
-            what = f"cannot be told: {_named(each.undecided)}"
+            what = f"cannot be judged: {_named(each.undecided)}"
             raise UndecidedError(what, where=f"--fail-on={each.condition.text}")
 
 
 def check_comparison_files(form: str, report_file: Path | None, report_format: str | None, html: Path | None) -> None:
-    """Raise a UsageError if the files of a comparison could not be written; call it before races."""
-    check_html_file(html)
+    """Raise a UsageError if the files of a comparison could not be written; call it before races.
+
+    `form` and `report_format` are names of formats (--format, --report-format). Refused are also a report file whose
+    format is not known, and JUnit as `form` with a report file in another format.
+    """
+    check_file(html, "--html")
     if form == JUNIT.name and report_file is not None:
         of_suffix = format_of_file(report_file.suffix, COMPARISON_FORMATS)
         if report_format != JUNIT.name and (report_format is not None or of_suffix is not JUNIT):
@@ -124,19 +133,24 @@ def compare_stored(
     min_effect: str | None = None,
     max_error_rise: str = "0.1%",
 ) -> Comparison:
-    """Compare sides that are stored under a home; each side is text as a user types it."""
+    """Compare sides that are stored under a home; each side is text as a user types it.
+
+    Without `contenders`: the other sides of the baseline's session. `allow`: keys that may differ, as typed.
+    `min_effect` and `max_error_rise` are ratios as text, "5%" or "0.05"; `min_effect` None: each metric's default.
+    Raises UsageError for a wrong value or a side that names no race, RecordError for a damaged record.
+    """
     from esbench.comparison.comparability import checked_keys
     from esbench.comparison.compare import compare as compare_sides
     from esbench.comparison.effects import places_in_session
     from esbench.comparison.model import CompareOptions
-    from esbench.comparison.resolve import Sides
+    from esbench.comparison.resolve import SideResolver
     from esbench.record.series import read_seconds
     from esbench.record.sessions import SessionStore
     from esbench.record.store import RaceFolder, RaceStore
     from esbench.units import parse_ratio
 
     store = RaceStore(home)
-    sides = Sides(store, SessionStore(home))
+    sides = SideResolver(store, SessionStore(home))
     ours = sides.baseline(baseline)
     theirs = sides.contenders(contenders, ours)
     allowed = checked_keys(allow)

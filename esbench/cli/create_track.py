@@ -9,6 +9,8 @@ import click
 
 from esbench.cli.command import EsbenchCommand
 from esbench.cli.progress_options import progress_of, progress_options
+from esbench.errors import UsageError
+from esbench.errors.printable import printable
 
 
 @click.command("create-track", cls=EsbenchCommand)
@@ -53,7 +55,7 @@ def create_track(**flags: Any) -> None:
                 progress.warn(warning)
             made = run(options, progress)
     for line in result_lines(*made):
-        click.echo(line)
+        click.echo(printable(line))
 
 
 def _options(flags: dict[str, Any]) -> Any:
@@ -61,7 +63,6 @@ def _options(flags: dict[str, Any]) -> Any:
     from esbench.cli.values import parse_list, parse_mapping
     from esbench.cluster.options import ClientOptions, parse_hosts
     from esbench.create_track.create import CreateTrackOptions
-    from esbench.errors import UsageError
 
     indices = parse_list(flags["indices"], "--indices")
     data_streams = parse_list(flags["data_streams"], "--data-streams")
@@ -87,11 +88,9 @@ def _options(flags: dict[str, Any]) -> Any:
 
 def _documents(text: str) -> int | None:
     """Parse the number of documents; None for all."""
-    from esbench.errors import UsageError
-
     if text.strip().lower() == "all":
         return None
     digits = text.replace("_", "").replace(",", "")
     if not digits.isdecimal() or int(digits) == 0:
-        raise UsageError(f'"{text}" is no number of documents', where="--documents", hint="say 100000, or all")
+        raise UsageError(f'"{text}" is not a number of documents', where="--documents", hint="say 100000, or all")
     return int(digits)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import click
 
@@ -11,8 +11,7 @@ from esbench.cli.command import EsbenchCommand
 from esbench.cli.compare import compare
 from esbench.cli.metrics_options import metrics_options
 from esbench.cli.progress_options import progress_of, progress_options
-from esbench.cli.race_flags import race_flags
-from esbench.cli.session import SessionCommand, session_flags
+from esbench.cli.race_flags import race_flags, session_flags
 from esbench.cli.side_options import NOT_OF_A_SIDE, split_side, words_given
 from esbench.cli.store import store_options
 from esbench.errors import UsageError
@@ -21,19 +20,16 @@ DEFAULT_ROUNDS = 6
 
 
 class _DuelCommand(EsbenchCommand):
-    hints: ClassVar[Mapping[str, str]] = {
-        "--keep-node": f"leave it out: {NOT_OF_A_SIDE['keep-node']}",
-        "--race-id": f"leave it out: {NOT_OF_A_SIDE['race-id']}",
-        "--strict": "use --fail-on",
-    }
-
     def hint_of_word(self, word: str, ctx: click.Context) -> str:
         if "=" in word or ":" in word:
             return f"a side is one word for the shell, in quotes: --baseline '... {word}'"
         return super().hint_of_word(word, ctx)
 
 
-@click.command(cls=_DuelCommand)
+_HINTS = {f"--{name}": f"leave it out: {why}" for name, why in NOT_OF_A_SIDE.items()} | {"--strict": "use --fail-on"}
+
+
+@click.command(cls=_DuelCommand, hints=_HINTS)
 @race_flags
 @click.option(
     "--baseline",
@@ -52,6 +48,8 @@ class _DuelCommand(EsbenchCommand):
 @click.pass_context
 def duel(context: click.Context, /, **flags: Any) -> int:
     """Race two sides in turns, then compare them."""
+    from esbench.cli.session import SessionCommand
+
     words, resumed = words_given(context), flags["resume"]
     if len(flags["baselines"]) > 1:
         raise UsageError("is given twice", where="--baseline", hint="a duel has one; several contenders are allowed")

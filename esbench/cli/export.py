@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING
 
 import click
 
-from esbench.cli.command import EsbenchCommand, esbench_home
-from esbench.cli.one_race import one_race
+from esbench.cli.command import EsbenchCommand, esbench_home, with_options
 from esbench.cli.output import print_text, write_text
+from esbench.cli.show import one_race
 from esbench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,19 +26,9 @@ BUCKETS = "--metrics-buckets"
 _OF_SUFFIXES = {".hlog": "hlog", ".csv": "csv", ".json": "json", ".prom": "prometheus"}
 
 
-def _forms(command: Any) -> Any:
-    for name, text in reversed(FORMS.items()):
-        command = click.option(f"--{name}", f"as_{name}", is_flag=True, help=text)(command)
-    return command
-
-
-class _ExportCommand(EsbenchCommand):
-    hints: ClassVar[Mapping[str, str]] = {"--format": f"say {', '.join(f'--{name}' for name in FORMS)}"}
-
-
-@click.command(cls=_ExportCommand)
+@click.command(cls=EsbenchCommand, hints={"--format": f"say {', '.join(f'--{name}' for name in FORMS)}"})
 @click.argument("race")
-@_forms
+@with_options(*(click.option(f"--{name}", f"as_{name}", is_flag=True, help=text) for name, text in FORMS.items()))
 @click.option(BUCKETS, default="", metavar="LIST", help="With --prometheus: upper bounds in ms, 1,10,50.")
 @click.option("--output", type=click.Path(path_type=Path), help="Write to this file, not to stdout.")
 def export(race: str, metrics_buckets: str, output: Path | None, **chosen: bool) -> None:
@@ -71,23 +60,18 @@ def _form(chosen: set[str], output: Path | None) -> str:
 
 
 def _exported(form: str, record: RaceRecord, folder: RaceFolder, buckets: str) -> str:
+    from esbench.publish.files import document, interval_log, table
     from esbench.record.series import read_seconds, read_telemetry
 
     seconds = read_seconds(folder.seconds_file)
     match form:
         case "hlog":
-            from esbench.publish.files.interval_log import interval_log
-
             return interval_log(record, seconds)
         case "csv":
-            from esbench.publish.files.table import table
-
             return table(record, seconds)
         case "prometheus":
             from esbench.publish.prometheus.folding import DEFAULT_BOUNDS, parse_bounds
             from esbench.publish.prometheus.recorded import exposition
 
             return exposition(record, seconds, parse_bounds(buckets or DEFAULT_BOUNDS, BUCKETS))
-    from esbench.publish.files.document import document
-
     return document(record, seconds, read_telemetry(folder.telemetry_file))

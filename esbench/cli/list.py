@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +17,7 @@ def list_() -> None:
 
 
 @list_.command("races")
-@click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="At most so many.")
+@click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="At most this many.")
 @click.option("--track", help="Only races of this track.")
 @click.option("--challenge", help="Only races of this challenge.")
 @format_option
@@ -26,7 +25,7 @@ def races(limit: int, track: str | None, challenge: str | None, form: str) -> No
     """List the races that were run, the newest first."""
     from esbench.record.locks import status_now
     from esbench.record.store import RaceStore
-    from esbench.report.race_summary import race_list
+    from esbench.report.lists import race_list
 
     home = esbench_home()
     entries, damaged = RaceStore(home).entries(track=track, challenge=challenge, limit=limit)
@@ -38,13 +37,13 @@ def races(limit: int, track: str | None, challenge: str | None, form: str) -> No
 
 
 @list_.command("sessions")
-@click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="At most so many.")
+@click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="At most this many.")
 @format_option
 def sessions(limit: int, form: str) -> None:
     """List the sessions of races (race --rounds, duel), the newest first."""
     from esbench.record.locks import session_is_running
     from esbench.record.sessions import SessionStore
-    from esbench.report.sessions import session_list
+    from esbench.report.lists import session_list
 
     home = esbench_home()
     store = SessionStore(home)
@@ -67,7 +66,7 @@ def sessions(limit: int, form: str) -> None:
 def tracks(repository: Path | None, form: str) -> None:
     """List the tracks that esbench ships, or those of a folder of tracks."""
     from esbench.record.figures import Notice
-    from esbench.report.table_model import Column, Document, Table
+    from esbench.report.table_model import Column, ReportDocument, Table
     from esbench.track.library import list_tracks
 
     columns = (
@@ -78,22 +77,22 @@ def tracks(repository: Path | None, form: str) -> None:
     found = list_tracks(repository)
     rows = tuple((track.name, track.description, track.challenges) for track in found.tracks)
     notices = tuple(Notice(str(problem).replace("\n", " ")) for problem in found.problems)
-    print_document(Document(Table(columns, rows), notices=notices), form)
+    print_document(ReportDocument(Table(columns, rows), notices=notices), form)
 
 
 @list_.command("distributions")
 @format_option
 def distributions(form: str) -> None:
     """List the nodes that esbench can bring up by itself, and what each can do."""
-    from esbench.engine.assemble import is_assembled
     from esbench.engine.catalog import load_catalog
     from esbench.engine.download import is_downloaded
-    from esbench.engine.folders import SHARED, Folders
-    from esbench.report.table_model import Cell, Column, Document, Table
+    from esbench.engine.folders import Folders
+    from esbench.engine.unpacked import is_assembled
+    from esbench.report.table_model import Cell, Column, ReportDocument, Table
     from esbench.track.features import FEATURES
 
     catalog = load_catalog()
-    folders = Folders.of(esbench_home(), shared=SHARED if os.geteuid() == 0 else None)
+    folders = Folders.of(esbench_home())
     columns = (
         Column("Distribution", "distribution"),
         Column("Default", "default"),
@@ -111,14 +110,14 @@ def distributions(form: str) -> None:
         )
         for name, entry in catalog.items()
     )
-    print_document(Document(Table(columns, rows)), form)
+    print_document(ReportDocument(Table(columns, rows)), form)
 
 
 @list_.command("telemetry")
 @format_option
 def telemetry(form: str) -> None:
     """List what can watch a race (--telemetry), and the parameters of each."""
-    from esbench.report.table_model import Column, Document, Table
+    from esbench.report.table_model import Column, ReportDocument, Table
     from esbench.telemetry import builtin_devices
 
     columns = (
@@ -138,4 +137,4 @@ def telemetry(form: str) -> None:
         )
         for kind in kinds
     )
-    print_document(Document(Table(columns, rows)), form)
+    print_document(ReportDocument(Table(columns, rows)), form)

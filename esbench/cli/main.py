@@ -23,14 +23,14 @@ COMMANDS = {
     "duel": LazyCommand("esbench.cli.duel:duel", "Race two sides in turns, then compare them."),
     "calibrate": LazyCommand("esbench.cli.calibrate:calibrate", "Say what this host's driver can do."),
     "list": LazyCommand("esbench.cli.list:list_", "List races, sessions, tracks, distributions or telemetry devices."),
-    "info": LazyCommand("esbench.cli.info:info", "Describe a track and its challenges."),
-    "render-track": LazyCommand("esbench.cli.render:render_track", "Print what Jinja makes of a track."),
-    "validate-track": LazyCommand("esbench.cli.validate:validate_track", "Say everything that is wrong with a track."),
+    "info": LazyCommand("esbench.cli.tracks:info", "Describe a track and its challenges."),
+    "render-track": LazyCommand("esbench.cli.tracks:render_track", "Print what Jinja makes of a track."),
+    "validate-track": LazyCommand("esbench.cli.tracks:validate_track", "Say everything that is wrong with a track."),
     "create-track": LazyCommand(
         "esbench.cli.create_track:create_track", "Make a track of indices of a cluster and of their documents."
     ),
     "show": LazyCommand("esbench.cli.show:show", "Show the summary of a race."),
-    "report": LazyCommand("esbench.cli.report:report", "Write races as a page with charts."),
+    "report": LazyCommand("esbench.cli.show:report", "Write races as a page with charts."),
     "compare": LazyCommand("esbench.cli.compare:compare", "Say which side is faster: a race or several rounds each."),
     "export": LazyCommand("esbench.cli.export:export", "Print a race in a format that other tools read."),
     "store": LazyCommand("esbench.cli.store:store", "Store races as documents in a cluster."),
@@ -64,7 +64,10 @@ def _open_what_is_closed() -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """Run the command line and return its exit code. --debug may stand anywhere."""
+    """Run the command line and return its exit code. --debug may stand anywhere.
+
+    `arguments` are without the program's name. An error that a user can mend is printed to stderr, not raised.
+    """
     debug = "--debug" in arguments
     arguments = [argument for argument in arguments if argument != "--debug"]
     try:
@@ -92,7 +95,9 @@ def _fail(message: str, code: int, *, debug: bool) -> int:
         import traceback
 
         traceback.print_exc()
-    click.echo(f"esbench: {message}", err=True)
+    from esbench.errors.printable import printable
+
+    click.echo(printable(f"esbench: {message}"), err=True)
     return code
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from esbench.cli.command import with_options
 from esbench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,22 +19,23 @@ if TYPE_CHECKING:
 PORT, BUCKETS, ANNOTATE = "--metrics-port", "--metrics-buckets", "--annotate"
 
 
-def metrics_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --metrics-port, --metrics-buckets and --annotate to a command."""
-    for option in (
-        click.option(ANNOTATE, default="", metavar="URL", help="A Grafana in which race and tasks are annotated."),
-        click.option(BUCKETS, default="", metavar="LIST", help="Upper bounds of its latency buckets in ms: 1,10,50."),
-        click.option(PORT, default="", metavar="[HOST:]PORT", help="Serve metrics for Prometheus while the race runs."),
-    ):
-        command = option(command)
-    return command
+metrics_options = with_options(
+    click.option(PORT, default="", metavar="[HOST:]PORT", help="Serve metrics for Prometheus while the race runs."),
+    click.option(BUCKETS, default="", metavar="LIST", help="Upper bounds of its latency buckets in ms: 1,10,50."),
+    click.option(ANNOTATE, default="", metavar="URL", help="A Grafana in which race and tasks are annotated."),
+)
 
 
 @contextmanager
 def others_who_follow(flags: Mapping[str, Any], progress: Progress) -> Iterator[list[Listener]]:
-    """Yield the listeners that the options ask for, for the length of a race. UsageError for wrong options."""
+    """Context manager for the length of a race: yields the listeners that the options ask for, empty if for no
+    listener.
+
+    `flags`: a command's arguments by name, those of `metrics_options` among them. Raises UsageError for wrong options,
+    and if the port cannot be listened at.
+    """
     if flags["metrics_buckets"] and not flags["metrics_port"]:
-        raise UsageError(f"{BUCKETS} describes metrics that nobody serves", hint=f"add {PORT}=9108")
+        raise UsageError(f"{BUCKETS} describes metrics that are not served", hint=f"add {PORT}=9108")
     with ExitStack() as stack:
         listeners: list[Listener] = []
         if flags["annotate"]:
@@ -47,12 +49,14 @@ def others_who_follow(flags: Mapping[str, Any], progress: Progress) -> Iterator[
 
 
 def _metrics(flags: Mapping[str, Any], progress: Progress, stack: ExitStack) -> Listener:
-    from esbench.publish.prometheus.endpoint import Endpoint, parse_address
+    from esbench.publish.prometheus.endpoint import MetricsEndpoint, parse_address
     from esbench.publish.prometheus.folding import DEFAULT_BOUNDS, parse_bounds
-    from esbench.publish.prometheus.following import Following
+    from esbench.publish.prometheus.following import FollowedRace
 
     bounds = parse_bounds(flags["metrics_buckets"] or DEFAULT_BOUNDS, BUCKETS)
-    following = Following()
-    endpoint = stack.enter_context(Endpoint(parse_address(flags["metrics_port"]), following, bounds))
-    progress.say(f"metrics at {endpoint.url}")
+    following = FollowedRace()
+    address = parse_address(flags["metrics_port"])
+    endpoint = stack.enter_context(MetricsEndpoint(address, following, bounds))
+    everyone = "" if address.is_loopback else ", for everyone who can reach this host"
+    progress.say(f"metrics at {endpoint.url}{everyone}")
     return following

@@ -1,68 +1,86 @@
-"""Output of a command's table: to stdout in the chosen format, and to a file in the format of its suffix."""
+"""Output of a command: its table to stdout in the chosen format and to a file in that of its suffix, and its page."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
+from esbench.cli.command import C, with_options
 from esbench.errors import EsbenchError, UsageError
 from esbench.report.render import FORMATS, Format, format_of_file, names, render, usual_suffixes
 
 if TYPE_CHECKING:
-    from esbench.report.table_model import Document, Section
+    from esbench.record.model import RaceRecord
+    from esbench.record.series import SecondLine, Series
+    from esbench.report.table_model import ReportDocument, Section
 
-C = TypeVar("C", bound=Callable[..., Any])
+html_option = click.option(
+    "--html", type=click.Path(path_type=Path), metavar="FILE", help="Also write a page with charts to this file."
+)
 
 
-def format_option(command: C, formats: Sequence[Format] = FORMATS) -> C:
-    """Add --format to a command: argument `form`."""
-    option = click.option(
+def format_option_of(formats: Sequence[Format]) -> Callable[[C], C]:
+    """Return a decorator that adds the option --format: argument `form`, the name of one of `formats`."""
+    return click.option(
         "--format",
         "form",
         type=click.Choice(names(formats), case_sensitive=False),
         default="text",
         help="Format of the printed table.",
     )
-    return option(command)
 
 
-def report_options(command: C, formats: Sequence[Format] = FORMATS) -> C:
-    """Add --format, --report-file and --report-format: arguments `form`, `report_file`, `report_format`."""
-    report_format = click.option(
-        "--report-format",
-        type=click.Choice(names(formats), case_sensitive=False),
-        help="Format of the report file, whatever its suffix.",
+def report_options_of(formats: Sequence[Format]) -> Callable[[C], C]:
+    """Return a decorator that adds --format, --report-file and --report-format.
+
+    Their arguments are `form`, `report_file` (None: no file) and `report_format` (None: by the file's suffix); both
+    formats are names out of `formats`.
+    """
+    return with_options(
+        format_option_of(formats),
+        click.option(
+            "--report-file",
+            type=click.Path(path_type=Path),
+            help=f"Also write the table to this file; its suffix ({', '.join(usual_suffixes(formats))}) says how.",
+        ),
+        click.option(
+            "--report-format",
+            type=click.Choice(names(formats), case_sensitive=False),
+            help="Format of the report file, whatever its suffix.",
+        ),
     )
-    report_file = click.option(
-        "--report-file",
-        type=click.Path(path_type=Path),
-        help=f"Also write the table to this file; its suffix ({', '.join(usual_suffixes(formats))}) says how.",
-    )
-    return format_option(report_file(report_format(command)), formats)
+
+
+format_option, report_options = format_option_of(FORMATS), report_options_of(FORMATS)
 
 
 def check_report_file(
     report_file: Path | None, report_format: str | None = None, formats: Sequence[Format] = FORMATS
 ) -> None:
-    """Raise a UsageError if the report file could not be written; call it before a race."""
+    """Raise a UsageError if the report file could not be written, or its format is not known; call it before a race.
+
+    Its format is `report_format`, else that of its suffix. Without a file, nothing is checked.
+    """
     if report_file is None:
         return
     _file_format(report_file, report_format, formats)
     check_file(report_file, "--report-file")
 
 
-def check_file(file: Path, option: str) -> None:
-    """Raise a UsageError if the file that an option names could not be written; call it before a race.
+def check_file(file: Path | None, option: str) -> None:
+    """Raise a UsageError if the file that an option names, if any, could not be written; call it before a race.
 
     An existing file is left as it is, and a missing one is not created.
     """
+    if file is None:
+        return
     where = f"{option}={file}"
     try:
         if file.is_dir():
@@ -81,18 +99,19 @@ def check_file(file: Path, option: str) -> None:
 
 
 def print_document(
-    document: Document,
+    document: ReportDocument,
     form: str,
     report_file: Path | None = None,
     report_format: str | None = None,
     pictures: Callable[[int, bool], tuple[Section, ...]] | None = None,
     formats: Sequence[Format] = FORMATS,
 ) -> None:
-    """Print the document, and overwrite `report_file` with it.
+    """Print the document in the format named `form`, and overwrite `report_file` with it.
 
     Notices go to stderr if the printed format is a bare table, so that a pipe gets figures only. Without a file,
     `report_format` is the format of the print, as with Rally. `pictures(columns, ascii_only)` makes further sections
-    for text on a terminal; `ascii_only` if it can show no other characters.
+    for text on a terminal; `ascii_only` if it can show no other characters. Raises UsageError if the file cannot be
+    written, EsbenchError if stdout cannot.
     """
     from esbench.report.text import notice_line
 
@@ -137,7 +156,10 @@ def _file_format(report_file: Path, report_format: str | None, formats: Sequence
 
 
 def print_text(text: str) -> None:
-    """Print a text on stdout unchanged. EsbenchError if it cannot be written."""
+    """Print a text on stdout unchanged, without a line break at its end.
+
+    Raises EsbenchError if it cannot be written, BrokenPipeError if its reader has gone.
+    """
     try:
         click.echo(text, nl=False, color=True)
     except BrokenPipeError:
@@ -158,3 +180,36 @@ def write_text(path: Path, text: str, option: str) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"cannot be written: {error.strerror}", where=f"{option}={path}") from error
+
+
+def write_report(file: Path, home: Path, texts: Sequence[str]) -> None:
+    """Write a page of one race or of all named races stored under `home`; `texts` name races as a user types them.
+
+    A session in `texts` stands for all of its sides. Raises UsageError if a text names no race, a race is named twice,
+    or the file cannot be written.
+    """
+    from esbench.comparison.resolve import ReportedSides
+    from esbench.record.locks import status_now
+    from esbench.record.series import read_seconds, read_telemetry
+    from esbench.record.sessions import SessionStore
+    from esbench.record.store import RaceStore
+    from esbench.report.html.race import race_page
+    from esbench.report.html.races import races_page
+
+    store = RaceStore(home)
+
+    def series_of(record: RaceRecord) -> tuple[Iterable[SecondLine], Sequence[Series]]:
+        folder = store.folder(record.race_id)
+        return read_seconds(folder.seconds_file), read_telemetry(folder.telemetry_file)
+
+    def as_it_is_now(record: RaceRecord) -> RaceRecord:
+        return replace(record, status=status_now(home, record.race_id, record.status))
+
+    reported = ReportedSides(store, SessionStore(home))
+    sides = [replace(side, records=tuple(map(as_it_is_now, side.records))) for side in reported.sides(texts)]
+    notices = tuple(reported.unfinished(sides))
+    races = [record for side in sides for record in side.records]
+    if len(races) == 1 and not notices:
+        write_text(file, race_page(races[0], *series_of(races[0])), "--html")
+    else:
+        write_text(file, races_page(sides, series_of, notices), "--html")

@@ -4,36 +4,41 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from esbench.cli.command import CANCELLED
+from esbench.cli.command import CANCELLED, with_options
 from esbench.errors import EsbenchError, UsageError
 
 if TYPE_CHECKING:
-    from esbench.progress.task_progress import Following, Quiet
+    from esbench.progress.task_progress import FollowingProgress, Quiet
 
 _KINDS = ("auto", "live", "lines", "json", "none")
 
 
-def progress_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --progress and --quiet to a command."""
-    command = click.option("--quiet/--no-quiet", help="No progress, only the result; as --progress=none.")(command)
-    return click.option(
+progress_options = with_options(
+    click.option(
         "--progress",
         type=click.Choice(_KINDS),
         default="auto",
         show_default=True,
-        help="How stderr is told what goes on; auto: live on a terminal, else lines.",
-    )(command)
+        help="How progress is shown on stderr; auto: live on a terminal, else lines.",
+    ),
+    click.option("--quiet/--no-quiet", help="No progress, only the result; as --progress=none."),
+)
 
 
 @contextmanager
-def progress_of(flags: Mapping[str, Any]) -> Iterator[Following | Quiet]:
-    """Yield the Progress that the options ask for, not started. With --progress=json it also prints the error."""
+def progress_of(flags: Mapping[str, Any]) -> Iterator[FollowingProgress | Quiet]:
+    """Yield the Progress that the options ask for, not started.
+
+    `flags`: a command's arguments by name, `progress` and `quiet` among them. With --progress=json it also prints the
+    error that ends the block, and raises click's Exit with the error's exit status instead. Raises UsageError for
+    options that exclude each other, and for a live view without a terminal.
+    """
     progress = _progress(_kind(flags["progress"], quiet=flags["quiet"]))
     try:
         yield progress
@@ -57,12 +62,12 @@ def _kind(asked: str, *, quiet: bool) -> str:
         return "live" if can_draw else "lines"
     if asked == "live" and not can_draw:
         raise UsageError(
-            "stderr is no terminal that can be drawn on", where="--progress=live", hint="say --progress=lines"
+            "stderr is not a terminal that can be drawn on", where="--progress=live", hint="say --progress=lines"
         )
     return asked
 
 
-def _progress(kind: str) -> Following | Quiet:
+def _progress(kind: str) -> FollowingProgress | Quiet:
     if kind == "live":
         from esbench.progress.live import LiveProgress
 

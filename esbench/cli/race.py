@@ -2,40 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from esbench.cli.command import CANCELLED, EsbenchCommand
 from esbench.cli.metrics_options import metrics_options, others_who_follow
-from esbench.cli.output import check_report_file, print_document, report_options
-from esbench.cli.pages import check_html_file, html_option, write_report
+from esbench.cli.output import (
+    check_file,
+    check_report_file,
+    html_option,
+    print_document,
+    report_options,
+    write_report,
+)
 from esbench.cli.progress_options import progress_of, progress_options
-from esbench.cli.race_flags import race_flags, race_options
-from esbench.cli.session import SessionCommand, session_flags
+from esbench.cli.race_flags import race_flags, race_options, session_flags
 from esbench.cli.side_options import words_given
 from esbench.cli.store import check_store, keep_finished_race, store_options
 from esbench.errors import UsageError
 
 if TYPE_CHECKING:
-    from esbench.progress.task_progress import Following, Quiet
+    from esbench.progress.task_progress import FollowingProgress, Quiet
 
 
-class _RaceCommand(EsbenchCommand):
-    hints: ClassVar[Mapping[str, str]] = {
-        "--resume": "esbench duel --resume SESSION goes on with rounds, too",
-        "--baseline": "esbench duel races two sides; esbench compare sets races side by side",
-        "--contender": "esbench duel races two sides; esbench compare sets races side by side",
-    }
+_OTHER_COMMANDS = "esbench duel races two sides; esbench compare sets races side by side"
+_HINTS = {
+    "--resume": "esbench duel --resume SESSION goes on with rounds, too",
+    "--baseline": _OTHER_COMMANDS,
+    "--contender": _OTHER_COMMANDS,
+}
 
 
-@click.command(cls=_RaceCommand)
+@click.command(cls=EsbenchCommand, hints=_HINTS)
 @race_flags
 @click.option("--keep-node", is_flag=True, help="Leave the embedded node running.")
 @click.option("--race-id", help="The race's id; made up otherwise.")
 @click.option("--strict", is_flag=True, help="A failed check makes the exit status 1.")
-@click.option("--rounds", type=click.IntRange(min=1), help="Race so many times; the table has means and spreads.")
+@click.option("--rounds", type=click.IntRange(min=1), help="Race this many times; the table has means and spreads.")
 @session_flags
 @metrics_options
 @progress_options
@@ -51,14 +55,16 @@ def race(context: click.Context, /, **flags: Any) -> int:
         return _rounds(flags, words_given(context), progress)
 
 
-def _rounds(flags: dict[str, Any], words: tuple[str, ...], progress: Following | Quiet) -> int:
+def _rounds(flags: dict[str, Any], words: tuple[str, ...], progress: FollowingProgress | Quiet) -> int:
+    from esbench.cli.session import SessionCommand
+
     for name, why in (("race_id", "names one race"), ("keep_node", "is for one race")):
         if flags[name]:
             raise UsageError(f"--{name.replace('_', '-')} {why}: leave it out with --rounds")
     return SessionCommand(flags, progress).begin("rounds", words, {"race": ()}, flags["rounds"])
 
 
-def _race(flags: dict[str, Any], progress: Following | Quiet) -> int:
+def _race(flags: dict[str, Any], progress: FollowingProgress | Quiet) -> int:
     from esbench.errors import RaceError
     from esbench.operations import builtin_operations
     from esbench.race.race import run
@@ -69,7 +75,7 @@ def _race(flags: dict[str, Any], progress: Following | Quiet) -> int:
             raise UsageError(f"--{name.replace('_', '-')} is between the races of a session", hint="add --rounds=6")
     report_file, report_format = flags["report_file"], flags["report_format"]
     check_report_file(report_file, report_format)
-    check_html_file(flags["html"])
+    check_file(flags["html"], "--html")
     options = race_options(flags)
     check_store(flags)
     with progress, others_who_follow(flags, progress) as others:

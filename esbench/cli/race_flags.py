@@ -7,21 +7,21 @@ RaceOptions, or of NodeOptions if it defines the embedded node, and a flag here 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from esbench.cli.command import Choice, EsbenchCommand, MappingText, PathsText, esbench_home
+from esbench.cli.command import Choice, EsbenchCommand, MappingText, PathsText, esbench_home, with_options
 from esbench.engine.base import NodeOptions
+from esbench.errors import UsageError
 
 if TYPE_CHECKING:
     from esbench.race.options import RaceOptions
 
-C = TypeVar("C", bound=Callable[..., Any])
 SYNTHETIC_DOCUMENTS = 100_000
 _MIRROR = "ESBENCH_CORPUS_MIRROR"
 _ARCHIVE = "use --distribution=ARCHIVE of a build"
@@ -35,13 +35,17 @@ _ON_ERROR = Choice(
     gone={"continue-on-network": "use --on-error=continue, which goes on while a host answers"},
 )
 _mapping = partial(click.option, type=MappingText(), default="")
-RACE_OPTIONS = (
+track_flags = with_options(
     click.option("--track", help="A track that esbench ships (esbench list tracks)."),
     click.option("--track-path", type=click.Path(path_type=Path), help="A folder or file of a track."),
     click.option(
         "--track-repository", type=click.Path(path_type=Path), help="The folder that --track is looked for in."
     ),
     _mapping("--track-params", metavar="PARAMS", help="k:v,k2:v2, inline JSON or a .json file."),
+    click.option("--no-python", is_flag=True, help="Refuse a track that runs its own Python."),
+)
+race_flags = with_options(
+    track_flags,
     click.option("--challenge", help="The challenge to race; the track's default one otherwise."),
     click.option("--include-tasks", default="", metavar="LIST", help="Only these: names, type:TYPE, tag:TAG."),
     click.option("--exclude-tasks", default="", metavar="LIST", help="All but these: names, type:TYPE, tag:TAG."),
@@ -102,12 +106,10 @@ RACE_OPTIONS = (
     _mapping("--telemetry-params", metavar="PARAMS", help="k:v,k2:v2, inline JSON or a .json file."),
 )
 
-
-def race_flags(command: C) -> C:
-    """Add the options of a race to a command."""
-    for option in reversed(RACE_OPTIONS):
-        command = option(command)
-    return command
+session_flags = with_options(
+    click.option("--restart-node", is_flag=True, help="A fresh node for each race."),
+    click.option("--before-round", metavar="COMMAND", help="A shell command that is run before each race."),
+)
 
 
 @click.command(cls=EsbenchCommand, name="race")
@@ -119,8 +121,8 @@ def parser(**flags: Any) -> None:
 def race_options(flags: Mapping[str, Any], common_track_params: str = "") -> RaceOptions:
     """Return RaceOptions from flags. UsageError for a wrong value, before anything starts.
 
-    `race_id` and `keep_node` are options of `esbench race` alone. `common_track_params` hold unless the flags give
-    another value.
+    `flags`: the arguments of `race_flags` by name, as click passes them; `race_id` and `keep_node` are options of
+    `esbench race` alone. `common_track_params`, text as of --track-params, hold unless the flags give another value.
     """
     from esbench.cli.values import (
         parse_client_options,
@@ -134,7 +136,6 @@ def race_options(flags: Mapping[str, Any], common_track_params: str = "") -> Rac
     )
     from esbench.cluster.options import ClientOptions, Host, parse_hosts
     from esbench.corpus.locate import Origin, check_mirror
-    from esbench.errors import UsageError
     from esbench.race.options import RaceOptions
     from esbench.record.host import default_workers
     from esbench.record.store import check_race_id, new_race_id
@@ -202,8 +203,6 @@ def _synthetic_documents(flags: Mapping[str, Any]) -> int | None:
 
 
 def _check_pipeline(flags: Mapping[str, Any]) -> None:
-    from esbench.errors import UsageError
-
     if flags["pipeline"] == "benchmark-only" and not flags["target_hosts"]:
         raise UsageError("--pipeline=benchmark-only needs --target-hosts")
     if flags["pipeline"] == "embedded" and flags["target_hosts"]:

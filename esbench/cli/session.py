@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -11,61 +11,64 @@ from click.core import ParameterSource
 from esbench.cli.command import CANCELLED, esbench_home
 from esbench.cli.compare import check_comparison_files, compare
 from esbench.cli.metrics_options import others_who_follow
-from esbench.cli.output import check_report_file, print_document
-from esbench.cli.pages import check_html_file, write_report
+from esbench.cli.output import check_file, check_report_file, print_document, write_report
 from esbench.cli.side_options import about, hidden, side_options, with_secrets
 from esbench.cli.store import check_store, keep_finished_race
+from esbench.comparison.comparability import checked_keys
+from esbench.engine.embedded import EmbeddedEngine
 from esbench.errors import RaceError, UsageError
+from esbench.events.progress import Progress
+from esbench.operations import builtin_operations
+from esbench.progress.task_progress import FollowingProgress, Quiet
+from esbench.race.options import RaceOptions
+from esbench.race.race import look, run
+from esbench.race.session import Duel, begins_cold, makes_indices_anew, planned, shares_a_node, with_rounds
+from esbench.record.figures import failed_checks
+from esbench.record.host import esbench_facts
+from esbench.record.locks import SessionLock
+from esbench.record.model import RaceRecord
+from esbench.record.sessions import RaceSession, SessionSide, SessionStore
+from esbench.record.store import RaceStore
 from esbench.report.render import JUNIT
-
-if TYPE_CHECKING:
-    from esbench.engine.embedded import EmbeddedEngine
-    from esbench.progress.task_progress import Following, Quiet
-    from esbench.race.options import RaceOptions
-    from esbench.record.model import RaceRecord
-    from esbench.record.sessions import RaceSession
+from esbench.report.rounds import rounds as rounds_document
 
 _OF_COMPARISONS = ("allow", "min_effect", "max_error_rise", "fail_on", "every_figure")
 _GIVEN = ParameterSource.COMMANDLINE
-C = TypeVar("C", bound=Callable[..., Any])
-
-
-def session_flags(command: C) -> C:
-    """Add --restart-node and --before-round to a command."""
-    before = click.option("--before-round", metavar="COMMAND", help="A shell command that is run before each race.")
-    restart = click.option("--restart-node", is_flag=True, help="A fresh node for each race.")
-    return restart(before(command))
 
 
 class SessionCommand:
-    """A session that is run from the command line. `progress` is not started yet."""
+    """A session that is run from the command line. `progress` is not started yet.
 
-    def __init__(self, flags: Mapping[str, Any], progress: Following | Quiet) -> None:
-        from esbench.events.progress import Progress
+    `flags`: the arguments of `esbench race` or `esbench duel` by name. Options of a metrics store and of listeners are
+    checked at once: UsageError for wrong ones, ClusterError if the store does not answer.
+    """
 
+    def __init__(self, flags: Mapping[str, Any], progress: FollowingProgress | Quiet) -> None:
         check_store(flags)
         with others_who_follow(flags, Progress()):  # only checks the options; no race runs yet
             pass
         self._flags = flags
         self._progress = progress
+        self._sessions = SessionStore(esbench_home())
+        self._races = RaceStore(esbench_home())
         self._all_stored = True
 
     def begin(self, kind: str, words: Sequence[str], sides: Mapping[str, Sequence[str]], rounds: int) -> int:
-        """Race a new session and return the exit code."""
-        from esbench.race.session import begins_cold, planned
-        from esbench.record.locks import SessionLock
-        from esbench.record.sessions import Side
+        """Race a new session, print its result, and return the exit code.
 
+        `kind`: rounds or duel. `words`: the options of all sides; `sides`: name -> its further options; each a word as
+        of `side_options`. `rounds`: the races of each side. Raises EsbenchError for wrong options, before the first
+        race.
+        """
         self._check_result(len(sides))
         options = _options(words, sides)
-        restart = self._flags["restart_node"]
         session = planned(
             kind,
-            tuple(Side(name, hidden(own)) for name, own in sides.items()),
+            tuple(SessionSide(name, hidden(own)) for name, own in sides.items()),
             rounds,
             seed=next(iter(options.values())).seed,
             words=hidden(words),
-            restart_node=restart,
+            restart_node=self._flags["restart_node"],
             before_round=self._flags["before_round"],
             discard_first=begins_cold(options.values()),
         )
@@ -74,27 +77,26 @@ class SessionCommand:
         return self._tell(raced)
 
     def resume(self, name: str, words: Sequence[str], sides: Sequence[Sequence[str]], rounds: int | None) -> int:
-        """Resume a session and return the exit code. `words` and `sides` are given again for the secrets in them."""
-        from esbench.record.locks import SessionLock
-        from esbench.record.sessions import SessionStore
+        """Resume a session, print its result, and return the exit code.
 
-        store = SessionStore(esbench_home())
-        session_id = store.resolve(name)
+        `name`: its id, the beginning of an id, or `last`. `words` and `sides` (in the session's order) are given again
+        for the secrets in them. `rounds`: more rounds than planned; None: as planned. Raises UsageError if they do not
+        fit the session.
+        """
+        session_id = self._sessions.resolve(name)
         with SessionLock(esbench_home(), session_id):  # before it is read: where it stands is known to one at a time
-            raced = self._go_on(store.load(session_id), words, sides, rounds)
+            raced = self._go_on(self._sessions.load(session_id), words, sides, rounds)
         return self._tell(raced)
 
     def _go_on(
         self, session: RaceSession, words: Sequence[str], sides: Sequence[Sequence[str]], rounds: int | None
     ) -> RaceSession | None:
-        from esbench.race.session import with_rounds
-
         self._check_result(len(session.sides))
         if rounds is not None:
             session = with_rounds(session, rounds)
         where = f"--resume={session.id}"
         if session.left:
-            _check_races(session, where)
+            self._check_races(session, where)
             self._warn_of_another_esbench(session)
         again = list(sides) + [()] * (len(session.sides) - len(sides))
         if len(again) > len(session.sides):
@@ -121,13 +123,25 @@ class SessionCommand:
         if JUNIT.name in (form, file_form):
             raise UsageError("there is nothing to compare: the session has one side", where=f"--format={JUNIT.name}")
         check_report_file(file, file_form)
-        check_html_file(self._flags["html"])
+        check_file(self._flags["html"], "--html")
+
+    def _check_races(self, session: RaceSession, where: str) -> None:
+        """Raise a UsageError if complete races of a session no longer exist: it could not be compared at its end."""
+        races = [race_id for side in session.sides for race_id in session.complete(side.name)]
+        if gone := [race_id for race_id in races if not self._races.has(race_id)]:
+            what = f"{', '.join(gone)} is not there any more"
+            raise UsageError(
+                what, where=where, hint="begin a new session; esbench compare a,b,c takes the races that are left"
+            )
+
+    def _first(self, session: RaceSession, side: str) -> RaceRecord | None:
+        """Return the record of a side's first complete race, or None."""
+        ids = session.complete(side)
+        return self._races.load(ids[0]) if ids else None
 
     def _warn_of_another_esbench(self, session: RaceSession) -> None:
         """Warn if the session began with another version: its races are compared only if allowed."""
-        from esbench.record.host import esbench_facts
-
-        raced = next(filter(None, (_first(session, side.name) for side in session.sides)), None)
+        raced = next(filter(None, (self._first(session, side.name) for side in session.sides)), None)
         ours = esbench_facts()
         if raced is not None and raced.esbench != ours:
             began, now = (" ".join(facts.values()) for facts in (raced.esbench, ours))
@@ -140,9 +154,7 @@ class SessionCommand:
 
         A session of one side only gets a warning.
         """
-        from esbench.comparison.comparability import checked_keys
-
-        raced = _first(session, side)
+        raced = self._first(session, side)
         if (
             raced is None
             or raced.track.digest == digest
@@ -156,10 +168,6 @@ class SessionCommand:
 
     def _look(self, session: RaceSession, sides: Mapping[str, RaceOptions]) -> None:
         """Check all sides before the first race: raise or warn of everything that can be known to be wrong."""
-        from esbench.operations import builtin_operations
-        from esbench.race.race import look
-        from esbench.race.session import makes_indices_anew, shares_a_node
-
         types = builtin_operations()
         shared = shares_a_node(sides.values(), restart_node=session.restart_node)
         for name, options in sides.items():
@@ -174,25 +182,18 @@ class SessionCommand:
 
     def _run(self, session: RaceSession, sides: Mapping[str, RaceOptions]) -> RaceSession | None:
         """Run the session; return it when all races are complete, None if it was cancelled."""
-        from esbench.race.session import Duel
-        from esbench.record.sessions import SessionStore
-
-        store = SessionStore(esbench_home())
         with self._progress:
             if session.left:
                 self._look(session, sides)
-            store.save(session)
+            self._sessions.save(session)
             self._progress.say(f"session {session.id}")
             try:
-                return Duel(store, sides, self._race, self._progress).run(session)
+                return Duel(self._sessions, sides, self._race, self._progress).run(session)
             except KeyboardInterrupt:
                 self._progress.insist(f"esbench: cancelled; esbench duel --resume {session.id} goes on")
                 return None
 
     def _race(self, options: RaceOptions, node: EmbeddedEngine | None) -> RaceRecord:
-        from esbench.operations import builtin_operations
-        from esbench.race.race import run
-
         with others_who_follow(self._flags, self._progress) as others:
             record = run(options, builtin_operations(), self._progress, [self._progress, *others], node)
         self._all_stored &= keep_finished_race(self._flags, options.home, record.race_id, self._progress)
@@ -213,40 +214,14 @@ class SessionCommand:
         return click.get_current_context().invoke(compare, **{**flags, **own}) or 0
 
     def _tell_rounds(self, session: RaceSession) -> int:
-        from esbench.record.figures import failed_checks
-        from esbench.record.store import RaceStore
-        from esbench.report.rounds import rounds
-
-        store = RaceStore(esbench_home())
-        records = [store.load(str(race.race_id)) for race in session.plan]
-        document = rounds(session.id, records)
+        records = [self._races.load(str(race.race_id)) for race in session.plan]
+        document = rounds_document(session.id, records)
         if self._flags["html"]:
             write_report(self._flags["html"], esbench_home(), [session.id])
         print_document(document, self._flags["form"], self._flags["report_file"], self._flags["report_format"])
         if self._flags.get("strict") and (failed := [text for record in records if (text := failed_checks(record))]):
             raise RaceError(f"checks failed in {len(failed)} rounds: {failed[0]}", where="--strict")
         return 0
-
-
-def _check_races(session: RaceSession, where: str) -> None:
-    """Raise a UsageError if complete races of a session no longer exist: it could not be compared at its end."""
-    from esbench.record.store import RaceStore
-
-    store = RaceStore(esbench_home())
-    races = [race_id for side in session.sides for race_id in session.complete(side.name)]
-    if gone := [race_id for race_id in races if not store.has(race_id)]:
-        what = f"{', '.join(gone)} is not there any more"
-        raise UsageError(
-            what, where=where, hint="begin a new session; esbench compare a,b,c takes the races that are left"
-        )
-
-
-def _first(session: RaceSession, side: str) -> RaceRecord | None:
-    """Return the record of a side's first complete race, or None."""
-    from esbench.record.store import RaceStore
-
-    ids = session.complete(side)
-    return RaceStore(esbench_home()).load(ids[0]) if ids else None
 
 
 def _options(words: Sequence[str], sides: Mapping[str, Sequence[str]]) -> dict[str, RaceOptions]:

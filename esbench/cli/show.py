@@ -1,7 +1,9 @@
-"""`esbench show`: the summary of a stored race."""
+"""`esbench show` and `esbench report`: stored races as a summary, and as a page with charts."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,9 +11,9 @@ from typing import TYPE_CHECKING
 import click
 
 from esbench.cli.command import EsbenchCommand, esbench_home
-from esbench.cli.one_race import one_race
-from esbench.cli.output import print_document, report_options
-from esbench.errors import RecordError
+from esbench.cli.output import check_file, print_document, report_options, write_report
+from esbench.errors import RecordError, UsageError
+from esbench.errors.printable import printable
 
 if TYPE_CHECKING:
     from esbench.report.table_model import Section
@@ -39,7 +41,35 @@ def show(race: str, form: str, report_file: Path | None, report_format: str | No
         try:
             return over_time(record, read_seconds(seconds_file), width, ascii_only=ascii_only)
         except RecordError as error:  # the figures are in race.json
-            click.echo(f"warning: {error}", err=True)
+            click.echo(printable(f"warning: {error}"), err=True)
             return ()
 
     print_document(summary(record), form, report_file, report_format, pictures)
+
+
+@click.command(cls=EsbenchCommand)
+@click.argument("races", metavar="RACE...", nargs=-1, required=True)
+@click.option("--html", type=click.Path(path_type=Path), metavar="FILE", required=True, help="The page's file.")
+def report(races: tuple[str, ...], html: Path) -> None:
+    """Write the page of a race, or of several side by side.
+
+    RACE is a race (id, beginning of an id, or 'last'), a session or SESSION:SIDE, a list of races (a,b,c) or
+    tag:NAME:VALUE. The page is one file that opens without a network.
+    """
+    check_file(html, "--html")
+    write_report(html, esbench_home(), races)
+    click.echo(f"{html}: {html.stat().st_size / 1e6:.1f} MB")
+
+
+@contextmanager
+def one_race(home: Path, race: str) -> Iterator[None]:
+    """Add a hint to a UsageError within the block if `race` names a session: the commands that take a session."""
+    try:
+        yield
+    except UsageError as error:
+        from esbench.record.sessions import SessionStore
+
+        named = [session for session in SessionStore(home).ids() if race and session.startswith(race.lower())]
+        if len(named) == 1:
+            error.hint = f"it is a session: esbench compare {named[0]}, or esbench report {named[0]} --html=FILE"
+        raise

@@ -30,7 +30,7 @@ NOT_OF_A_SIDE = {
     "race-id": "the races of a session are named as they begin",
     "keep-node": "the nodes of a session end with it",
 }
-_JSON_HINT = "JSON stands in quotes of its own: track-params='{...}'"
+_JSON_HINT = "JSON stands in its own quotes: track-params='{...}'"
 
 
 _PARAMS = {spelt.removeprefix("--"): param for param in parser.params for spelt in param.opts}
@@ -41,7 +41,11 @@ def _name(param: click.Parameter) -> str:
 
 
 def split_side(text: str, where: str) -> tuple[str, ...]:
-    """Split a user's text of a side into words. UsageError for a word that is no option of a race."""
+    """Split a user's text of a side ("heap=1g track-params=a:1") into words, one for each option, with absolute paths.
+
+    Raises UsageError, which begins with `where`, for a word that is not an option of a race, is given twice, or lacks a
+    valid value.
+    """
     given = [_canonical(word.removeprefix("--"), where) for word in parse_words(text, where)]
     names = [word.partition("=")[0] for word in given]
     for name in names:
@@ -49,7 +53,7 @@ def split_side(text: str, where: str) -> tuple[str, ...]:
             raise UsageError(f'"{name}" is given twice', where=where)
     for name, _, value in (word.partition("=") for word in given):
         if value.startswith("{") and not _is_json(value):
-            raise UsageError(f'the value of "{name}" is no JSON', where=where, hint=_JSON_HINT)
+            raise UsageError(f'the value of "{name}" is not JSON', where=where, hint=_JSON_HINT)
     return tuple(given)
 
 
@@ -68,7 +72,7 @@ def _canonical(word: str, where: str) -> str:
         raise UsageError(f'a side has no "{name}"', where=where, hint=NOT_OF_A_SIDE[name])
     param = _PARAMS.get(name)
     if param is None:
-        raise UsageError(f'"{given}" is no option of a race', where=where, hint=_hint(name, given, value))
+        raise UsageError(f'"{given}" is not an option of a race', where=where, hint=_hint(name, given, value))
     if _is_flag(param):
         if equals and value not in ("true", "false"):
             raise UsageError(f'"{name}" is true or false, not "{value}"', where=where)
@@ -96,7 +100,7 @@ def _is_flag(param: click.Parameter) -> bool:
 
 
 def words_given(context: click.Context) -> tuple[str, ...]:
-    """Return the options of a race that were given on the command line, as words."""
+    """Return the options of a race that were given on the command line, as words; defaults are left out."""
     given = [
         param
         for param in context.command.params
@@ -140,7 +144,10 @@ def _values(words: Sequence[str]) -> dict[str, str]:
 
 @contextmanager
 def about(where: str) -> Iterator[None]:
-    """Add `where`, the side's option, to errors within the block."""
+    """Context manager: put `where`, the side's option, in front of the place that an EsbenchError in the block names.
+
+    An error of click is raised as a UsageError at `where`.
+    """
     try:
         yield
     except EsbenchError as error:
@@ -151,7 +158,7 @@ def about(where: str) -> Iterator[None]:
 
 
 def hidden(words: Sequence[str]) -> tuple[str, ...]:
-    """Return the words without the values of secrets, for storing."""
+    """Return the words without the values of secrets, for storing; each is one of `split_side` or `words_given`."""
     return tuple(_hidden(word) for word in words)
 
 

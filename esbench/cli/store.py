@@ -2,53 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from esbench.cli.command import EsbenchCommand, esbench_home
+from esbench.cli.command import EsbenchCommand, esbench_home, with_options
 from esbench.cli.output import format_option, print_document
+from esbench.errors import ClusterError, EsbenchError, UsageError
 
 if TYPE_CHECKING:
     from esbench.events.progress import Progress
     from esbench.publish.elasticsearch.store import MetricsStore, Stored
-    from esbench.report.table_model import Document
+    from esbench.report.table_model import ReportDocument
 
-C = TypeVar("C", bound=Callable[..., Any])
 HOSTS, OPTIONS, PREFIX = "--store-hosts", "--store-options", "--store-prefix"
 
 
-def store_options(command: C) -> C:
-    """Add --store-hosts, --store-options and --store-prefix, the arguments of `open_store`, to a command."""
-    prefix = click.option(
-        PREFIX, default="esbench", show_default=True, help="What the names of indices or data streams begin with."
-    )
-    options = click.option(OPTIONS, default="", metavar="OPTIONS", help="As --client-options, for --store-hosts.")
-    hosts = click.option(
+store_options = with_options(
+    click.option(
         HOSTS, default="", metavar="HOSTS", help="host:port,... of a cluster that keeps results as documents."
-    )
-    return hosts(options(prefix(command)))
+    ),
+    click.option(OPTIONS, default="", metavar="OPTIONS", help="As --client-options, for --store-hosts."),
+    click.option(
+        PREFIX, default="esbench", show_default=True, help="What the names of indices or data streams begin with."
+    ),
+)
 
 
 @click.command(cls=EsbenchCommand)
 @click.argument("races", metavar="RACE...", nargs=-1, required=True)
 @store_options
 @format_option
-def store(races: tuple[str, ...], store_hosts: str, store_options: str, store_prefix: str, form: str) -> None:
+def store(races: tuple[str, ...], form: str, **flags: str) -> None:
     """Store races as documents in a cluster. RACE is an id, the beginning of an id, or 'last'."""
-    from esbench.errors import UsageError
     from esbench.record.store import RaceStore
 
-    if not store_hosts:
+    if not flags["store_hosts"]:
         raise UsageError("where to?", where=HOSTS, hint=f"esbench store {races[0]} {HOSTS}=10.0.0.1:9200")
     home = esbench_home()
     ids = list(dict.fromkeys(RaceStore(home).resolve(race) for race in races))
     stored: dict[str, Stored] = {}
-    with open_store(store_hosts, store_options, store_prefix) as metrics_store:
+    with open_store(flags) as metrics_store:
         try:
             for race_id in ids:
                 stored[race_id] = keep_race(metrics_store, home, race_id)
@@ -57,8 +55,8 @@ def store(races: tuple[str, ...], store_hosts: str, store_options: str, store_pr
                 print_document(_table(stored), form)
 
 
-def _table(stored: Mapping[str, Stored]) -> Document:
-    from esbench.report.table_model import Column, Document, Table
+def _table(stored: Mapping[str, Stored]) -> ReportDocument:
+    from esbench.report.table_model import Column, ReportDocument, Table
 
     columns = (
         Column("Race", "race_id"),
@@ -68,28 +66,31 @@ def _table(stored: Mapping[str, Stored]) -> Document:
         Column("Removed", "removed", numeric=True),
     )
     rows = tuple((race, s.documents, s.created, s.already_there, s.removed) for race, s in stored.items())
-    return Document(Table(columns, rows))
+    return ReportDocument(Table(columns, rows))
 
 
 def check_store(flags: Mapping[str, Any]) -> None:
-    """Raise an error, before a race, if it could not be stored in the metrics store afterwards."""
-    from esbench.errors import UsageError
+    """Raise an error, before a race, if it could not be stored in the metrics store afterwards.
 
+    `flags`: the arguments of `store_options` by name. Without --store-hosts nothing is checked, but --store-options
+    alone are a UsageError.
+    """
     if flags["store_hosts"]:
-        with _opened(flags):
+        with open_store(flags):
             return
     if flags["store_options"]:
         raise UsageError(f"{OPTIONS} is about the cluster that keeps results", hint=f"add {HOSTS}=10.0.0.1:9200")
 
 
 def keep_finished_race(flags: Mapping[str, Any], home: Path, race_id: str, progress: Progress) -> bool:
-    """Store a race that has just ended, if asked for. False if that failed, after printing the reason."""
-    from esbench.errors import EsbenchError
+    """Store a race that has just ended, if asked for. False if that failed, after printing the reason; else True.
 
+    `flags`: the arguments of `store_options` by name.
+    """
     if not flags["store_hosts"]:
         return True
     try:
-        with _opened(flags) as metrics_store:
+        with open_store(flags) as metrics_store:
             stored = keep_race(metrics_store, home, race_id)
     except EsbenchError as error:
         progress.insist(f"esbench: race {race_id} was not stored: {error}")
@@ -99,34 +100,32 @@ def keep_finished_race(flags: Mapping[str, Any], home: Path, race_id: str, progr
     return True
 
 
-def _opened(flags: Mapping[str, Any]) -> AbstractContextManager[MetricsStore]:
-    return open_store(flags["store_hosts"], flags["store_options"], flags["store_prefix"])
-
-
 @contextmanager
-def open_store(hosts: str, options: str, prefix: str) -> Iterator[MetricsStore]:
-    """Connect to the metrics store that the options name, and prepare it. Errors name these options."""
+def open_store(flags: Mapping[str, Any]) -> Iterator[MetricsStore]:
+    """Context manager: connect to the metrics store that `store_options` name, and prepare it.
+
+    `flags`: their arguments by name. Yields the store. Errors, UsageError and ClusterError, name these options.
+    """
     from esbench.cli.values import parse_client_options, parse_target_hosts
     from esbench.cluster.client import Cluster
     from esbench.cluster.options import ClientOptions, parse_hosts
-    from esbench.errors import ClusterError
     from esbench.publish.elasticsearch.store import MetricsStore
 
-    given = ClientOptions.from_mapping(parse_client_options(options, OPTIONS), OPTIONS)
-    found, client_options = parse_hosts(parse_target_hosts(hosts, HOSTS), given, HOSTS)
+    given = ClientOptions.from_mapping(parse_client_options(flags["store_options"], OPTIONS), OPTIONS)
+    found, client_options = parse_hosts(parse_target_hosts(flags["store_hosts"], HOSTS), given, HOSTS)
     with Cluster([host.url for host in found], client_options) as cluster:
         try:
-            metrics_store = MetricsStore(cluster, prefix)
-            metrics_store.prepare()
-            yield metrics_store
+            yield MetricsStore(cluster, flags["store_prefix"])
         except ClusterError as error:
             hint = error.hint.replace("--target-hosts", HOSTS).replace("--client-options", OPTIONS)
             raise ClusterError(error.what, where=f"{HOSTS}: {error.where}", hint=hint) from error
 
 
 def keep_race(metrics_store: MetricsStore, home: Path, race_id: str) -> Stored:
-    """Store the present record of a race in the metrics store. UsageError while the race runs."""
-    from esbench.errors import UsageError
+    """Store the present record of a race in the metrics store, and return the counts of its documents.
+
+    Raises UsageError while the race runs, ClusterError if the store refuses it.
+    """
     from esbench.publish.elasticsearch.documents import RaceDocuments
     from esbench.record.locks import status_now
     from esbench.record.store import RaceStore

@@ -7,14 +7,17 @@ The rules are Rally's (`'x'` is text, then integer, float, true/false, None, els
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from esbench.errors import UsageError
 from esbench.errors.json_faults import json_fault
+from esbench.record.model import HIDDEN, redact
+from esbench.record.secrets import Redactor
 
 _INT = re.compile(r"[+-]?[0-9]+")
 _FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -23,18 +26,18 @@ _WORDS = {"true": True, "True": True, "false": False, "False": False, "None": No
 _QUOTES = "'\""
 _YAML = (".yml", ".yaml")
 FILES = (".json", *_YAML)
+_ENVIRONMENT = "env:"
+_QUOTED = "put quotes around a value that has a comma: \"name:'a,b'\""
 _OBJECT = 'say name:value,name2:value2 or {"name": "value"}'
 
 
 def parse_mapping(value: str, where: str, folders: Sequence[Path] = ()) -> dict[str, Any]:
-    """Parse a mapping. `where` is the option, for errors ("--track-params")."""
-    text = value.strip()
-    document = _json(text, where, folders, opening="{")
-    if document is None:
-        return {name: _typed(item) for name, item in _pairs(text, where)}
-    if not isinstance(document, dict):
-        raise UsageError(f"expected a JSON object, not {_kind(document)}", where=where, hint=_OBJECT)
-    return document
+    """Parse a mapping from `k:v,k2:v2`, a JSON object, or the path of a .json file. Empty text is an empty mapping.
+
+    `where` is the option, for errors ("--track-params"). A file is looked for in the current folder, then in `folders`.
+    Raises UsageError for anything else, and for a name that is given twice.
+    """
+    return _mapping(value, where, folders, _typed)
 
 
 def parse_settings(value: str, where: str, folders: Sequence[Path] = ()) -> dict[str, Any]:
@@ -48,31 +51,31 @@ def parse_settings(value: str, where: str, folders: Sequence[Path] = ()) -> dict
 
 
 def parse_paths(value: str, where: str) -> tuple[Path, ...]:
-    """Parse a list of files as `parse_list` does, and make them absolute."""
+    """Parse a list of files as `parse_list` does, and make them absolute. They need not exist."""
     return tuple(Path(name).expanduser().absolute() for name in parse_list(value, where))
 
 
 def parse_words(value: str, where: str) -> tuple[str, ...]:
-    """Split text into words as a shell does."""
+    """Split text into words as a shell does. Raises UsageError if a quote is not closed."""
     try:
         return tuple(shlex.split(value))
     except ValueError:
-        raise UsageError(f"a quote is not closed: {value}", where=where, hint="quotes come in pairs") from None
+        what = f"a quote is not closed: {Redactor()(value)}"
+        raise UsageError(what, where=where, hint="quotes come in pairs") from None
 
 
-def parse_tags(value: str, where: str = "--user-tags") -> dict[str, str]:
+def parse_tags(value: str) -> dict[str, str]:
     """Parse user tags: as `parse_mapping`, but every value stays the text that was written ("version:7.10")."""
-    text = value.strip()
-    document = _json(text, where, (), opening="{")
-    if document is None:
-        return {name: _unquoted(item) for name, item in _pairs(text, where)}
-    if not isinstance(document, dict):
-        raise UsageError(f"expected a JSON object, not {_kind(document)}", where=where, hint=_OBJECT)
-    return {name: item if isinstance(item, str) else json.dumps(item) for name, item in document.items()}
+    tags = _mapping(value, "--user-tags", (), _unquoted)
+    return {name: item if isinstance(item, str) else json.dumps(item) for name, item in tags.items()}
 
 
 def parse_list(value: str, where: str, folders: Sequence[Path] = ()) -> tuple[str, ...]:
-    """Parse a list of names from `a,b`, a JSON array or a .json file. Empty text is an empty list."""
+    """Parse a list of names from `a,b`, a JSON array or a .json file. Empty text is an empty list.
+
+    A file is looked for in the current folder, then in `folders`. Raises UsageError for JSON that is not an array of
+    text.
+    """
     text = value.strip()
     document = _json(text, where, folders, opening="[")
     if document is None:
@@ -85,7 +88,8 @@ def parse_list(value: str, where: str, folders: Sequence[Path] = ()) -> tuple[st
 def parse_target_hosts(value: str, where: str = "--target-hosts") -> tuple[str, ...]:
     """Parse hosts of one cluster: as `parse_list`, or more forms of JSON.
 
-    A host may also be {"host": ..., "port": ...}, and the whole {"default": [...]}.
+    A host may also be {"host": ..., "port": ...}, which becomes host:port, and the whole {"default": [...]}. Raises
+    UsageError for several clusters.
     """
     text = value.strip()
     document = _json(text, where, (), opening="[{")
@@ -100,13 +104,35 @@ def parse_target_hosts(value: str, where: str = "--target-hosts") -> tuple[str, 
 
 
 def parse_client_options(value: str, where: str = "--client-options") -> dict[str, Any]:
-    """Parse client options: as `parse_mapping`; JSON may also be {"default": {...}}."""
+    """Parse client options: as `parse_mapping`; JSON may also be {"default": {...}}.
+
+    `env:NAME` is the value of an environment variable, which no list of processes shows. Raises
+    UsageError if several clusters are named.
+    """
     options = parse_mapping(value, where)
     if options and all(isinstance(given, dict) for given in options.values()):
-        found = _of_one_cluster(options, where)
-        assert isinstance(found, dict)
-        return found
-    return options
+        options = _of_one_cluster(options, where)
+    return {name: _from_environment(given, f"{where} {name}") for name, given in options.items()}
+
+
+def _from_environment(given: Any, where: str) -> Any:
+    if not isinstance(given, str) or not given.startswith(_ENVIRONMENT):
+        return given
+    variable = given.removeprefix(_ENVIRONMENT)
+    if not (value := os.environ.get(variable)):
+        raise UsageError(f'the environment variable "{variable}" is not set', where=where, hint="export it")
+    return value
+
+
+def _mapping(value: str, where: str, folders: Sequence[Path], read: Callable[[str], Any]) -> dict[str, Any]:
+    """Return a JSON object, or pairs whose values are what `read` makes of their texts."""
+    text = value.strip()
+    document = _json(text, where, folders, opening="{")
+    if document is None:
+        return {name: read(item) for name, item in _pairs(text, where)}
+    if not isinstance(document, dict):
+        raise UsageError(f"expected a JSON object, not {_kind(document)}", where=where, hint=_OBJECT)
+    return document
 
 
 def _of_one_cluster(document: dict[str, Any], where: str) -> Any:
@@ -121,7 +147,9 @@ def _host(given: object, where: str) -> str:
     if isinstance(given, dict) and isinstance(given.get("host"), str):
         return f"{given['host']}:{given['port']}" if "port" in given else str(given["host"])
     if not isinstance(given, str):
-        raise UsageError(f"{json.dumps(given)} is no host", where=where, hint='say ["10.0.0.1:9200", "10.0.0.2:9200"]')
+        raise UsageError(
+            f"{Redactor()(json.dumps(given))} is not a host", where=where, hint='say ["10.0.0.1:9200", "10.0.0.2:9200"]'
+        )
     return given
 
 
@@ -140,7 +168,9 @@ def _json(text: str, where: str, folders: Sequence[Path], *, opening: str) -> An
     except ValueError:
         fault = json_fault(text)
         where = source if file is None else f"{source}:{fault.line}"
-        what = f"not valid JSON at column {fault.column + 1}: {fault.what}"
+        may_be_secret = fault.what.endswith(" is not a value") and HIDDEN in Redactor()(text)
+        told = "this is not a value" if may_be_secret else fault.what
+        what = f"not valid JSON at column {fault.column + 1}: {told}"
         raise UsageError(what, where=where, hint=fault.hint) from None
 
 
@@ -174,6 +204,8 @@ def _pairs(text: str, where: str) -> list[tuple[str, str]]:
             continue
         name = _unquoted(name)
         if not name or not values:
+            if HIDDEN in redact(dict.fromkeys(list(pairs)[-1:], "")).values():  # a password that has a comma
+                raise UsageError(f"a part of {list(pairs)[-1]} is not NAME:VALUE", where=where, hint=_QUOTED)
             raise UsageError(f'"{part}" is not NAME:VALUE', where=where, hint=_pair_hint(part, pairs))
         if name in pairs:
             raise UsageError(f'"{name}" is given twice', where=where)
@@ -188,7 +220,7 @@ def _pair_hint(part: str, before: dict[str, str]) -> str:
         name, first = list(before.items())[-1]
         return f'a list of numbers is written "{name}:{first}/{part}"'
     if before:
-        return "put quotes around a value that has a comma: \"name:'a,b'\""
+        return _QUOTED
     return 'say "name:value,name2:value2", a JSON object, or the path of a .json file'
 
 
@@ -206,7 +238,7 @@ def _split(text: str, separator: str, where: str) -> list[str]:
             quote = character
         current += character
     if quote:
-        raise UsageError(f"a quote ({quote}) is not closed: {text}", where=where)
+        raise UsageError(f"a quote ({quote}) is not closed: {Redactor()(text)}", where=where)
     return [*parts, current.strip()]
 
 

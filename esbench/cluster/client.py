@@ -10,14 +10,15 @@ import hashlib
 import json
 import re
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from esbench import __version__
+from esbench.cluster.bounded import NOT_GZIP, BoundedReply, TooLong, bounded, unpacked
 from esbench.cluster.dialect import Dialect
 from esbench.cluster.failures import (
     explain_connection_failure,
@@ -33,11 +34,13 @@ from esbench.record.model import NodeFacts
 if TYPE_CHECKING:
     from elastic_transport import BaseNode
 
+LENIENT: Mapping[str, Any] = {"ignore_unavailable": True, "allow_no_indices": True}  # of requests about indices
 _SAFE_TO_REPEAT = ("GET", "HEAD")
 # What Elasticsearch itself writes into an index's settings: differs between any two indices.
 _SETTINGS_OF_ITS_OWN = ("index.creation_date", "index.uuid", "index.version.", "index.provided_name")
 # Options of Java that tune it; those with paths differ with every node and say nothing.
 _TUNES = re.compile(r"-X[^/\\]*")
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 # The record keeps mappings up to these lengths.
 _MAPPINGS_OF_AN_INDEX_CHARACTERS = 20_000
 _MAPPINGS_CHARACTERS = 200_000
@@ -64,6 +67,22 @@ class ClusterInfo:
         """The paths and bodies that servers of this distribution and version understand."""
         major, minor = (*self.version_tuple, 0, 0)[:2]
         return Dialect(self.distribution, (major, minor))
+
+
+def decode_json(content: bytes) -> Any:
+    """Return the JSON of a reply: text if it is not JSON that can be kept, None if it is empty.
+
+    JSON with too many levels, or with half a character (a lone surrogate), cannot be kept.
+    """
+    if not content:
+        return None
+    try:
+        value = json.loads(content)
+        if _SURROGATE.search(content):
+            json.dumps(value, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        return content.decode(errors="replace")
+    return value
 
 
 class Cluster:
@@ -125,6 +144,9 @@ class Cluster:
                 # ca_certs, and urllib3 does not match names once more.
                 node.pool.ca_certs = None
                 node.pool.assert_hostname = None if self.options.ssl_assert_hostname else False
+            node.pool.ConnectionCls = bounded(node.pool.ConnectionCls, BoundedReply)
+            # Unpacked by `_unpacked`, within bounds.
+            node.pool.urlopen = partial(node.pool.urlopen, decode_content=False)  # type: ignore[method-assign]
             nodes.append(node)
         return tuple(nodes)
 
@@ -137,26 +159,15 @@ class Cluster:
         body: Any = None,
         timeout_s: float | None = None,
         ignore: Collection[int] = (),
+        decode: Callable[[bytes], Any] = decode_json,
     ) -> Any:
         """Send a request and return the reply's JSON: text if it is not JSON, None if it is empty.
 
-        `path` is percent-encoded already and starts with a slash; `params` hold text, numbers, booleans or
-        lists; `body` is JSON, or text or bytes that are sent as they are. Replies with an HTTP status in `ignore` are
-        returned; any other HTTP error and a failed connection raise ClusterError.
+        `path` is percent-encoded already and starts with a slash; `params` hold text, numbers, booleans or lists (None:
+        left out); `body` is JSON, or text or bytes that are sent as they are. `timeout_s` replaces the options' limit.
+        Replies with an HTTP status in `ignore` are returned; any other status from 400 on and a failed connection raise
+        ClusterError. `decode` reads the reply's bytes in another way.
         """
-        return _decode(self.request_bytes(method, path, params=params, body=body, timeout_s=timeout_s, ignore=ignore))
-
-    def request_bytes(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: Mapping[str, Any] | None = None,
-        body: Any = None,
-        timeout_s: float | None = None,
-        ignore: Collection[int] = (),
-    ) -> bytes:
-        """Send a request as `request` does and return the reply unparsed: numbers in documents keep their spelling."""
         target = path + _query(params)
         data = _encode(body)
         headers = {"accept": "application/json"}
@@ -164,12 +175,12 @@ class Cluster:
             headers["content-type"] = "application/json"
         limit_s = self.options.timeout_s if timeout_s is None else timeout_s
         status, content, url = self._send(method, target, data, headers, limit_s)
-        if status >= 400 and status not in ignore:
-            reply = _decode(content)
+        if not 200 <= status < 300 and status not in ignore:  # redirects are not followed
+            reply = decode_json(content)
             if status == 400 and isinstance(reply, str) and url.startswith("http:") and speaks_tls(url):
                 raise host_speaks_tls(url)
             raise explain_http_error(f"{method} {path}", status, reply, self.options)
-        return content
+        return decode(content)
 
     def _send(
         self, method: str, target: str, data: bytes | None, headers: Mapping[str, str], limit_s: float
@@ -193,7 +204,7 @@ class Cluster:
             else:
                 with self._lock:
                     self._first = place % len(nodes)
-                return meta.status, content, node.base_url
+                return meta.status, _unpacked(content, node.base_url), node.base_url
         raise AssertionError("unreachable: the last host either answers or raises")
 
     def info(self) -> ClusterInfo:
@@ -220,27 +231,35 @@ class Cluster:
 
     def _info_of_local_node(self) -> ClusterInfo:
         reply = self.request("GET", "/_nodes/_local/http")
-        node = next(iter(reply["nodes"].values()))
         state = self.request("GET", "/_cluster/state/version", params={"filter_path": "cluster_uuid"})
-        return ClusterInfo(
-            distribution="elasticsearch",
-            version=node["version"],
-            build_hash=node.get("build_hash", ""),
-            build_flavor=node.get("build_flavor", ""),
-            name=reply["cluster_name"],
-            uuid=state.get("cluster_uuid", ""),
-        )
+        with known_form("/_nodes/_local/http"):
+            node = next(iter(reply["nodes"].values()))
+            return ClusterInfo(
+                distribution="elasticsearch",
+                version=node["version"],
+                build_hash=node.get("build_hash", ""),
+                build_flavor=node.get("build_flavor", ""),
+                name=reply["cluster_name"],
+                uuid=state.get("cluster_uuid", ""),
+            )
 
     def health(self, *, level: str = "cluster") -> Mapping[str, Any]:
-        """Return the cluster's current health; `level` "indices" adds the health of each index."""
+        """Return the reply to _cluster/health, now, at least its "status"; `level` "indices" adds that of each index.
+
+        Raises ClusterError, soon when there is no master.
+        """
         params = {"level": level, "master_timeout": "1s"}  # says soon when there is no master
-        reply: Mapping[str, Any] = self.request("GET", "/_cluster/health", params=params)
-        return reply
+        reply = self.request("GET", "/_cluster/health", params=params)
+        with known_form("/_cluster/health"):
+            return {**reply, "status": str(reply["status"])}
 
     def nodes(self) -> tuple[NodeFacts, ...]:
-        """Return the cluster's nodes, sorted by name."""
+        """Return the cluster's nodes, sorted by name, without their disks.
+
+        Raises ClusterError if it does not describe them.
+        """
         reply = self.request("GET", "/_nodes/os,jvm,plugins")
-        with _known_form("/_nodes"):
+        with known_form("/_nodes"):
             return tuple(sorted((_node_facts(*node) for node in reply["nodes"].items()), key=lambda n: n.name))
 
     def indices_facts(
@@ -255,12 +274,11 @@ class Cluster:
         path = index_path(names)
         if not path:
             return {}
-        lenient = {"ignore_unavailable": True, "allow_no_indices": True}
-        flat = {**lenient, "flat_settings": True}
+        flat = {**LENIENT, "flat_settings": True}
         settings = self.request("GET", f"{path}/_settings", params=flat, timeout_s=timeout_s)
-        mappings = self.request("GET", f"{path}/_mapping", params=lenient, timeout_s=timeout_s)
-        stats = self.request("GET", f"{path}/_stats/docs,store", params=lenient, timeout_s=timeout_s)
-        with _known_form(path):
+        mappings = self.request("GET", f"{path}/_mapping", params=LENIENT, timeout_s=timeout_s)
+        stats = self.request("GET", f"{path}/_stats/docs,store", params=LENIENT, timeout_s=timeout_s)
+        with known_form(path):
             counted = stats["indices"]
             found = {
                 index: _index_facts(settings[index]["settings"], mappings.get(index, {}), counted.get(index, {}))
@@ -275,6 +293,18 @@ class Cluster:
             else:
                 room -= length
         return found
+
+
+def _unpacked(content: bytes, url: str) -> bytes:
+    """Return a reply's body, unpacked if it is gzip, which no JSON begins like."""
+    if not content.startswith(b"\x1f"):
+        return content
+    try:
+        return unpacked(content)
+    except TooLong as error:
+        raise ClusterError(str(error), where=urlsplit(url).netloc) from error
+    except NOT_GZIP as error:
+        raise ClusterError("the reply is broken gzip", where=urlsplit(url).netloc) from error
 
 
 def _index_facts(settings: Mapping[str, Any], mappings: Mapping[str, Any], stats: Mapping[str, Any]) -> dict[str, Any]:
@@ -292,8 +322,12 @@ def _index_facts(settings: Mapping[str, Any], mappings: Mapping[str, Any], stats
 
 
 @contextmanager
-def _known_form(path: str) -> Iterator[None]:
-    """Raise ClusterError for a reply of an unknown form, as a proxy in front of the cluster may send."""
+def known_form(path: str) -> Iterator[None]:
+    """Raise ClusterError if the block finds a reply of an unknown form, as a proxy in front of the cluster may send.
+
+    AttributeError, KeyError, TypeError and ValueError of the block count as that. `path` is the request's, for the
+    error.
+    """
     try:
         yield
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -342,15 +376,6 @@ def _encode(body: Any) -> bytes | None:
     if body is None or isinstance(body, bytes):
         return body
     return (body if isinstance(body, str) else json.dumps(body)).encode()
-
-
-def _decode(content: bytes) -> Any:
-    if not content:
-        return None
-    try:
-        return json.loads(content)
-    except ValueError:
-        return content.decode(errors="replace")
 
 
 def _typeless(mappings: Mapping[str, Any]) -> Mapping[str, Any]:

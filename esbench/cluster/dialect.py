@@ -16,7 +16,10 @@ _NAMES = {"elasticsearch": "Elasticsearch", "opensearch": "OpenSearch"}
 
 @dataclass(frozen=True)
 class Feature:
-    """A feature that not every server has: its name in the plural, and each distribution's first version with it."""
+    """A feature that not every server has: its name in the plural, and each distribution's first version with it.
+
+    Versions are (major, minor); `opensearch` is None if no version of it has the feature.
+    """
 
     name: str
     elasticsearch: tuple[int, int]
@@ -62,7 +65,7 @@ class Dialect:
         return "/_data_frame/transforms" if self.version < (7, 5) else "/_transform"
 
     def require(self, feature: Feature, where: str) -> None:
-        """Raise TrackError if this version lacks a feature."""
+        """Raise TrackError if this version lacks a feature; `where` names what needs it (a task)."""
         is_opensearch = self.distribution == "opensearch"
         since = feature.opensearch if is_opensearch else feature.elasticsearch
         if since is None or self.version < since:
@@ -85,7 +88,7 @@ class Dialect:
         return {**{key: value for key, value in body.items() if key != "index_patterns"}, "template": patterns[0]}
 
     def document_path(self, index: str) -> str:
-        """Return the path of an index's documents."""
+        """Return the path of an index's documents, to which `/` and an id can be appended."""
         return f"/{index}/{self.type_name}"
 
     def bulk_path(self, index: str, document_type: str | None = None) -> str:

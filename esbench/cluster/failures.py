@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from esbench.cluster.bounded import TooLong
 from esbench.cluster.options import ClientOptions
 from esbench.errors import ClusterError
 from esbench.errors.reasons import TLS_CLOSED, reason_of
@@ -28,7 +29,9 @@ _UNREACHABLE = (
 )
 
 
-def explain_connection_failure(error: BaseException, url: str, limit_s: float) -> ClusterError:
+def explain_connection_failure(  # noqa: PLR0911 - one line for each
+    error: BaseException, url: str, limit_s: float
+) -> ClusterError:
     """Return a ClusterError for a request to `url` that failed without a reply, from the causes of `error`.
 
     `limit_s` is the request's time limit, for the message.
@@ -44,6 +47,12 @@ def explain_connection_failure(error: BaseException, url: str, limit_s: float) -
             return ClusterError(what, where=where, hint=hint)
         if isinstance(cause, ConnectionResetError | BrokenPipeError | http.client.BadStatusLine):
             return _closed_connection(url, where)
+        if isinstance(cause, TooLong):
+            return ClusterError(str(cause), where=where)
+        if isinstance(cause, http.client.IncompleteRead):
+            return ClusterError("the reply ended too early", where=where)
+        if isinstance(cause, http.client.HTTPException):
+            return ClusterError(f"the reply is not HTTP: {cause}", where=where, hint="check host and port")
         for kind, what, hint in _UNREACHABLE:
             if isinstance(cause, kind):
                 return ClusterError(what, where=where, hint=hint)
@@ -118,7 +127,10 @@ def _wants_client_certificate(where: str) -> ClusterError:
 
 
 def speaks_tls(url: str, limit_s: float = 1.0) -> bool:
-    """True if the host behind a URL answers a TLS handshake within `limit_s`, be it with a refusal."""
+    """True if the host behind a URL answers a TLS handshake within `limit_s`, be it with a refusal.
+
+    Opens a connection, whatever the URL's scheme; certificates are not verified.
+    """
     parts = urlsplit(url)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
@@ -136,7 +148,10 @@ def speaks_tls(url: str, limit_s: float = 1.0) -> bool:
 
 
 def explain_http_error(request: str, status: int, reply: Any, options: ClientOptions) -> ClusterError:
-    """Return a ClusterError for an HTTP error, with the reason from Elasticsearch's JSON `reply`."""
+    """Return a ClusterError for an HTTP error, with the reason from `reply`, its secrets hidden.
+
+    `request` is method and path, for the message; `reply` is the decoded body, Elasticsearch's JSON or text.
+    """
     kind, reason = _kind_and_reason(reply)
     reason = _shortened(Redactor(options.secrets())(reason))
     if status == 401:

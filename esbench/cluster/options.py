@@ -21,22 +21,12 @@ from esbench.units import parse_duration
 DEFAULT_PORT = 9200
 WHERE = "--client-options"
 
-_OPTIONS = (
-    "timeout",
-    "use_ssl",
-    "verify_certs",
-    "ssl_assert_hostname",
-    "ca_certs",
-    "client_cert",
-    "client_key",
-    "basic_auth_user",
-    "basic_auth_password",
-    "api_key",
-    "http_compress",
-)
+_FLAGS = ("use_ssl", "verify_certs", "ssl_assert_hostname", "http_compress")
+_FILES = ("ca_certs", "client_cert", "client_key")
+_OPTIONS = (*_FLAGS, *_FILES, "timeout", "basic_auth_user", "basic_auth_password", "api_key")
 # Options of other clients that change nothing here, with the reason shown to the user.
 _WITHOUT_EFFECT = {
-    "max_connections": "each client has a connection of its own",
+    "max_connections": "each client has its own connection",
     "enable_cleanup_closed": "esbench closes its connections itself",
     "max_retries": "esbench never repeats a measured request",
     "retry_on_timeout": "esbench never repeats a measured request",
@@ -101,36 +91,28 @@ class ClientOptions:
         """Return the options for the parsed `--client-options` (Rally's names). Raises UsageError if one is invalid."""
         reader = _Reader(options, where)
         reader.check_names()
-        user, password, api_key = (
-            reader.text("basic_auth_user"),
-            reader.text("basic_auth_password"),
-            reader.api_key(),
-        )
+        user, password = reader.text("basic_auth_user"), reader.text("basic_auth_password")
+        api_key = reader.api_key()
         if (user is None) != (password is None):
             missing = "basic_auth_password" if password is None else "basic_auth_user"
             raise UsageError(f"{missing} is missing", where=where, hint="user and password go together")
         if user is not None and api_key is not None:
             raise UsageError("both a password and an api_key", where=where, hint="give one of them")
-        client_cert, client_key = reader.file("client_cert"), reader.file("client_key")
-        if client_key is not None and client_cert is None:
+        others: dict[str, Any] = {name: reader.file(name) for name in _FILES}
+        if others["client_key"] is not None and others["client_cert"] is None:
             raise UsageError("client_key without client_cert", where=where, hint="give both")
+        others |= {name: reader.flag(name, default=getattr(cls, name)) for name in _FLAGS}
         return cls(
             timeout_s=reader.timeout_s(),
-            use_ssl=reader.flag("use_ssl", default=False),
-            verify_certs=reader.flag("verify_certs", default=True),
-            ssl_assert_hostname=reader.flag("ssl_assert_hostname", default=True),
-            ca_certs=reader.file("ca_certs"),
-            client_cert=client_cert,
-            client_key=client_key,
             basic_auth_user=user,
             basic_auth_password=password,
             api_key=api_key,
-            http_compress=reader.flag("http_compress", default=False),
             warnings=reader.warnings(),
+            **others,
         )
 
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """Return the headers that every request carries: Authorization, or none."""
+        """Return the headers of every request, (name, value): Authorization, or empty without credentials."""
         if self.api_key is not None:
             return (("Authorization", f"ApiKey {self.api_key}"),)
         if self.basic_auth_user is not None:
@@ -192,7 +174,8 @@ def parse_hosts(
     """Return hosts from `10.0.0.1:9200,es2,[::1]` or `https://user:secret@x:9243`, and the options that they imply.
 
     The default port is 9200; after `https://` it is 443, as in elasticsearch-py. A cluster has one scheme: https if
-    `use_ssl` or one of the hosts says so. User and password of a URL move into the options. Raises UsageError.
+    `use_ssl` or one of the hosts says so. User and password of a URL move into the options. The hosts keep their order,
+    each once. Raises UsageError for another form of host, for `http://` beside https, and for users that differ.
     """
     options = options or ClientOptions()
     parts = value.split(",") if isinstance(value, str) else list(value)

@@ -32,7 +32,7 @@ def checked_keys(keys: Collection[str]) -> tuple[str, ...]:
     for given in (part for each in keys for part in each.split(",")):
         key = " ".join(given.replace("-", " ").replace("_", " ").lower().split())
         if key not in KEYS:
-            raise UsageError(f'"{given}" is no key of a workload', where="--allow", hint=did_you_mean(key, KEYS))
+            raise UsageError(f'"{given}" is not a key of a workload', where="--allow", hint=did_you_mean(key, KEYS))
         found.append(key)
     return tuple(found)
 
@@ -40,7 +40,9 @@ def checked_keys(keys: Collection[str]) -> tuple[str, ...]:
 def differences(baseline: Side, contender: Side, allow: Collection[str] = ()) -> tuple[Difference, ...]:
     """Return a Difference for each fact that is not the same in all races of both sides.
 
-    Facts of the workload carry their key; those whose key is in `allow` are marked as allowed.
+    Of tasks, only those common to all races are looked into; other tasks are one difference, "tasks". Facts of the
+    workload carry their key; those whose key is in `allow` (in its standard form: `checked_keys`) are marked as
+    allowed.
     """
     common = _common_tasks((*baseline.records, *contender.records))
     ours, theirs = _facts_of(baseline, common), _facts_of(contender, common)

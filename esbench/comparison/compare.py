@@ -15,7 +15,7 @@ from esbench.comparison.effects import Design, last_of_sessions, places_in_sessi
 from esbench.comparison.metrics import Race
 from esbench.comparison.model import CompareOptions, Comparison, Difference, Pair, Side
 from esbench.comparison.notices import place, repeated
-from esbench.comparison.rows import drafts, speed_ratio
+from esbench.comparison.rows import candidate_rows, speed_ratio
 from esbench.record.figures import Notice, reported_tasks, task_label
 from esbench.record.model import RaceRecord
 
@@ -30,13 +30,13 @@ def compare(baseline: Side, contenders: Sequence[Side], options: CompareOptions 
     options = options or CompareOptions()
     history = last_of_sessions([Race.of(record) for record in options.history])
     races = tuple(Race.of(record) for record in baseline.records)
-    drafted = []
+    judged_together = []
     for contender in contenders:
         theirs = tuple(Race.of(record) for record in contender.records)
         design = Design(races, theirs, places_in_session(baseline, contender), history)
         differences = comparability.differences(baseline, contender, options.allow)
-        drafted.append((contender, design, differences, drafts(design, differences, options)))
-    family = [draft for *_, of_a_pair in drafted for draft in of_a_pair]
+        judged_together.append((contender, design, differences, candidate_rows(design, differences, options)))
+    family = [candidate for *_, of_a_pair in judged_together for candidate in of_a_pair]
     rows = iter(verdicts.judged(family, options))
     pairs = [
         Pair(
@@ -48,9 +48,9 @@ def compare(baseline: Side, contenders: Sequence[Side], options: CompareOptions 
             design.places is not None,
             speed_ratio(design, differences),
         )
-        for contender, design, differences, of_a_pair in drafted
+        for contender, design, differences, of_a_pair in judged_together
     ]
-    tested = sum(draft.waits for draft in family)
+    tested = sum(candidate.waits for candidate in family)
     return Comparison(tuple(pairs), options.looks, options.min_effect_ratio, tested, len(history), options.notices)
 
 

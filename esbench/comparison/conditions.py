@@ -20,9 +20,9 @@ _SAY = 'say slower, "p99>+10%", "throughput<-5%", or with :raw at the end; --fai
 class Condition:
     """A condition of `--fail-on`.
 
-    `metric` is the beginning of a metric ("p99", "p50 latency") or throughput, empty for "slower". The condition holds
-    if the change exceeds `percent` in the direction of `sign` (1: above, -1: below). `raw`: whether or not the change
-    is significant.
+    `text` is the condition as typed. `metric` is a metric or its first words, in lower case ("p99", "p50 latency",
+    "throughput"), empty for "slower". The condition holds if the change exceeds `percent` in the direction of `sign`
+    (1: above, -1: below). `raw`: whether or not the change is significant.
     """
 
     text: str
@@ -32,7 +32,10 @@ class Condition:
     raw: bool = False
 
     def concerns(self, row: Row) -> bool:
-        """True if the condition applies to the row."""
+        """True if the condition applies to the row: its metric matches and, unless `raw`, it is primary.
+
+        "slower" applies to every primary row.
+        """
         if not self.metric:
             return row.is_primary
         if not (row.is_primary or self.raw):
@@ -40,11 +43,14 @@ class Condition:
         return _begins(row.metric, self.metric)
 
     def holds(self, row: Row) -> bool:
-        """True if the row makes the comparison fail."""
-        kind = row.verdict.kind if row.verdict is not None else ""
+        """True if the row, one that the condition concerns, makes the comparison fail.
+
+        That is a slower row or, for a metric, a change that is large enough and, unless `raw`, significant (adjusted p
+        below 0.05). If only the contender missed its target rate, the figure is worse than any, whatever `percent` is.
+        """
         if not self.metric:
-            return kind == SLOWER
-        if kind == SLOWER and row.estimate is None:  # the rate was missed: the figure is worse than any
+            return row.kind == SLOWER
+        if row.kind == SLOWER and row.estimate is None:  # the rate was missed: the figure is worse than any
             return row.better == (LOWER if self.sign > 0 else HIGHER)
         if row.diff_percent is None or not self.sign * row.diff_percent > self.sign * self.percent:
             return False
@@ -52,11 +58,11 @@ class Condition:
         return self.raw or (p is not None and p < SIGNIFICANT)
 
     def undecided(self, row: Row) -> bool:
-        """True if a row for which the condition does not hold leaves open whether it would: its verdict is no decision,
-        or (`raw`) its change is unknown."""
+        """True if a row for which the condition does not hold leaves open whether it would: its verdict decides
+        nothing, or (`raw`) its change is unknown."""
         if self.raw:
             return row.diff_percent is None and row.diff != 0
-        return row.verdict is None or row.verdict.kind not in DECIDED or row.verdict.kind == ERRORS
+        return row.kind not in DECIDED or row.kind == ERRORS
 
 
 @dataclass(frozen=True)
@@ -71,13 +77,13 @@ class Outcome:
 def parse_condition(text: str) -> Condition:
     """Parse a condition of `--fail-on`: slower, "p99>+10%", "throughput<-5%:raw".
 
-    Raises UsageError if the text is no condition, or names a metric that has no verdicts without `:raw`.
+    Raises UsageError if the text is not a condition, or names a metric that has no verdicts without `:raw`.
     """
     if text.strip().lower() == "slower":
         return Condition(text)
     match = _CHANGE.fullmatch(text.lower())
     if match is None:
-        raise UsageError(f'"{text}" is no condition', where="--fail-on", hint=_SAY)
+        raise UsageError(f'"{text}" is not a condition', where="--fail-on", hint=_SAY)
     metric, sign, percent, raw = match.groups()
     metric = metric.removeprefix("mean ")
     if not raw and not any(_begins(each, metric) for each in PRIMARY_METRICS):
@@ -98,7 +104,10 @@ def _begins(metric: str, words: str) -> bool:
 
 
 def outcome(condition: Condition, compared: Comparison) -> Outcome:
-    """Evaluate a condition on the rows of all contenders."""
+    """Evaluate a condition on the rows of all contenders; if there are several, their names precede the rows.
+
+    `undecided` also has an entry for each contender without such a row, or with a race that is on both sides.
+    """
     hits, undecided = [], []
     for pair in compared.pairs:
         prefix = f"{pair.contender.name}: " if len(compared.pairs) > 1 else ""

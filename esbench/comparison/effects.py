@@ -35,23 +35,25 @@ class Design:
 
     @property
     def single(self) -> bool:
+        """True if each side is one race."""
         return len(self.races) == 2
 
 
 @dataclass(frozen=True)
-class Found:
+class Fit:
     """An effect and the method that found it: interleaved, history, sections or independent."""
 
     effect: stats.Effect
     method: str
 
     @property
-    def tells_of_sides(self) -> bool:
+    def holds_for_sides(self) -> bool:
         """True if the effect holds for the sides, not only for these races or this session."""
         return self.method in (INTERLEAVED, HISTORY)
 
     @property
     def estimate(self) -> Estimate:
+        """The effect as ratios, with its 95 % interval and its p value, which is not adjusted for other rows."""
         low, high = stats.interval(self.effect)
         ratio, low_ratio, high_ratio = (
             math.exp(round(float(log), 12)) for log in (self.effect.log_ratio, low, high)
@@ -80,16 +82,17 @@ def places_in_session(baseline: Side, contender: Side) -> tuple[int, ...] | None
     return places if turns > 2 and abs(correlation(sides, places)) <= _MOST_CORRELATED else None
 
 
-def find(
+def fit(
     design: Design,
     log: Callable[[Race], float | None],
     sections: Callable[[Race], Sequence[float] | None] = lambda race: None,
-) -> Found | None:
+) -> Fit | None:
     """Return the difference of `log` (a race's value on a log scale) between the sides, by the strongest model that
     applies.
 
-    In this order: interleaved rounds; the spread of at least five earlier races; the `sections` of two single races;
-    the spread of each side's own rounds. None if no model applies, or a race has no value.
+    In this order: interleaved rounds; the spread of at least five earlier races; the `sections` of two single races
+    (`log` for each part of a race, None if unknown); the spread of each side's own rounds. None if no model applies, or
+    a race has no value.
     """
     values = [log(race) for race in design.races]
     known = [value for value in values if value is not None]
@@ -99,7 +102,7 @@ def find(
     baseline, contender = known[:count], known[count:]
     if design.places is not None:
         sides = [0] * count + [1] * len(contender)
-        return Found(stats.interleaved(known, sides, design.places), INTERLEAVED)
+        return Fit(stats.interleaved(known, sides, design.places), INTERLEAVED)
     parts = [sections(race) for race in design.races] if design.single else []
     earlier = [value for race in design.history if (value := log(race)) is not None]
     if len(earlier) >= stats.FEWEST_HISTORY:
@@ -109,10 +112,10 @@ def find(
             if part is not None
         ]
         means = _of_sessions(design.baseline, baseline), _of_sessions(design.contender, contender)
-        return Found(stats.with_history(*means, earlier, max(variances, default=0.0)), HISTORY)
+        return Fit(stats.with_history(*means, earlier, max(variances, default=0.0)), HISTORY)
     if design.single:
         return _of_sections(baseline[0], contender[0], parts)
-    return Found(stats.independent(baseline, contender), INDEPENDENT) if min(count, len(contender)) > 1 else None
+    return Fit(stats.independent(baseline, contender), INDEPENDENT) if min(count, len(contender)) > 1 else None
 
 
 def last_of_sessions(races: Sequence[Race]) -> tuple[Race, ...]:
@@ -136,8 +139,8 @@ def _session(race: Race) -> str:
     return race.record.race_id if session is None else session.id
 
 
-def _of_sections(baseline: float, contender: float, parts: Sequence[Sequence[float] | None]) -> Found | None:
+def _of_sections(baseline: float, contender: float, parts: Sequence[Sequence[float] | None]) -> Fit | None:
     one, other = parts
     if one is None or other is None:
         return None
-    return Found(stats.of_two_races(baseline, one, contender, other), SECTIONS)
+    return Fit(stats.of_two_races(baseline, one, contender, other), SECTIONS)

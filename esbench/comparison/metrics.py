@@ -35,6 +35,8 @@ class Percentile:
 
     @staticmethod
     def of(metric: str) -> Percentile | None:
+        """Return the percentile that a metric names ("p99 latency"); None if it names no percentile of a response
+        time."""
         name, _, measure = metric.partition(" ")
         found = next((each for each in RESPONSE_TIMES if each.title == measure), None)
         return Percentile(float(name[1:]), found) if found is not None and name.startswith("p") else None
@@ -42,7 +44,7 @@ class Percentile:
 
 @dataclass(frozen=True)
 class Race:
-    """A race with its figures by key and its reported tasks by label."""
+    """A race with its figures by key, (metric, task label, unit), and its reported tasks by label."""
 
     record: RaceRecord
     figures: dict[Key, Figure]
@@ -62,6 +64,7 @@ class Race:
         return math.log(figure.value)
 
     def value(self, key: Key) -> float | None:
+        """Return a figure, usable or not; None if the race lacks it, or it is only known to exceed its value."""
         figure = self.figures.get(key)
         return None if figure is None or figure.exceeded else figure.value
 
@@ -72,7 +75,10 @@ def is_primary(task: TaskResult, metric: str) -> bool:
 
 
 def primary_keys(task: TaskResult, label: str) -> tuple[Key, ...]:
-    """Return the keys of all figures of a task that carry verdicts, even of figures that the task lacks."""
+    """Return the keys, (metric, `label`, unit), of all figures of a task that carry verdicts, those it lacks included.
+
+    Empty for a task that is left out of reports.
+    """
     if not task.include_in_reporting:
         return ()
     units = {THROUGHPUT: f"{task.throughput.unit}/s"}
@@ -95,7 +101,8 @@ def other_fault(task: TaskResult) -> str:
 def typical(races: Sequence[Race], key: Key) -> Figure | None:
     """Return a side's figure: the geometric mean of its races' values (the median if one is 0 or below).
 
-    If only one race has the figure, it is returned as it is. None if no race has it.
+    It is usable if all are, and exceeded if one is. If only one race has the figure, it is returned as it is. None if
+    no race has it.
     """
     found = [each for race in races if (each := race.figures.get(key)) is not None]
     if not found:
@@ -133,8 +140,9 @@ def _beyond(samples: int, percentile: Percentile) -> int:
 def seconds_beyond(race: Race, keys: Iterable[Key], lines: Iterable[SecondLine]) -> dict[Key, int | None]:
     """Count, for each percentile, the seconds of a race in which samples lie beyond it; counting stops at five.
 
-    None if no second of its task was kept. Histograms are decoded until all percentiles have five: only a few seconds
-    if nothing is wrong.
+    `lines` are the race's seconds. None if no second of its task was kept; keys that are no percentile, or that the
+    race lacks, are left out. Histograms are decoded until all percentiles have five: only a few seconds if nothing is
+    wrong.
     """
     waiting: dict[str, dict[Key, tuple[str, float]]] = {}  # task -> percentile -> measure, beyond which ns
     for key in keys:
@@ -164,8 +172,9 @@ def seconds_beyond(race: Race, keys: Iterable[Key], lines: Iterable[SecondLine])
 def sections(task: TaskResult, metric: str, lines: Iterable[SecondLine]) -> tuple[float, ...] | None:
     """Return ln of a figure in each of five equal sections of a task's whole measured seconds.
 
-    `lines` are the task's; its measurement must be long enough (`is_long`). None if a section has under ten samples
-    beyond the percentile, or completed nothing.
+    `metric` is a percentile of a response time, in ms; any other is taken for throughput, in units per second. `lines`
+    are the task's; its measurement must be long enough (`is_long`). None if a section has under ten samples beyond the
+    percentile, or completed nothing.
     """
     first, last = math.ceil(task.window.start_s - 1e-6), math.floor(task.window.end_s + 1e-6)
     length = last - first

@@ -86,8 +86,8 @@ class Difference:
 class Estimate:
     """The ratio contender / baseline with its 95 % interval, all ratios.
 
-    `p` is the p value of no difference, not yet adjusted for other rows; `method`: interleaved, history, sections,
-    independent.
+    `p` is the p value of no difference, not yet adjusted for other rows; `residual_sd`: the standard deviation of one
+    race's ln(value); `method`: interleaved, history, sections, independent.
     """
 
     ratio: float
@@ -99,9 +99,13 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """The verdict of a row: `kind` is one of the names above, `note` a reason or advice; `p` is adjusted for the rows
-    and the looks."""
+class RowVerdict:
+    """The verdict of a row; `note` is a reason or advice.
+
+    `kind`: faster, slower, same, ~ (undecided), ! (unusable), ! errors; or the missing basis: few events, too short,
+    within-race only, session-only, driver lag. `p` is adjusted for the rows and the looks; None if the row was not
+    tested.
+    """
 
     kind: str
     note: str = ""
@@ -110,7 +114,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Row:
-    """A figure on both sides.
+    """A figure on both sides; `task` is the task's label.
 
     `baseline` and `contender` are the sides' typical figures (None if no race of a side has it, which only occurs in
     primary rows), `*_rounds` one value for each of their races (None if it has none). Only primary rows carry verdicts.
@@ -126,7 +130,7 @@ class Row:
     baseline_rounds: tuple[float | None, ...] = ()
     contender_rounds: tuple[float | None, ...] = ()
     estimate: Estimate | None = None
-    verdict: Verdict | None = None
+    verdict: RowVerdict | None = None
     comparable: bool = True
 
     @property
@@ -136,12 +140,20 @@ class Row:
 
     @property
     def better(self) -> str:
-        """The direction that is a gain: higher, lower, or neither."""
+        """The direction that is a gain: "higher", "lower", or "" for neither."""
         return next((figure.better for figure in self.figures), NEITHER)
 
     @property
+    def kind(self) -> str:
+        """The kind of its verdict; "" without one."""
+        return self.verdict.kind if self.verdict is not None else ""
+
+    @property
     def diff(self) -> float | None:
-        """Contender - baseline in the row's unit; None if a side has no value, or is only known to exceed it."""
+        """Contender - baseline in the row's unit: by the estimate if there is one, else of the figures as they are.
+
+        None if a side has no value, or is only known to exceed it.
+        """
         if self.baseline is None or self.contender is None or any(figure.exceeded for figure in self.figures):
             return None
         if self.estimate is not None:
@@ -150,7 +162,7 @@ class Row:
 
     @property
     def diff_percent(self) -> float | None:
-        """The difference in percent of the baseline; None if there is no difference to give, or the baseline is 0."""
+        """`diff` in percent of the baseline's value; None if `diff` is None, or the baseline is 0."""
         if self.baseline is None or self.diff is None or not self.baseline.value:
             return None
         return 100 * self.diff / self.baseline.value
@@ -163,7 +175,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Pair:
-    """The baseline and one contender. `speed_ratio` is over all tasks, above 1 if the contender is better."""
+    """The baseline and one contender. `is_interleaved`: they took turns in one session.
+
+    `speed_ratio` is over all tasks, above 1 if the contender is better; None if no model applies.
+    """
 
     baseline: Side
     contender: Side

@@ -29,7 +29,10 @@ class Repeated:
 
 
 def repeated(records: Sequence[RaceRecord]) -> dict[str, Repeated]:
-    """Return the notices of races, merged by subject (`about`); test mode and unusable figures come first."""
+    """Return the notices of races, merged, by subject (a notice's `about`, or its text if that is empty).
+
+    Of a subject, a race counts once. Test mode and unusable figures come first.
+    """
     found: dict[str, list[Notice]] = {}
     for record in records:
         for about, notice in {notice.about or notice.text: notice for notice in notices(record)}.items():

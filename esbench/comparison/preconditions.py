@@ -8,7 +8,7 @@ from statistics import fmean
 
 from esbench.comparison.effects import Design
 from esbench.comparison.metrics import Percentile, Race, other_fault
-from esbench.comparison.model import ERRORS, FASTER, SLOWER, UNUSABLE, CompareOptions, Verdict
+from esbench.comparison.model import ERRORS, FASTER, SLOWER, UNUSABLE, CompareOptions, RowVerdict
 from esbench.measure.measures import LATENCY
 from esbench.record.figures import missed_target
 from esbench.record.model import TaskResult
@@ -21,35 +21,43 @@ def tasks_of(races: Sequence[Race], label: str) -> list[TaskResult]:
     return [race.tasks[label] for race in races if label in race.tasks]
 
 
-def of_checks(design: Design, label: str, options: CompareOptions) -> Verdict | None:
-    """Return the verdict that follows from the races' checks alone; None if the task's figures may be compared."""
+def of_checks(design: Design, label: str, options: CompareOptions) -> RowVerdict | None:
+    """Return the verdict that follows from the races' checks alone; None if the task's figures may be compared.
+
+    It is `!`, or, if only one side missed its target rate, in all of its races, and the sides are interleaved, `faster`
+    or `slower` (`! errors` if the gain has more errors).
+    """
     ours, theirs = (tasks_of(races, label) for races in (design.baseline, design.contender))
     if len(ours) < len(design.baseline) or len(theirs) < len(design.contender):
-        return Verdict(UNUSABLE, "missing in some of the races")
+        return RowVerdict(UNUSABLE, "missing in some of the races")
     if fault := next(filter(None, map(other_fault, (*ours, *theirs))), ""):
-        return Verdict(UNUSABLE, fault)
+        return RowVerdict(UNUSABLE, fault)
     missed = [{missed_target(task) for task in tasks} for tasks in (ours, theirs)]
     if missed == [{False}, {False}]:
         return None
     if missed not in ([{True}, {False}], [{False}, {True}]):
-        return Verdict(UNUSABLE, "overloaded: latency undefined")
+        return RowVerdict(UNUSABLE, "overloaded: latency undefined")
     baseline_missed = missed == [{True}, {False}]
     reached = _reached("baseline", ours) if baseline_missed else _reached("contender", theirs)
     if design.places is None:  # what a single race or session missed, the next one may reach
-        return Verdict(UNUSABLE, reached)
-    return unless_errors(Verdict(FASTER if baseline_missed else SLOWER, reached), ours, theirs, options)
+        return RowVerdict(UNUSABLE, reached)
+    return unless_errors(RowVerdict(FASTER if baseline_missed else SLOWER, reached), ours, theirs, options)
 
 
 def unless_errors(
-    verdict: Verdict, ours: Sequence[TaskResult], theirs: Sequence[TaskResult], options: CompareOptions
-) -> Verdict:
-    """Return `! errors` in place of a gain if the side that gained has more errors, else the verdict as it is."""
+    verdict: RowVerdict, ours: Sequence[TaskResult], theirs: Sequence[TaskResult], options: CompareOptions
+) -> RowVerdict:
+    """Return `! errors` in place of a gain if the side that gained has more errors, else the verdict as it is.
+
+    `verdict` is faster or slower; `ours` are the task's results on the baseline, `theirs` those on the contender, in
+    the order of the races.
+    """
     side, gaining, other = ("contender", theirs, ours) if verdict.kind == FASTER else ("baseline", ours, theirs)
     rise = _error_rise(other, gaining, options)
     if rise is None:
         return verdict
     note = f"{verdict.kind}, with {rise * 100:.2f} points more errors of the {side}"
-    return Verdict(ERRORS, "; ".join(filter(None, [note, verdict.note])), verdict.p)
+    return RowVerdict(ERRORS, "; ".join(filter(None, [note, verdict.note])), verdict.p)
 
 
 def saturation(design: Design, metric: str, label: str) -> str:

@@ -20,7 +20,7 @@ _Taken = tuple[str | None, str]  # the session and the side of the baseline, whi
 HINT = "a race (id, beginning of an id, last), a list a,b,c, a session, session:SIDE, or tag:name:value"
 
 
-class Sides:
+class SideResolver:
     """Resolver of sides: finds the races and sessions of one esbench home that a text names."""
 
     def __init__(self, races: RaceStore, sessions: SessionStore) -> None:
@@ -28,12 +28,20 @@ class Sides:
         self._sessions = sessions
 
     def baseline(self, text: str) -> Side:
+        """Return the side, named "baseline", that a text names.
+
+        The text is a race's id, the beginning of one or `last`; several with commas; a session (its side "baseline",
+        else its first), SESSION:SIDE, or tag:NAME:VALUE. Raises UsageError if it names no race, no complete one of a
+        session or tag, or a race twice; RecordError if a record cannot be read.
+        """
         return self._side(text, BASELINE)
 
     def contenders(self, texts: Sequence[str], baseline: Side) -> tuple[Side, ...]:
         """Return a side for each of `texts`; without any, the other sides of the baseline's session.
 
-        Raises UsageError if no contender follows from them, or a race is named twice.
+        Texts are as for `baseline`, but a session stands for its side "contender", else for its only other side. A
+        single side is named "contender"; several have the names of their sides in the session, or their texts. Raises
+        UsageError if no contender follows from them, or a race is named twice.
         """
         if not texts:
             if baseline.session is None:
@@ -81,8 +89,8 @@ class Sides:
         """Return the latest earlier races with the workload, engine facts and host of the baseline's first race, oldest
         first.
 
-        Keys in `allow` may differ here, too. Only the last race of a session counts: its rounds are more like one
-        another than like those of any other.
+        At most twenty complete ones, without those of `compared`. Keys in `allow` may differ here, too. Only the last
+        race of a session counts: its rounds are more like one another than like those of any other.
         """
         first = baseline.records[0]
         taken = {record.race_id for side in compared for record in side.records}
@@ -162,18 +170,20 @@ class Sides:
 
 
 class ReportedSides:
-    """Resolver of the sides of a report: texts as in `Sides`, but a session stands for all of its sides."""
+    """Resolver of the sides of a report: texts as in `SideResolver`, but a session stands for all of its sides."""
 
     def __init__(self, races: RaceStore, sessions: SessionStore) -> None:
         self._races = races
         self._sessions = sessions
-        self._sides = Sides(races, sessions)
+        self._sides = SideResolver(races, sessions)
 
     def sides(self, texts: Sequence[str]) -> tuple[Side, ...]:
         """Return a side for each of `texts`, and for a session each of its sides that has a complete race.
 
-        A single race is named by its id, the only side of a session by the session's id; other sides keep their names,
-        with the session's id in front where names repeat. Raises UsageError if a race is named twice.
+        Texts are as for `SideResolver.baseline`. A single race is named by its id, several by their text, the only side
+        of a session by the session's id; other sides keep their names, with the session's id in front where names
+        repeat. Raises UsageError if a text names no race, no complete one of a session or tag, or a race is named
+        twice; RecordError if a record cannot be read.
         """
         found = [side for text in texts for side in self._named(text)]
         ids = [record.race_id for side in found for record in side.records]
@@ -204,8 +214,8 @@ class ReportedSides:
             yield replace(self._side(f"{session.id}:{name}"), name=name if len(session.sides) > 1 else session.id)
 
     def _session(self, text: str) -> RaceSession | None:
-        """Return the session that a text names as a whole, else None; as in `Sides`, a race comes before the beginning
-        of a session's id."""
+        """Return the session that a text names as a whole, else None; a race comes before the beginning of a session's
+        id, as in `SideResolver`."""
         if text not in self._sessions.ids():
             try:
                 self._races.resolve(text)

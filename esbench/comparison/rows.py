@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from esbench.comparison.effects import Design, Found, find
+from esbench.comparison.effects import Design, Fit, fit
 from esbench.comparison.metrics import (
     FEWEST_BEYOND,
     FEWEST_SECONDS,
@@ -35,8 +35,8 @@ from esbench.comparison.model import (
     Difference,
     Estimate,
     Row,
+    RowVerdict,
     SecondsOf,
-    Verdict,
 )
 from esbench.comparison.preconditions import of_checks, saturation, tasks_of
 from esbench.record.model import RaceRecord, TaskResult
@@ -44,25 +44,27 @@ from esbench.record.series import SecondLine
 
 
 @dataclass(frozen=True)
-class Draft:
-    """A row before all rows are judged together. A row with an effect (`found`) waits for a verdict unless it has one
+class CandidateRow:
+    """A row before all rows are judged together. A row with an effect (`fitted`) waits for a verdict unless it has one
     already."""
 
     row: Row
     design: Design
-    found: Found | None = None
+    fitted: Fit | None = None
 
     @property
     def waits(self) -> bool:
         """True if the row is one of the family of rows that are tested."""
-        return self.row.is_primary and self.row.verdict is None and self.found is not None
+        return self.row.is_primary and self.row.verdict is None and self.fitted is not None
 
 
-def drafts(design: Design, differences: Sequence[Difference], options: CompareOptions) -> tuple[Draft, ...]:
+def candidate_rows(
+    design: Design, differences: Sequence[Difference], options: CompareOptions
+) -> tuple[CandidateRow, ...]:
     """Return a row for each figure that both sides have, and for each that should be judged, in the order of the
     summary."""
-    drafting = _Drafting(design, [difference for difference in differences if difference.forbids], options)
-    return tuple(drafting.draft(key) for key in _keys_of_rows(design))
+    finder = _Candidates(design, [difference for difference in differences if difference.forbids], options)
+    return tuple(finder.candidate(key) for key in _keys_of_rows(design))
 
 
 def speed_ratio(design: Design, differences: Sequence[Difference]) -> Estimate | None:
@@ -85,8 +87,8 @@ def speed_ratio(design: Design, differences: Sequence[Difference]) -> Estimate |
         logs = [sign * log for key, sign in signs.items() if (log := race.log(key)) is not None]
         return fmean(logs) if logs and len(logs) == len(signs) else None
 
-    found = find(design, mean)
-    return found.estimate if found is not None else None
+    fitted = fit(design, mean)
+    return fitted.estimate if fitted is not None else None
 
 
 def _keys(design: Design) -> list[Key]:
@@ -108,7 +110,7 @@ def _keys_of_rows(design: Design) -> list[Key]:
     return keys
 
 
-class _Drafting:
+class _Candidates:
     """Maker of the rows of two sides, one by one: a row that cannot be judged gets a verdict with the reason, the
     others wait."""
 
@@ -119,7 +121,7 @@ class _Drafting:
         self._seconds = _SecondsByTask(options.seconds)
         self._beyond = [self._seconds_beyond(race) for race in design.races]
 
-    def draft(self, key: Key) -> Draft:
+    def candidate(self, key: Key) -> CandidateRow:
         """Return the row of a figure."""
         metric, label, unit = key
         design = self._design
@@ -136,29 +138,31 @@ class _Drafting:
         )
         if forbids := [each for each in self._forbidding if each.task in ("", label)]:
             keys = ", ".join(dict.fromkeys(difference.key for difference in forbids))
-            return Draft(replace(row, comparable=False, verdict=Verdict(UNUSABLE, f"not comparable: {keys}")), design)
+            return CandidateRow(
+                replace(row, comparable=False, verdict=RowVerdict(UNUSABLE, f"not comparable: {keys}")), design
+            )
         if not any(has_interval(task, metric) for task in tasks):
-            return Draft(row, design)
+            return CandidateRow(row, design)
         verdict = self._without_values(key, tasks)
         if verdict is not None:
-            return Draft(replace(row, verdict=verdict if row.is_primary else None), design)
-        found = find(design, lambda race: race.log(key), lambda race: self._sections(race, key))
-        if found is None:
-            return Draft(replace(row, verdict=self._without_basis(key) if row.is_primary else None), design)
-        row = replace(row, estimate=found.estimate)
-        if row.is_primary and not found.tells_of_sides:
+            return CandidateRow(replace(row, verdict=verdict if row.is_primary else None), design)
+        fitted = fit(design, lambda race: race.log(key), lambda race: self._sections(race, key))
+        if fitted is None:
+            return CandidateRow(replace(row, verdict=self._without_basis(key) if row.is_primary else None), design)
+        row = replace(row, estimate=fitted.estimate)
+        if row.is_primary and not fitted.holds_for_sides:
             kind = WITHIN_RACE if design.single else SESSION_ONLY
-            row = replace(row, verdict=Verdict(kind, saturation(design, metric, label)))
-        return Draft(row, design, found)
+            row = replace(row, verdict=RowVerdict(kind, saturation(design, metric, label)))
+        return CandidateRow(row, design, fitted)
 
-    def _without_values(self, key: Key, tasks: Sequence[TaskResult]) -> Verdict | None:
+    def _without_values(self, key: Key, tasks: Sequence[TaskResult]) -> RowVerdict | None:
         """Return the verdict that is clear before values are compared; None if they can be compared."""
         metric, label, _ = key
         if len({is_primary(task, metric) for task in tasks}) > 1:
-            return Verdict(UNUSABLE, "a closed loop and an open loop")
+            return RowVerdict(UNUSABLE, "a closed loop and an open loop")
         return of_checks(self._design, label, self._options) or self._of_events(key) or _of_values(self._design, key)
 
-    def _of_events(self, key: Key) -> Verdict | None:
+    def _of_events(self, key: Key) -> RowVerdict | None:
         """Return `few events` if a percentile is based on too few samples or seconds in a race, `!` if its seconds are
         missing."""
         percentile = Percentile.of(key[0])
@@ -166,12 +170,12 @@ class _Drafting:
             return None
         fewest = min(samples_beyond(race.tasks[key[1]], percentile) for race in self._design.races)
         if fewest < FEWEST_BEYOND:
-            return Verdict(FEW_EVENTS, f"{max(0, fewest)} samples beyond it in a race, {FEWEST_BEYOND} at least")
+            return RowVerdict(FEW_EVENTS, f"{max(0, fewest)} samples beyond it in a race, {FEWEST_BEYOND} at least")
         seconds = [beyond.get(key, FEWEST_SECONDS) for beyond in self._beyond]
         if None in seconds:
             return _no_seconds_of(self._design.races[seconds.index(None)])
         if any(number < FEWEST_SECONDS for number in seconds if number is not None):
-            return Verdict(FEW_EVENTS, f"samples beyond it from under {FEWEST_SECONDS} seconds of a race")
+            return RowVerdict(FEW_EVENTS, f"samples beyond it from under {FEWEST_SECONDS} seconds of a race")
         return None
 
     def _seconds_beyond(self, race: Race) -> dict[Key, int | None]:
@@ -184,18 +188,18 @@ class _Drafting:
         task = race.tasks[key[1]]
         return sections(task, key[0], self._seconds.of(race.record, task.name)) if is_long(task) else None
 
-    def _without_basis(self, key: Key) -> Verdict:
+    def _without_basis(self, key: Key) -> RowVerdict:
         design, (metric, label, _) = self._design, key
         if not design.single:
-            return Verdict(SESSION_ONLY, "race both sides several times, in turn")
+            return RowVerdict(SESSION_ONLY, "race both sides several times, in turn")
         if not all(is_long(race.tasks[label]) for race in design.races):
-            return Verdict(TOO_SHORT, f"{SHORTEST_S} s at least, or several rounds a side")
+            return RowVerdict(TOO_SHORT, f"{SHORTEST_S} s at least, or several rounds a side")
         for race in design.races:
             if not self._seconds.of(race.record, race.tasks[label].name):
                 return _no_seconds_of(race)
         if Percentile.of(metric) is None:
-            return Verdict(TOO_SHORT, "nothing was completed in a fifth of a race")
-        return Verdict(TOO_SHORT, f"under {FEWEST_BEYOND} samples beyond it in a fifth of a race")
+            return RowVerdict(TOO_SHORT, "nothing was completed in a fifth of a race")
+        return RowVerdict(TOO_SHORT, f"under {FEWEST_BEYOND} samples beyond it in a fifth of a race")
 
 
 def _stands_on_enough(race: Race, key: Key) -> bool:
@@ -205,8 +209,8 @@ def _stands_on_enough(race: Race, key: Key) -> bool:
     return samples_beyond(task, percentile) >= FEWEST_BEYOND
 
 
-def _no_seconds_of(race: Race) -> Verdict:
-    return Verdict(UNUSABLE, f"the seconds of {race.record.race_id} are missing (seconds.jsonl)")
+def _no_seconds_of(race: Race) -> RowVerdict:
+    return RowVerdict(UNUSABLE, f"the seconds of {race.record.race_id} are missing (seconds.jsonl)")
 
 
 class _SecondsByTask:
@@ -225,10 +229,12 @@ class _SecondsByTask:
         return self._known[record.race_id].get(task, ())
 
 
-def _of_values(design: Design, key: Key) -> Verdict | None:
+def _of_values(design: Design, key: Key) -> RowVerdict | None:
     """Return `!` if a race has no value: nothing was completed, or the percentile lies among requests that timed
     out."""
     missing = sum(race.log(key) is None for race in design.races)
     if not missing:
         return None
-    return Verdict(UNUSABLE, f"{missing} of {len(design.races)} races have no value: timed out, or nothing completed")
+    return RowVerdict(
+        UNUSABLE, f"{missing} of {len(design.races)} races have no value: timed out, or nothing completed"
+    )

@@ -53,7 +53,7 @@ def interleaved(values: ArrayLike, is_contender: ArrayLike, places: ArrayLike) -
         raise ValueError(f"{n} races are too few: side and trend leave no degree of freedom")
     design = np.column_stack([np.ones(n), side, place - place.mean()])
     if np.linalg.matrix_rank(design) < 3:
-        raise ValueError("side and place in the session cannot be told apart")
+        raise ValueError("side and place in the session cannot be distinguished")
     solver = np.linalg.pinv(design)
     coefficients = y @ solver.T
     residuals = y - coefficients @ design.T
@@ -137,7 +137,7 @@ def level_moved(values: ArrayLike) -> NDArray[np.bool_]:
     y = _logs(values)
     n = y.shape[-1]
     if n < 2:
-        raise ValueError("one value has no neighbour")
+        raise ValueError("needs at least two values")
     steps = np.sum(np.diff(y, axis=-1) ** 2, axis=-1)
     spread = np.sum((y - y.mean(axis=-1, keepdims=True)) ** 2, axis=-1)
     beyond = spread - steps / 2 > _LEVEL_MOVED_Z * np.sqrt((n - 2) / (n**2 - 1)) * spread
@@ -160,8 +160,10 @@ def p_value(effect: Effect) -> Floats:
 
 
 def is_same(effect: Effect, margin: float) -> NDArray[np.bool_]:
-    """True if the sides are equivalent: the 90 % interval lies inside +-`margin` (two one-sided tests at 0.05;
-    Schuirmann 1987)."""
+    """True if the sides are equivalent: the 90 % interval of the log ratio lies inside +-`margin`, bounds included.
+
+    `margin` is a natural logarithm, ln 1.05 for 5 %. Two one-sided tests at 0.05 (Schuirmann 1987).
+    """
     low, high = interval(effect, 0.90)
     return np.asarray((low >= -margin) & (high <= margin))
 
@@ -190,8 +192,9 @@ def rounds_to_settle(residual_sd: float, margin: float, rows: int) -> int | None
     """Return the rounds a side with which a row would be called same, faster or slower; None above 50: its task is too
     noisy.
 
-    The smallest n with (t[1 - 0.025 / m, 2n - 3] + t[0.95, 2n - 3]) s sqrt(2 / n) <= M, for m primary rows. ValueError
-    if the residual standard deviation s is unknown (NaN).
+    The smallest n with (t[1 - 0.025 / m, 2n - 3] + t[0.95, 2n - 3]) s sqrt(2 / n) <= M, for m primary `rows` and a
+    `margin` M on the scale of logarithms (ln 1.05 for 5 %). ValueError if the residual standard deviation s is unknown
+    (NaN).
     """
     if not residual_sd >= 0:
         raise ValueError(f"no rounds follow from a standard deviation of {residual_sd}")

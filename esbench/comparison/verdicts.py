@@ -8,11 +8,11 @@ from dataclasses import replace
 from statistics import fmean
 
 from esbench.comparison import stats
-from esbench.comparison.effects import Design, Found, find
+from esbench.comparison.effects import Design, Fit, fit
 from esbench.comparison.metrics import Percentile
-from esbench.comparison.model import DRIVER_LAG, FASTER, SAME, SLOWER, UNDECIDED, CompareOptions, Row, Verdict
+from esbench.comparison.model import DRIVER_LAG, FASTER, SAME, SLOWER, UNDECIDED, CompareOptions, Row, RowVerdict
 from esbench.comparison.preconditions import saturation, tasks_of, unless_errors
-from esbench.comparison.rows import Draft
+from esbench.comparison.rows import CandidateRow
 from esbench.measure.measures import LATENCY
 from esbench.record.figures import HIGHER
 
@@ -20,30 +20,38 @@ SIGNIFICANT = 0.05
 MIN_EFFECT, MIN_EFFECT_OF_TAILS, TAIL = 0.05, 0.10, 99.0
 
 
-def judged(drafts: Sequence[Draft], options: CompareOptions) -> tuple[Row, ...]:
-    """Return the rows of all drafts, each with its verdict: those that wait are one family (Benjamini and Hochberg)."""
-    raw = [float(stats.p_value(draft.found.effect)) for draft in drafts if draft.found is not None and draft.waits]
+def judged(candidates: Sequence[CandidateRow], options: CompareOptions) -> tuple[Row, ...]:
+    """Return the rows in the order of `candidates`; those that wait get verdicts, the others stay as they are.
+
+    The rows that wait, of all contenders, are one family of tests, whose p values are adjusted together (Benjamini and
+    Hochberg).
+    """
+    raw = [
+        float(stats.p_value(candidate.fitted.effect))
+        for candidate in candidates
+        if candidate.fitted is not None and candidate.waits
+    ]
     p_values = iter(map(float, stats.adjusted(raw, options.looks)))
     rows = []
-    for draft in drafts:
-        row = draft.row
-        if draft.found is not None and draft.waits:
-            verdict = _verdict(row, draft.found, draft.design, next(p_values), len(raw), options)
+    for candidate in candidates:
+        row = candidate.row
+        if candidate.fitted is not None and candidate.waits:
+            verdict = _verdict(row, candidate.fitted, candidate.design, next(p_values), len(raw), options)
             row = replace(row, verdict=verdict)
         rows.append(row)
     return tuple(rows)
 
 
-def _verdict(row: Row, found: Found, design: Design, p: float, rows: int, options: CompareOptions) -> Verdict:
+def _verdict(row: Row, fitted: Fit, design: Design, p: float, rows: int, options: CompareOptions) -> RowVerdict:
     effect_ratio = min_effect(row.metric, options.min_effect_ratio)
-    if stats.is_same(found.effect, math.log1p(effect_ratio)):
-        verdict = Verdict(SAME, p=p)
+    if stats.is_same(fitted.effect, math.log1p(effect_ratio)):
+        verdict = RowVerdict(SAME, p=p)
     elif p < SIGNIFICANT:
-        verdict = _direction(row, found, design, p, options)
+        verdict = _direction(row, fitted, design, p, options)
     else:
-        verdict = Verdict(UNDECIDED, _to_settle(found, design, effect_ratio, rows), p)
+        verdict = RowVerdict(UNDECIDED, _to_settle(fitted, design, effect_ratio, rows), p)
     notes = [verdict.note]
-    if verdict.kind in (FASTER, SLOWER) and _waited_only(row, found, design):
+    if verdict.kind in (FASTER, SLOWER) and _waited_only(row, fitted, design):
         notes.append("waiting, not work")
     notes.append(saturation(design, row.metric, row.task))
     return replace(verdict, note="; ".join(filter(None, notes)))
@@ -58,9 +66,9 @@ def min_effect(metric: str, given: float | None) -> float:
     return MIN_EFFECT_OF_TAILS if percentile is not None and percentile.rank >= TAIL else MIN_EFFECT
 
 
-def _to_settle(found: Found, design: Design, effect_ratio: float, rows: int) -> str:
+def _to_settle(fitted: Fit, design: Design, effect_ratio: float, rows: int) -> str:
     """Return a note: the number of rounds that would settle whether a row changed by `effect_ratio`."""
-    rounds = stats.rounds_to_settle(float(found.effect.residual_sd), math.log1p(effect_ratio), rows)
+    rounds = stats.rounds_to_settle(float(fitted.effect.residual_sd), math.log1p(effect_ratio), rows)
     if rounds is None:
         return "too noisy: lengthen the task"
     if rounds <= min(len(design.baseline), len(design.contender)):  # they do on average, and did not this time
@@ -68,16 +76,16 @@ def _to_settle(found: Found, design: Design, effect_ratio: float, rows: int) -> 
     return f"about {rounds} rounds would settle {effect_ratio * 100:g}%"
 
 
-def _direction(row: Row, found: Found, design: Design, p: float, options: CompareOptions) -> Verdict:
-    if (lag_ms := _lag_change_ms(row, found, design)) is not None:
-        return Verdict(DRIVER_LAG, f"the driver's lag changed by {lag_ms:.2f} ms")
-    rose = float(found.effect.log_ratio) > 0
-    verdict = Verdict(FASTER if rose == (row.better == HIGHER) else SLOWER, p=p)
+def _direction(row: Row, fitted: Fit, design: Design, p: float, options: CompareOptions) -> RowVerdict:
+    if (lag_ms := _lag_change_ms(row, fitted, design)) is not None:
+        return RowVerdict(DRIVER_LAG, f"the driver's lag changed by {lag_ms:.2f} ms")
+    rose = float(fitted.effect.log_ratio) > 0
+    verdict = RowVerdict(FASTER if rose == (row.better == HIGHER) else SLOWER, p=p)
     ours, theirs = (tasks_of(races, row.task) for races in (design.baseline, design.contender))
     return unless_errors(verdict, ours, theirs, options)
 
 
-def _lag_change_ms(row: Row, found: Found, design: Design) -> float | None:
+def _lag_change_ms(row: Row, fitted: Fit, design: Design) -> float | None:
     """Return the change of the driver's own lag if it is above half the change of the latency, else None."""
     percentile = Percentile.of(row.metric)
     if percentile is None or percentile.measure is not LATENCY:
@@ -92,19 +100,19 @@ def _lag_change_ms(row: Row, found: Found, design: Design) -> float | None:
     change_ms = fmean(theirs) - fmean(ours)
     # the effect around the middle of both sides: the same whichever is the baseline
     middle_ms = math.prod(figure.value for figure in row.figures) ** 0.5
-    latency_change_ms = 2 * middle_ms * math.sinh(abs(float(found.effect.log_ratio)) / 2)
+    latency_change_ms = 2 * middle_ms * math.sinh(abs(float(fitted.effect.log_ratio)) / 2)
     return change_ms if latency_change_ms < 2 * abs(change_ms) else None
 
 
-def _waited_only(row: Row, found: Found, design: Design) -> bool:
+def _waited_only(row: Row, fitted: Fit, design: Design) -> bool:
     """True if only the latency of an open loop changed: the interval of its service time includes no change, but not a
     change as large as the latency's."""
     percentile = Percentile.of(row.metric)
     if percentile is None or percentile.measure is not LATENCY:
         return False
     key = (f"p{percentile.rank:g} service time", row.task, "ms")
-    service = find(design, lambda race: race.log(key))
+    service = fit(design, lambda race: race.log(key))
     if service is None:
         return False
     low, high = service.estimate.low, service.estimate.high
-    return low <= 1 <= high and not low <= found.estimate.ratio <= high
+    return low <= 1 <= high and not low <= fitted.estimate.ratio <= high

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from random import Random
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from esbench.corpus.prepared import DocumentFile, PreparedDocuments
 from esbench.errors import TrackError
@@ -39,16 +39,16 @@ def in_turn(corpora: Sequence[Sequence[T]], slot: int) -> list[T]:
     return [file for file in chain.from_iterable(rounds) if file is not None]
 
 
-class Bulks(Protocol):
-    """The bulks that one client sends of a file: (body, document count) each; every iteration begins with the first."""
-
-    def __iter__(self) -> Iterator[tuple[bytes | memoryview, int]]: ...
+# The bulks that one client sends of a file: (body, document count) each; every iteration begins with the first.
+Bulks = Iterable[tuple[bytes | memoryview, int]]
 
 
 class BulkSource:
     """Documents first .. last - 1 of a file, in bulks of `bulk_size` documents; the last bulk may be smaller.
 
-    `file`: the mapped file, if several sources share it.
+    `file`: the mapped file, if several sources share it. Each iteration begins with the first document. Raises
+    ValueError for a range that the file does not have or a `bulk_size` below 1, TrackError for documents that are
+    streamed.
     """
 
     def __init__(
@@ -61,19 +61,11 @@ class BulkSource:
     ) -> None:
         if bulk_size < 1 or not 0 <= first <= last <= documents.document_count:
             raise ValueError(f"documents {first}..{last} of {documents.document_count} in bulks of {bulk_size}")
-        self._documents = documents
         self._first, self._last, self._bulk_size = first, last, bulk_size
-        self._file = file
-
-    def __len__(self) -> int:
-        return len(range(self._first, self._last, self._bulk_size))
+        self._file = file or DocumentFile(documents)
 
     def __iter__(self) -> Iterator[tuple[memoryview, int]]:
         """Yield (body of a bulk request, document count); the kernel reads the next two bulks ahead."""
-        if self._first == self._last:
-            return
-        if self._file is None:
-            self._file = DocumentFile(self._documents)
         file = self._file
         start = ahead = file.offset(self._first)
         for document in range(self._first, self._last, self._bulk_size):
@@ -85,10 +77,6 @@ class BulkSource:
                 ahead = wanted
             yield file.view[start:end], following - document
             start = end
-
-    def close(self) -> None:
-        """Release the file; it is unmapped once no slice of it is referenced."""
-        self._file = None
 
 
 def _read_ahead(mapped: mmap.mmap, start: int, end: int) -> None:
@@ -102,9 +90,11 @@ _RECENCY_SLOPE = 30  # Rally's
 
 @dataclass(frozen=True)
 class Conflicts:
-    """The rules by which document ids repeat. New ids come in sequence or shuffled. A share `again_ratio` of the
-    documents gets an id that this client has used before, drawn from all of these or, with `recency` towards 1, from
-    the latest ones. Such a document is indexed again or, with `update`, sent as a partial update.
+    """The rules by which document ids repeat.
+
+    New ids come in sequence or shuffled. A share `again_ratio` of the documents gets an id that this client has used
+    before, drawn from all of these or, with `recency` towards 1, from the latest ones. Such a document is indexed again
+    or, with `update`, sent as a partial update.
     """
 
     shuffled: bool

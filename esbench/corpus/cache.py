@@ -17,11 +17,15 @@ from typing import BinaryIO
 
 from esbench.corpus.prepared import GROUP
 from esbench.errors import CorpusError
+from esbench.record.private import open_private, private_folder
 
 
 @dataclass(frozen=True)
 class Metadata:
-    """The metadata of a prepared file; `source_*` describe the file that it was made from (0: generated)."""
+    """The metadata of a prepared file; `source_*` describe the file that it was made from (0: generated).
+
+    `digest`: sha256 (hex) of that file, or of the generator's spec. `size_bytes` is of the prepared file.
+    """
 
     documents: int
     size_bytes: int
@@ -50,7 +54,11 @@ def is_complete(path: Path, metadata: Metadata) -> bool:
 
 
 def write_metadata(path: Path, offsets: array[int], metadata: Metadata, where: str) -> None:
-    """Write the offset index and the metadata of the prepared file at `path` beside it."""
+    """Write the offset index and the metadata of the prepared file at `path` beside it.
+
+    `offsets`: the bytes before each GROUP of documents, then the file's length. Raises CorpusError if they cannot be
+    written.
+    """
     with writing(path.with_suffix(".offsets"), where) as out:
         offsets.tofile(out)
     with writing(path.with_suffix(".json"), where) as out:
@@ -64,14 +72,21 @@ def writing(path: Path, where: str) -> Iterator[BinaryIO]:
     Raises CorpusError if it cannot be written.
     """
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    with write_errors(path, where):
+        private_folder(path.parent)
         try:
-            with partial.open("wb") as out:
+            with open_private(partial, "wb") as out:
                 yield out
             partial.replace(path)
         finally:
             partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def write_errors(path: Path, where: str) -> Iterator[None]:
+    """Turn an OSError of writing to the cache into a CorpusError that names the file."""
+    try:
+        yield
     except OSError as error:
         raise CorpusError(
             f"cannot write {path}: {error.strerror or error}",

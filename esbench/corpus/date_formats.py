@@ -39,11 +39,14 @@ _LETTERS = {
     "S": "0", "SS": "00", "SSS": "000", "SSSSSS": "000000", "SSSSSSSSS": "000000000",
     "Z": "+0000", "xx": "+0000", "xxx": "+00:00", "ZZ": "+00:00", "X": "Z", "XX": "Z", "XXX": "Z", "ZZZZZ": "Z",
 }  # fmt: skip
-_TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']")
+_TOKEN = re.compile(r"'((?:[^']|'')*)'|(([A-Za-z])\3*|')|[^A-Za-z']")  # quoted text, letters or a lone quote, others
 
 
 def date_writer(formats: str) -> Writer | None:
-    """Return a function that writes a time (UTC) in the first known of `||`-separated formats; None without one."""
+    """Return a function that writes a time (UTC) in the first known of `||`-separated formats; None if all are unknown.
+
+    It writes text, or a whole number for epoch_millis and epoch_second.
+    """
     for name in formats.split("||"):
         writer = _writer(name.strip())
         if writer is not None:
@@ -54,7 +57,9 @@ def date_writer(formats: str) -> Writer | None:
 def read_time(value: object, formats: str) -> datetime | None:
     """Parse a bound of a query: a number, or text in ISO 8601 or one of the `formats`; date math after `||` is ignored.
 
-    Returns None if it cannot be read, or for a year outside 1971 to 9998.
+    `formats` are separated by `||`. A whole number is in seconds if they contain epoch_second, else in ms if it has 12
+    or 13 digits, else read as text. Times without a zone are UTC. Returns None if it cannot be read, or for a year
+    outside 1971 to 9998.
     """
     text = str(value).partition("||")[0].strip()
     try:
@@ -93,19 +98,15 @@ def _writer(name: str) -> Writer | None:
 
 def _converted(pattern: str) -> str | None:
     """Convert a pattern of Java's DateTimeFormatter to strftime's; None if a letter of it has no counterpart."""
-    parts = []
-    position = 0
-    while position < len(pattern):
-        token = _TOKEN.match(pattern, position)
-        if token is None:
-            return None
-        if token[1] is not None:
-            parts.append((token[1].replace("''", "'") or "'").replace("%", "%%"))
-        elif token[2] is None:
-            parts.append(token[0].replace("%", "%%"))
-        elif token[0] in _LETTERS:
-            parts.append(_LETTERS[token[0]])
-        else:
-            return None
-        position = token.end()
-    return "".join(parts) if any("%" in part for part in parts) else None
+    try:
+        converted = _TOKEN.sub(_counterpart, pattern)
+    except KeyError:
+        return None
+    return converted if "%" in converted else None
+
+
+def _counterpart(token: re.Match[str]) -> str:
+    if token[2] is not None:
+        return _LETTERS[token[2]]
+    text = token[0] if token[1] is None else token[1].replace("''", "'") or "'"
+    return text.replace("%", "%%")

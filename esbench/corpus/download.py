@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import http.client
 import io
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -18,12 +19,14 @@ from dataclasses import dataclass
 from importlib import import_module
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
-from esbench.corpus.archives import open_documents
+from esbench.corpus.archives import ChunkReader, open_documents
+from esbench.corpus.cache import write_errors
 from esbench.errors import CorpusError
 from esbench.errors.reasons import reason_of
+from esbench.record.private import open_private, private_folder
 from esbench.units import format_bytes
 
 if TYPE_CHECKING:
@@ -36,17 +39,16 @@ ATTEMPTS = 4  # in a row that bring nothing
 PAUSE_S = 1.0  # before the second attempt; twice as long before each further one
 _TRANSIENT = (408, 429, 500, 502, 503, 504)
 _MISSING = (403, 404, 410)  # 403: what object stores say of missing keys
+_OTHER_SIZE = 'correct "compressed-bytes", or get the file elsewhere'
 _PACKAGES = {"s3": "s3fs", "gs": "gcsfs"}
 SCHEMES = ("http", "https", *_PACKAGES)
 
+T = TypeVar("T")
 
-class DownloadProgress(Protocol):
-    """A progress display of downloads: called with a file's name and total bytes (0: unknown).
 
-    It returns a context manager that yields a function to call with the size of each chunk.
-    """
-
-    def __call__(self, name: str, total_bytes: int) -> AbstractContextManager[Callable[[int], None]]: ...
+# Shows a download: called with a file's name and total bytes (0: unknown), it returns a context manager that yields a
+# function to call with the size of each chunk.
+DownloadProgress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 
 
 def no_progress(name: str, total_bytes: int) -> AbstractContextManager[Callable[[int], None]]:
@@ -88,21 +90,29 @@ def download(
 ) -> None:
     """Download a file to `target`, unless it exists; of several processes, one downloads and the others wait for it.
 
-    size_bytes, sha256 (hex): the values that the file must have. pause_s: before the second attempt, doubled for each
-    further one. Raises FileMissing if the server has no such file, Unobtainable if it could not be reached, else
-    CorpusError.
+    size_bytes, sha256 (hex): the values that the file must have; a file that exists is not checked. pause_s: before the
+    second attempt, doubled for each further one. Raises FileMissing if the server has no such file, Unobtainable if it
+    could not be reached, else CorpusError: another size or sum, no room on the disk, a package that is missing.
     """
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(target):
-            if not target.is_file():
-                _fetch(url, target, where, size_bytes, sha256, progress, pause_s)
-    except OSError as error:
-        raise CorpusError(
-            f"cannot write {target}: {error.strerror or error}",
-            where=where,
-            hint="free some space, or set ESBENCH_HOME to another disk",
-        ) from error
+    partial = target.with_name(f"{target.name}.partial")
+    with write_errors(target, where):
+        private_folder(target.parent)
+        with target.with_name(f".{target.name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if target.is_file():
+                return
+            _repeated(
+                lambda: _append(url, partial, where, size_bytes, progress),
+                url,
+                where,
+                "check the network and its proxy settings; the next race goes on where this one stopped",
+                pause_s,
+                length=lambda: _length(partial),
+            )
+            if sha256 is not None:
+                _check_sum(url, partial, sha256, where)
+            partial.replace(target)
+            _forget(partial)
 
 
 def fetch_lines(
@@ -116,49 +126,48 @@ def fetch_lines(
 ) -> list[bytes]:
     """Download the first `count` lines of a file, unpacked, or all if it has fewer; no more of it than they need.
 
-    size_bytes: the size that the whole file must have. Raises as `download`.
+    Lines keep their ends. size_bytes: the size that the whole file must have, as it is on the server. Raises as
+    `download`, and CorpusError for a damaged archive.
     """
-    for failures in range(1, ATTEMPTS + 1):
+    hint = "check the network and its proxy settings"
+    return _repeated(lambda: _first_lines(url, count, where, size_bytes, progress), url, where, hint, pause_s)
+
+
+def _repeated(
+    attempt: Callable[[], T], url: str, where: str, hint: str, pause_s: float, length: Callable[[], int] = lambda: 0
+) -> T:
+    """Call `attempt` until it is not _Interrupted; raises Unobtainable after ATTEMPTS in a row that bring nothing.
+
+    length: the bytes that all attempts have brought so far.
+    """
+    failures = 0
+    while True:
+        before = length()
         try:
-            return _lines_once(url, count, where, size_bytes, progress)
+            return attempt()
         except _Interrupted as error:
+            failures = 1 if length() > before else failures + 1
             if failures == ATTEMPTS:
-                raise _given_up(url, where, error, "check the network and its proxy settings") from error
+                raise Unobtainable(f"{shown(url)} could not be downloaded: {error}", where=where, hint=hint) from error
             time.sleep(pause_s * 2 ** (failures - 1))
-    raise AssertionError
 
 
-def _lines_once(url: str, count: int, where: str, size_bytes: int | None, progress: DownloadProgress) -> list[bytes]:
+def _first_lines(url: str, count: int, where: str, size_bytes: int | None, progress: DownloadProgress) -> list[bytes]:
     name = PurePosixPath(urlsplit(url).path).name
     with _opened(url, 0, "", where) as stream:
         _check_size(url, stream, size_bytes, where)
         with (
             progress(f"the beginning of {name}", 0) as advance,
-            io.BufferedReader(_Chunks(stream.chunks, advance)) as packed,
+            io.BufferedReader(ChunkReader(_counted(stream.chunks, advance))) as packed,
             open_documents(Path(name), where, packed) as file,
         ):
             return list(islice(file, count))
 
 
-class _Chunks(io.RawIOBase):
-    """Chunks of bytes as a readable file; `advance` is called with the size of each chunk that is consumed."""
-
-    def __init__(self, chunks: Iterator[bytes], advance: Callable[[int], None]) -> None:
-        self._chunks = chunks
-        self._advance = advance
-        self._left = memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        if not self._left:
-            self._left = memoryview(next(self._chunks, b""))
-            self._advance(len(self._left))
-        count = min(len(buffer), len(self._left))
-        buffer[:count] = self._left[:count]
-        self._left = self._left[count:]
-        return count
+def _counted(chunks: Iterator[bytes], advance: Callable[[int], None]) -> Iterator[bytes]:
+    for chunk in chunks:
+        advance(len(chunk))
+        yield chunk
 
 
 def shown(url: str) -> str:
@@ -167,40 +176,7 @@ def shown(url: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
-def _fetch(
-    url: str,
-    target: Path,
-    where: str,
-    size_bytes: int | None,
-    sha256: str | None,
-    progress: DownloadProgress,
-    pause_s: float,
-) -> None:
-    partial = target.with_name(f"{target.name}.partial")
-    failures = 0
-    while True:
-        before = _length(partial)
-        try:
-            _fetch_once(url, partial, where, size_bytes, progress)
-            break
-        except _Interrupted as error:
-            failures = 1 if _length(partial) > before else failures + 1
-            if failures == ATTEMPTS:
-                hint = "check the network and its proxy settings; the next race goes on where this one stopped"
-                raise _given_up(url, where, error, hint) from error
-            time.sleep(pause_s * 2 ** (failures - 1))
-    if sha256 is not None and (found := _sha256(partial)) != sha256.lower():
-        _forget(partial)
-        raise CorpusError(
-            f"{shown(url)} has sha256 {found}, not {sha256}",
-            where=where,
-            hint='nothing was kept; correct "sha256", or look for a proxy that alters files',
-        )
-    partial.replace(target)
-    _forget(partial)
-
-
-def _fetch_once(url: str, partial: Path, where: str, size_bytes: int | None, progress: DownloadProgress) -> None:
+def _append(url: str, partial: Path, where: str, size_bytes: int | None, progress: DownloadProgress) -> None:
     """Append the missing bytes to the partial file; raises _Interrupted if the download broke off."""
     note = _version_file(partial)
     version = note.read_text() if note.is_file() else ""
@@ -214,7 +190,7 @@ def _fetch_once(url: str, partial: Path, where: str, size_bytes: int | None, pro
         total_bytes = stream.total_bytes if stream.total_bytes is not None else size_bytes
         _check_space(partial, (total_bytes or 0) - stream.start, where)
         with (
-            partial.open("ab" if stream.start else "wb") as out,
+            open_private(partial, "ab" if stream.start else "wb") as out,
             progress(partial.name.removesuffix(".partial"), total_bytes or 0) as advance,
         ):
             note.write_text(stream.version)  # what was there of another version is gone by now
@@ -222,9 +198,14 @@ def _fetch_once(url: str, partial: Path, where: str, size_bytes: int | None, pro
             for chunk in stream.chunks:
                 out.write(chunk)
                 advance(len(chunk))
-    if total_bytes is not None and _length(partial) != total_bytes:
+                if total_bytes is not None and out.tell() > total_bytes:
+                    break
+    length = _length(partial)
+    if total_bytes is not None and length != total_bytes:
         _forget(partial)
-        raise _Interrupted(f"it ended after {_length(partial):,} of {total_bytes:,} bytes")
+        if length > total_bytes:
+            raise CorpusError(f"{shown(url)} has more than {total_bytes:,} bytes", where=where, hint=_OTHER_SIZE)
+        raise _Interrupted(f"it ended after {length:,} of {total_bytes:,} bytes")
 
 
 def _check_size(url: str, stream: _Stream, size_bytes: int | None, where: str) -> None:
@@ -232,12 +213,20 @@ def _check_size(url: str, stream: _Stream, size_bytes: int | None, where: str) -
         raise CorpusError(
             f"{shown(url)} has {stream.total_bytes:,} bytes, not {size_bytes:,}",
             where=where,
-            hint='correct "compressed-bytes", or get the file elsewhere',
+            hint=_OTHER_SIZE,
         )
 
 
-def _given_up(url: str, where: str, error: _Interrupted, hint: str) -> Unobtainable:
-    return Unobtainable(f"{shown(url)} could not be downloaded: {error}", where=where, hint=hint)
+def _check_sum(url: str, partial: Path, sha256: str, where: str) -> None:
+    with partial.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != sha256.lower():
+        _forget(partial)
+        raise CorpusError(
+            f"{shown(url)} has sha256 {found}, not {sha256}",
+            where=where,
+            hint='nothing was kept; correct "sha256", or look for a proxy that alters files',
+        )
 
 
 def _opened(url: str, start: int, version: str, where: str) -> AbstractContextManager[_Stream]:
@@ -264,16 +253,20 @@ def _http(url: str, start: int, version: str, where: str) -> Iterator[_Stream]:
         url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
     try:
         with _pool(url) as pool:
-            response = pool.request(
-                "GET",
-                url,
-                headers=headers,
-                preload_content=False,
-                decode_content=False,
-                timeout=Timeout(connect=CONNECT_TIMEOUT_S, read=READ_TIMEOUT_S),
-                retries=Retry(total=10, connect=0, read=0, status=0, other=0, redirect=10),
-            )
             try:
+                response = pool.request(
+                    "GET",
+                    url,
+                    headers=headers,
+                    preload_content=False,
+                    decode_content=False,
+                    timeout=Timeout(connect=CONNECT_TIMEOUT_S, read=READ_TIMEOUT_S),
+                    retries=Retry(total=10, connect=0, read=0, status=0, other=0, redirect=10),
+                )
+            except ValueError as error:
+                raise CorpusError(f"{shown(url)} leads to what is no URL: {_reason(error)}", where=where) from error
+            try:
+                _check_redirects(url, response, where)
                 yield _stream_of(response, start, version, url, where)
             finally:
                 response.close()
@@ -281,43 +274,61 @@ def _http(url: str, start: int, version: str, where: str) -> Iterator[_Stream]:
         raise _Interrupted(_reason(error)) from error
 
 
+def _check_redirects(url: str, response: BaseHTTPResponse, where: str) -> None:
+    """Raise CorpusError if a file that was asked for over https comes over http, where anybody may alter it."""
+    hops = [hop.redirect_location or "" for hop in response.retries.history] if response.retries else []
+    if url.startswith("https:") and any(urlsplit(hop).scheme == "http" for hop in hops):
+        raise CorpusError(f"{shown(url)} leads from https to http", where=where, hint="get the file elsewhere")
+
+
 def _stream_of(response: BaseHTTPResponse, start: int, version: str, url: str, where: str) -> _Stream:
     status, headers = response.status, response.headers
-    length = headers.get("Content-Length", "")
-    etag = headers.get("ETag", "")
-    now_version = etag if etag and not etag.startswith("W/") else headers.get("Last-Modified", "")
-    chunks = response.stream(CHUNK_BYTES, decode_content=False)
-    if status == 206 and start:
+    if start and status in {206, 416}:  # 416: nothing is missing, and the server says how long the file is
         place, _, total = headers.get("Content-Range", "").removeprefix("bytes ").partition("/")
-        if place.partition("-")[0] != str(start):
+        if status == 206 and place.partition("-")[0] != str(start):
             raise CorpusError(f"{shown(url)} answered with another range than was asked for", where=where)
-        return _Stream(chunks, start, int(total) if total.isdigit() else None, version)
-    if status == 416 and start:  # nothing is missing: the server says how long the file is
-        total = headers.get("Content-Range", "").rpartition("/")[2]
-        return _Stream(iter(()), start, int(total) if total.isdigit() else None, version)
+        chunks = response.stream(CHUNK_BYTES, decode_content=False) if status == 206 else iter(())
+        return _Stream(chunks, start, _count(total), version)
     if status == 200:
-        return _Stream(chunks, 0, int(length) if length.isdigit() else None, now_version)
-    if status in _MISSING:
-        raise FileMissing(f"{shown(url)} cannot be had: the server answered {status} {response.reason}", where=where)
+        etag, length = headers.get("ETag", ""), headers.get("Content-Length", "")
+        version = etag if etag and not etag.startswith("W/") else headers.get("Last-Modified", "")
+        chunks = response.stream(CHUNK_BYTES, decode_content=False)
+        return _Stream(chunks, 0, _count(length), version)
     if status in _TRANSIENT:
         raise _Interrupted(f"the server answered {status} {response.reason}")
-    raise CorpusError(f"{shown(url)} cannot be had: the server answered {status} {response.reason}", where=where)
+    kind = FileMissing if status in _MISSING else CorpusError
+    raise kind(f"{shown(url)} cannot be had: the server answered {status} {response.reason}", where=where)
+
+
+def _count(text: str) -> int | None:
+    """Return the number of bytes that a header states, if it is one that a file may have."""
+    return int(text) if re.fullmatch("[0-9]{1,18}", text) else None
 
 
 def _pool(url: str) -> PoolManager:
-    """Return a connection pool with the environment's proxy that trusts the machine's and the public certificates."""
+    """Return a connection pool with the environment's proxy that trusts the machine's and the public certificates.
+
+    Its replies are bounded: their heads, and the time in which each part of them must arrive.
+    """
     from urllib.request import getproxies, proxy_bypass
 
-    from urllib3 import PoolManager, ProxyManager
+    from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager, ProxyManager
 
+    from esbench.cluster.bounded import PacedReply, bounded
     from esbench.cluster.options import ClientOptions
 
     context = ClientOptions(use_ssl=True).ssl_context()
     parts = urlsplit(url)
     proxy = getproxies().get(parts.scheme)
     if proxy and not proxy_bypass(parts.netloc):
-        return ProxyManager(proxy if "://" in proxy else f"http://{proxy}", ssl_context=context)
-    return PoolManager(ssl_context=context)
+        manager: PoolManager = ProxyManager(proxy if "://" in proxy else f"http://{proxy}", ssl_context=context)
+    else:
+        manager = PoolManager(ssl_context=context)
+    manager.pool_classes_by_scheme = {
+        pool.scheme: type(pool.__name__, (pool,), {"ConnectionCls": bounded(pool.ConnectionCls, PacedReply)})
+        for pool in (HTTPConnectionPool, HTTPSConnectionPool)
+    }
+    return manager
 
 
 @contextmanager
@@ -341,7 +352,7 @@ def _object_store(url: str, start: int, version: str, where: str) -> Iterator[_S
             file.seek(start)
             yield _Stream(iter(lambda: file.read(CHUNK_BYTES), b""), start, int(facts["size"]), now_version)
     except FileNotFoundError as error:
-        raise FileMissing(f"{shown(url)} cannot be had: there is no such file", where=where) from error
+        raise FileMissing(f"{shown(url)} cannot be downloaded: there is no such file", where=where) from error
     except CorpusError:
         raise
     except Exception as error:  # each package raises its own kinds
@@ -361,13 +372,6 @@ def _reason(error: Exception) -> str:
     return reason_of(cause).partition("\n")[0][:200]
 
 
-@contextmanager
-def _locked(target: Path) -> Iterator[None]:
-    with target.with_name(f".{target.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
 def _check_space(partial: Path, missing_bytes: int, where: str) -> None:
     free = shutil.disk_usage(partial.parent).free
     if missing_bytes > free:
@@ -381,11 +385,6 @@ def _check_space(partial: Path, missing_bytes: int, where: str) -> None:
 
 def _length(path: Path) -> int:
     return path.stat().st_size if path.is_file() else 0
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _version_file(partial: Path) -> Path:

@@ -2,154 +2,112 @@
 
 from __future__ import annotations
 
-import json
 import os
-from bisect import bisect_right
-from itertools import accumulate
-from typing import IO
+from typing import Any
 
-from esbench.corpus.child_process import child_failure, end_child, enlarge, has_written
-from esbench.corpus.generated_file import start_generator
-from esbench.corpus.prepared import GROUP, DocumentFile, PreparedDocuments
+from esbench.corpus.child_process import Child
+from esbench.corpus.prepared import FileDocuments, PreparedDocuments
 from esbench.errors import CorpusError, TrackError
 
 Document = list[bytes]  # id, routing value, JSON; no id or routing value: empty
 
 _PIECE_BYTES = 1 << 16  # what is taken apart at once, while the event loop waits
+_AT_ONCE = 8  # documents of files, each maybe of another group
 _START_TIMEOUT_S = 30.0
 _DRY_TIMEOUT_S = 4.0  # the worker is silent meanwhile, which the coordinator ends after 6 s
 
 
-class DocumentFeed:
-    """Documents first, first + step, first + 2 * step ... of a corpus.
+class GeneratedFeed:
+    """Documents first, first + step, first + 2 * step ... of a generated corpus, without end.
 
-    Generated documents never end: a child process makes them ahead and waits when its pipe is full. The documents of
-    files come file after file and start over at the end. `waits` counts how often no document was ready.
+    A child process makes them ahead and waits when its pipe is full. `waits` counts how often no document was ready.
+    Call `start` before the first `take`.
     """
-
-    def __init__(self, documents: PreparedDocuments, first: int, step: int) -> None:
-        if first < 0 or step < 1:
-            raise ValueError(f"documents {first}, {first + step} ...")
-        self._source: _GeneratedLines | _FileLines = (
-            _FileLines(documents, first, step)
-            if documents.generate is None
-            else _GeneratedLines(documents, first, step)
-        )
-        self._first: list[bytes] = []
-
-    @property
-    def waits(self) -> int:
-        return self._source.waits
-
-    def start(self) -> None:
-        """Wait for the first documents; raises TrackError or CorpusError if they cannot be made."""
-        self._first = self._source.first_lines()
-
-    def take(self) -> list[Document]:
-        """Return the next documents, all that are ready; if none is, block and count that in `waits`."""
-        lines, self._first = self._first or self._source.lines(), []
-        return [line.split(b"\t", 2) for line in lines]
-
-    def close(self) -> None:
-        """End the child process."""
-        self._source.close()
-
-
-class _GeneratedLines:
-    """Lines from a child process: id, tab, routing value, tab, JSON."""
 
     def __init__(self, documents: PreparedDocuments, first: int, step: int) -> None:
         assert documents.generate is not None
         self.waits = 0
         self._where = documents.where
+        self._first: list[Document] = []
         self._rest = b""
-        job = {"mode": "feed", "first": first, "step": step}
-        self._child = start_generator(job, documents.generate, documents.where)
-        assert self._child.stdout is not None
-        self._pipe: IO[bytes] = self._child.stdout
-        self._fd = self._pipe.fileno()
-        os.set_blocking(self._fd, False)
-        enlarge(self._fd)
+        job = {"mode": "feed", "spec": documents.generate, "where": documents.where, "first": first, "step": step}
+        self._child = Child("esbench.corpus.generate", job, TrackError, documents.where)
+        self._descriptor = self._child.read_ahead()
 
-    def first_lines(self) -> list[bytes]:
-        return self._wait(_START_TIMEOUT_S)
+    def start(self) -> None:
+        """Wait for the first documents; raises TrackError or CorpusError if they cannot be made."""
+        self._first = self._wait(_START_TIMEOUT_S)
 
-    def lines(self) -> list[bytes]:
-        lines = self._read()
-        if not lines:
+    def take(self) -> list[Document]:
+        """Return the next documents, all that are ready; if none is, block and count that in `waits`.
+
+        Each is [id, routing value, JSON], empty without id or routing value. Raises CorpusError if none is made within
+        4 s or the process has ended, TrackError for an invalid spec.
+        """
+        documents, self._first = self._first or self._read(), []
+        if not documents:
             self.waits += 1
-            lines = self._wait(_DRY_TIMEOUT_S)
-        return lines
+            documents = self._wait(_DRY_TIMEOUT_S)
+        return documents
 
     def close(self) -> None:
-        end_child(self._child)
+        """End the child process."""
+        self._child.close()
 
-    def _wait(self, timeout_s: float) -> list[bytes]:
-        lines: list[bytes] = []
-        while not lines:
-            if not has_written(self._fd, timeout_s):
+    def _wait(self, timeout_s: float) -> list[Document]:
+        documents: list[Document] = []
+        while not documents:
+            if not self._child.has_written(timeout_s):
                 hint = "the process that makes them stands still: has this host memory and CPU to spare?"
                 raise CorpusError(f"no document was made within {timeout_s:g} s", where=self._where, hint=hint)
-            lines = self._read()
-        return lines
+            documents = self._read()
+        return documents
 
-    def _read(self) -> list[bytes]:
-        """Return the complete lines that the child has written by now, maybe none."""
+    def _read(self) -> list[Document]:
+        """Return the documents that the child has written by now, maybe none."""
         try:
-            piece = os.read(self._fd, _PIECE_BYTES)
+            piece = os.read(self._descriptor, _PIECE_BYTES)
         except BlockingIOError:
             return []
         if not piece:
-            raise child_failure(self._child, TrackError, self._where)
-        lines = (self._rest + piece).split(b"\n")
-        self._rest = lines.pop()
-        return lines
+            raise self._child.failure()
+        *lines, self._rest = (self._rest + piece).split(b"\n")
+        return [line.split(b"\t", 2) for line in lines]
 
 
-class _FileLines:
-    """Lines of the same form from prepared files; after the last document it starts again at the first."""
+class FileFeed:
+    """Documents first, first + step ... of files, file after file; after the last document it starts over."""
 
     waits = 0
 
     def __init__(self, documents: PreparedDocuments, first: int, step: int) -> None:
-        self._files = [DocumentFile(part) for part in documents.files]
-        self._ends = list(accumulate(part.document_count for part in documents.files))
-        self._position, self._step = first, step
-        self._group = (-1, -1)
-        self._pairs: list[bytes] = []
+        self._documents = FileDocuments(documents)
+        self._next, self._step = first, step
 
-    def first_lines(self) -> list[bytes]:
-        return self.lines()
+    def start(self) -> None:
+        """Do nothing: files are always ready."""
 
-    def lines(self) -> list[bytes]:
-        """Return the lines of the next document and of those after it in its group; at least one."""
-        count = self._ends[-1]
-        place = self._position % count
-        number = bisect_right(self._ends, place)
-        file = self._files[number]
-        first = self._ends[number] - file.document_count
-        group = (number, (place - first) // GROUP)
-        if group != self._group:
-            self._group, self._pairs = group, file.group(group[1])
-        begin = first + group[1] * GROUP
-        end = min(begin + GROUP, self._ends[number])
-        lines: list[bytes] = []
-        while begin <= (place := self._position % count) < end:
-            within = 2 * (place - begin)
-            lines.append(_keys(self._pairs[within]) + self._pairs[within + 1])
-            self._position += self._step
-            if len(lines) == GROUP:
-                break
-        return lines
+    def take(self) -> list[Document]:
+        """Return the next documents, each [id, routing value, JSON], empty without id or routing value."""
+        numbers = range(self._next, self._next + _AT_ONCE * self._step, self._step)
+        self._next = numbers.stop
+        found = (self._documents.document(number % len(self._documents)) for number in numbers)
+        return [[_text(document_id), _text(routing), body] for document_id, routing, body in found]
 
     def close(self) -> None:
-        self._pairs = []
+        """Do nothing: the files are released with the feed."""
 
 
-def _keys(action: bytes) -> bytes:
-    """Return id, tab, routing value, tab from an action line; each is empty if it has none."""
-    if len(action) <= len(b'{"create":{}}'):
-        return b"\t\t"
-    (keys,) = json.loads(action).values()
-    routing = keys.get("routing", keys.get("_routing", ""))
-    return f"{keys.get('_id', '')}\t{routing}\t".encode()
+def _text(key: Any) -> bytes:
+    return b"" if key is None else str(key).encode()
+
+
+DocumentFeed = GeneratedFeed | FileFeed
+
+
+def document_feed(documents: PreparedDocuments, first: int, step: int) -> DocumentFeed:
+    """Return the endless feed of documents first, first + step, first + 2 * step ... of a corpus, not started yet.
+
+    Raises TrackError for documents that are streamed.
+    """
+    return (FileFeed if documents.generate is None else GeneratedFeed)(documents, first, step)

@@ -5,8 +5,6 @@ Files are found and downloaded here; their content is read elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -24,7 +22,7 @@ from esbench.corpus.download import (
     shown,
 )
 from esbench.errors import CorpusError, UsageError
-from esbench.model import Documents
+from esbench.model import Documents, leaves_folder
 
 _GENERATE = "or race generated documents with --synthetic-corpus"
 
@@ -67,20 +65,20 @@ class Supply:
 
         In test mode that is its `-1k` file, else the first documents of the full one.
 
-        Raises Unobtainable if it cannot be found, CorpusError if it has the wrong size or sum; the hints say where to
-        put the file.
+        Raises Unobtainable if it cannot be found, CorpusError if it has the wrong size or sum, or a name that leads out
+        of its folder; the hints say where to put the file.
         """
         full = source_name(part)
-        if part.sample is None:
-            return SourceFile(self._find(part, full) or self._download(part, full))
-        small = sample_name(full)
-        found = self._find(part, small) or self._find(part, full)
-        if found is None:
-            try:
-                found = self._download(part, small)
-            except FileMissing:
-                found = self._download(part, full) if not is_streamable(full) else self._download_first(part, full)
-        return SourceFile(found, part.sample)
+        if leaves_folder(full) and not (Path(full).is_absolute() and Path(full).is_file()):  # code of a track made it
+            hint = "the name of a document file is relative to the track's folder, and has no .."
+            raise CorpusError(f'"{full}" is outside of the corpus\' folder', where=self._where, hint=hint)
+        names = [full] if part.sample is None else [sample_name(full), full]
+        found = next((found for name in names if (found := self._find(part, name)) is not None), None)
+        try:
+            return SourceFile(found or self._downloaded(part, full), part.sample)
+        except CorpusError as error:
+            hint = f"put the file into {self._folder}, set ESBENCH_CORPUS_MIRROR, {_GENERATE}"
+            raise type(error)(error.what, where=error.where, hint=error.hint or hint) from error
 
     def _find(self, part: Documents, name: str) -> Path | None:
         """Return the file, unpacked or as an archive, from the first folder that has it; None if all lack it."""
@@ -94,18 +92,19 @@ class Supply:
                     return folder / spelled
         return None
 
-    def _download(self, part: Documents, name: str) -> Path:
+    def _downloaded(self, part: Documents, full: str) -> Path:
+        """Download a file; in test mode its sample, else its first documents if it can be read as a stream."""
+        if part.sample is not None:
+            try:
+                return self._download(part, sample_name(full))
+            except FileMissing:
+                if is_streamable(full):
+                    return self._download_first(part, full)
+        return self._download(part, full, _published_bytes(part, full), part.sha256)
+
+    def _download(self, part: Documents, name: str, size_bytes: int | None = None, sha256: str | None = None) -> Path:
         url, target = self._source_url(part, name), self._folder / name
-        is_full = name == source_name(part)
-        with self._explained():
-            download(
-                url,
-                target,
-                where=self._where,
-                size_bytes=_published_bytes(part, name) if is_full else None,
-                sha256=part.sha256 if is_full else None,
-                progress=self._progress,
-            )
+        download(url, target, where=self._where, size_bytes=size_bytes, sha256=sha256, progress=self._progress)
         return target
 
     def _download_first(self, part: Documents, name: str) -> Path:
@@ -114,20 +113,10 @@ class Supply:
         url, target = self._source_url(part, name), self._folder / sample_name(name.removesuffix(ending_of(name)))
         count = part.sample * (2 if part.includes_action_and_meta_data else 1)
         size_bytes = _published_bytes(part, name)
-        with self._explained():
-            lines = fetch_lines(url, count, where=self._where, size_bytes=size_bytes, progress=self._progress)
+        lines = fetch_lines(url, count, where=self._where, size_bytes=size_bytes, progress=self._progress)
         with writing(target, self._where) as out:
             out.writelines(lines)
         return target
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Add a hint about the alternatives to the errors of a download that have none."""
-        try:
-            yield
-        except CorpusError as error:
-            hint = f"put the file into {self._folder}, set ESBENCH_CORPUS_MIRROR, {_GENERATE}"
-            raise type(error)(error.what, where=error.where, hint=error.hint or hint) from error
 
     def _source_url(self, part: Documents, name: str) -> str:
         """Return the URL to download a file from; raises Unobtainable if it has no usable URL."""
@@ -162,7 +151,10 @@ class Supply:
 
 
 def check_mirror(mirror: str, where: str) -> str:
-    """Return a mirror unchanged; raises UsageError if it is neither a URL of a known scheme nor a folder."""
+    """Return a mirror unchanged; raises UsageError if it is neither a URL of a known scheme nor a folder.
+
+    "" stands for no mirror and is valid. `where` is the place that errors name.
+    """
     scheme = urlsplit(mirror).scheme
     if scheme not in {"", "file", *SCHEMES}:
         raise UsageError(f"{scheme}:// cannot be downloaded from", where=where, hint=f"known: {', '.join(SCHEMES)}")
@@ -180,7 +172,7 @@ def mirrored(url: str, mirror: str) -> str:
 
 
 def source_name(part: Documents) -> str:
-    """Return the name of a document file: the one in the track, else the last part of its URL."""
+    """Return the name of a document file: the one in the track, else the last part of its URL, which must be there."""
     if part.source_file is not None:
         return part.source_file
     assert part.source_url is not None
@@ -201,13 +193,10 @@ def sample_name(name: str) -> str:
     return f"{path.with_name(f'{path.stem}-1k{path.suffix}')}{ending}"
 
 
-def _spellings(name: str) -> Iterator[str]:
-    """Yield the names that a file may have: unpacked, then as in the track, then with the other archive endings."""
+def _spellings(name: str) -> list[str]:
+    """Return the names that a file may have: unpacked, then as in the track, then with the other archive endings."""
     plain = name.removesuffix(ending_of(name))
-    yield plain
-    if name != plain:
-        yield name
-    yield from (plain + ending for ending in ENDINGS if plain + ending != name)
+    return list(dict.fromkeys([plain, name, *(plain + ending for ending in ENDINGS)]))
 
 
 def _as_url(text: str) -> str:

@@ -7,28 +7,34 @@ A file that only bulks read, from its beginning to its end, may instead be unpac
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shutil
+from array import array
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, BinaryIO, Literal
 
 from esbench.corpus.cache import Metadata, is_complete, read_metadata, write_metadata, writing
+from esbench.corpus.child_process import Child
 from esbench.corpus.download import DownloadProgress, Unobtainable, no_progress
 from esbench.corpus.generate.spec import plain_spec, spec_digest
-from esbench.corpus.generated_file import write_generated
 from esbench.corpus.locate import Origin, SourceFile, Supply, source_name
-from esbench.corpus.prepared import PreparedDocuments, Streamed
+from esbench.corpus.prepared import GROUP, PreparedDocuments, Streamed
 from esbench.corpus.source_file import check_count, sha256_of, write_with_actions
-from esbench.errors import CorpusError
+from esbench.errors import CorpusError, TrackError
 from esbench.model import Corpus, Documents
+from esbench.record.private import private_folder
 from esbench.units import format_bytes
 
 __all__ = ["CorpusCache", "Origin", "PreparedDocuments", "Progress", "Streaming", "prepare"]
 
 Progress = Callable[[str, int, int | None], None]  # what is done, documents done, documents in all where known
 CorpusCache = Literal["auto", "unpack", "stream"]
+
+BLOCK = 32 * GROUP  # documents that a generator makes at once
+_WORTH_A_PROCESS = 50_000  # documents; starting one takes 0.2 s
 
 
 @dataclass(frozen=True)
@@ -69,8 +75,9 @@ def prepare(
     """Prepare every document file of the corpora, in their order.
 
     cache: the folder of prepared corpora; files are searched beside the track and in the cache's folder of the corpus,
-    and downloaded to the latter. A missing file with a stand-in is generated. Raises CorpusError, or TrackError for an
-    invalid generator spec.
+    and downloaded to the latter. A missing file with a stand-in is generated. progress: called with what is done,
+    documents done and documents in all (None: unknown). Raises CorpusError, or TrackError for an invalid generator
+    spec.
     """
 
     def prepared(corpus: str, part: Documents) -> PreparedDocuments:
@@ -93,24 +100,66 @@ def prepare(
 def _prepare_generated(corpus: str, part: Documents, cache: Path, progress: Progress) -> PreparedDocuments:
     assert part.generate is not None
     assert part.document_count is not None
-    where, action = _where(corpus), _action(part)
+    where, action, count = _where(corpus), _action(part), part.document_count
     digest = spec_digest(part.generate)
-    path = corpus_folder(cache, corpus) / digest[:16] / f"{part.document_count}-{action}.bulk"
+    path = corpus_folder(cache, corpus) / digest[:16] / f"{count}-{action}.bulk"
     metadata = read_metadata(path)
     if metadata is None or not is_complete(path, metadata):
-        spec = plain_spec(part.generate)
         with writing(path, where) as out:
-            offsets = write_generated(
+            offsets = _write_generated(
                 out,
-                spec,
-                part.document_count,
+                plain_spec(part.generate),
+                count,
                 action=action,
                 where=where,
-                progress=_of(progress, f"generating {corpus}", part.document_count),
+                progress=lambda done: progress(f"generating {corpus}", done, count),
             )
-        metadata = Metadata(part.document_count, offsets[-1], digest)
+        metadata = Metadata(count, offsets[-1], digest)
         write_metadata(path, offsets, metadata, where)
     return _prepared(corpus, part, path, metadata)
+
+
+def _write_generated(
+    out: BinaryIO,
+    spec: Mapping[str, Any],
+    document_count: int,
+    *,
+    action: str,
+    where: str,
+    progress: Callable[[int], None],
+) -> array[int]:
+    """Write all documents with their action lines; returns the offset of each GROUP of documents and the file's length.
+
+    `progress` is called with the number of documents written so far. Raises TrackError for an invalid spec.
+    """
+    processes = max(1, min(os.cpu_count() or 1, document_count // _WORTH_A_PROCESS))
+    job = {"mode": "blocks", "spec": spec, "where": where, "count": document_count, "action": action}
+    job |= {"block": BLOCK, "group": GROUP}
+    children = []
+    offsets = array("Q", [0])
+    try:
+        for number in range(processes):
+            mine = {**job, "first_block": number, "block_step": processes}
+            children.append(Child("esbench.corpus.generate", mine, TrackError, where))
+        for block, first in enumerate(range(0, document_count, BLOCK)):
+            child = children[block % processes]
+            lengths = array("I", _read(child, 4 * (BLOCK // GROUP)))
+            out.write(_read(child, sum(lengths)))
+            for length in lengths:
+                if length:
+                    offsets.append(offsets[-1] + length)
+            progress(min(first + BLOCK, document_count))
+    finally:
+        for child in children:
+            child.close()
+    return offsets
+
+
+def _read(child: Child, count: int) -> bytes:
+    data = child.output.read(count)
+    if len(data) < count:
+        raise child.failure()
+    return data
 
 
 def _prepare_source(
@@ -123,7 +172,7 @@ def _prepare_source(
         raise CorpusError(
             f"{file} has {stat.st_size:,} bytes, not {part.compressed_bytes:,}",
             where=where,
-            hint='correct "compressed-bytes", or delete the file and get it anew',
+            hint='correct "compressed-bytes", or delete the file and download it again',
         )
     origin = f"{file.resolve()} {action} {part.includes_action_and_meta_data}"
     if source.first is not None:
@@ -140,7 +189,12 @@ def _prepare_source(
             )
     else:
         digest = metadata.digest
-    _check_sum(file, part if is_named else None, digest, where)
+    if is_named and part.sha256 is not None and part.sha256.lower() != digest:
+        raise CorpusError(
+            f"{file} has sha256 {digest}, not {part.sha256}",
+            where=where,
+            hint='correct "sha256", or delete the file and download it again',
+        )
     if metadata is not None:
         check_count(source, part, metadata.documents, where)
     if metadata is None or not is_complete(path, metadata):
@@ -150,17 +204,18 @@ def _prepare_source(
             progress(f"reading {file.name} as a stream{why}", 0, known.documents)
             streamed = Streamed(file, stat.st_size, stat.st_mtime_ns, part.uncompressed_bytes)
             return _prepared(corpus, part, path, known, streamed)
+        wanted = source.first or part.document_count
         with writing(path, where) as out:
-            written = write_with_actions(
+            count, offsets = write_with_actions(
                 out,
                 source,
                 part,
                 action=action,
                 where=where,
-                progress=_of(progress, f"preparing {file.name}{why}", source.first or part.document_count),
+                progress=lambda done: progress(f"preparing {file.name}{why}", done, wanted),
             )
-        metadata = Metadata(written.documents, written.offsets[-1], digest, stat.st_size, stat.st_mtime_ns)
-        write_metadata(path, written.offsets, metadata, where)
+        metadata = Metadata(count, offsets[-1], digest, stat.st_size, stat.st_mtime_ns)
+        write_metadata(path, offsets, metadata, where)
     return _prepared(corpus, part, path, metadata)
 
 
@@ -176,7 +231,7 @@ def _is_streamed(
     obstacle = streaming.obstacle(corpus, part, known=metadata is not None)
     if streaming.mode == "stream":
         return not obstacle, f", not as a stream: {obstacle}" if obstacle else ""
-    folder.mkdir(parents=True, exist_ok=True)
+    private_folder(folder)
     needed_bytes = _unpacked_bytes(part) if metadata is None else metadata.size_bytes
     free_bytes = shutil.disk_usage(folder).free
     if needed_bytes <= free_bytes:
@@ -200,22 +255,12 @@ def _unpacked_bytes(part: Documents) -> int:
     return part.uncompressed_bytes + action_bytes * (part.document_count or 0)
 
 
-def _check_sum(file: Path, part: Documents | None, digest: str, where: str) -> None:
-    if part is not None and part.sha256 is not None and part.sha256.lower() != digest:
-        raise CorpusError(
-            f"{file} has sha256 {digest}, not {part.sha256}",
-            where=where,
-            hint='correct "sha256", or delete the file and get it anew',
-        )
-
-
 def _prepared(
     corpus: str, part: Documents, path: Path, metadata: Metadata, streamed: Streamed | None = None
 ) -> PreparedDocuments:
     return PreparedDocuments(
         corpus=corpus,
         path=path,
-        offsets_path=path.with_suffix(".offsets"),
         document_count=metadata.documents,
         size_bytes=metadata.size_bytes,
         digest=metadata.digest,
@@ -230,10 +275,6 @@ def _prepared(
     )
 
 
-def _of(progress: Progress, what: str, total: int | None) -> Callable[[int], None]:
-    return lambda done: progress(what, done, total)
-
-
 def _action(part: Documents) -> str:
     return "create" if part.target_data_stream else "index"
 
@@ -244,4 +285,4 @@ def _where(corpus: str) -> str:
 
 def corpus_folder(cache: Path, corpus: str) -> Path:
     """Return the folder of the cache that holds the files of a corpus."""
-    return cache / re.sub(r"[^\w.-]", "_", corpus)
+    return cache / re.sub(r"^\.|[^\w.-]", "_", corpus)

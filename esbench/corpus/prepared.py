@@ -5,10 +5,13 @@ Workers import this: no numpy, and nothing here writes.
 
 from __future__ import annotations
 
+import json
 import math
 import mmap
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -32,16 +35,14 @@ class Streamed:
 class PreparedDocuments:
     """A document file that is ready to be sent, as described to workers.
 
-    path holds `document_count` times an action line and a document, each ended by a line feed; offsets_path
-    one u64 of the machine's byte order for each GROUP documents, and the file's length. digest: sha256 (hex) of the
-    source file or of the generator's spec. has_own_actions: the action lines came with the source file. synthetic: made
-    from the mapping, in place of a document file. streamed: there is no file at `path`; its offsets exist, and
+    path holds `document_count` times an action line and a document, each ended by a line feed. digest: sha256 (hex) of
+    the source file or of the generator's spec. has_own_actions: the action lines came with the source file. synthetic:
+    made from the mapping, in place of a document file. streamed: there is no file at `path`; its offsets exist, and
     `size_bytes` is not 0, if an earlier race has read it.
     """
 
     corpus: str
     path: Path
-    offsets_path: Path
     document_count: int
     size_bytes: int
     digest: str
@@ -52,7 +53,13 @@ class PreparedDocuments:
     target_type: str | None = None
     has_own_actions: bool = False
     streamed: Streamed | None = None
+    synthetic: bool = False
     further: tuple[PreparedDocuments, ...] = ()  # the corpus' other files, where single documents are drawn of all
+
+    @property
+    def offsets_path(self) -> Path:
+        """The offset index: one u64 of the machine's byte order for each GROUP documents, and the file's length."""
+        return self.path.with_suffix(".offsets")
 
     @property
     def files(self) -> tuple[PreparedDocuments, ...]:
@@ -64,16 +71,14 @@ class PreparedDocuments:
         """The number of documents in `files`."""
         return sum(part.document_count for part in self.files)
 
-    synthetic: bool = False
-
     @property
     def id_field(self) -> str | None:
-        """The generated field that is the document id."""
+        """The generated field that is the document id; None without one, and for files that are not generated."""
         return None if self.generate is None else self.generate.get("id")
 
     @property
     def routing_field(self) -> str | None:
-        """The generated field that is the routing value."""
+        """The generated field that is the routing value; None without one, and for files that are not generated."""
         return None if self.generate is None else self.generate.get("routing")
 
     @property
@@ -81,7 +86,7 @@ class PreparedDocuments:
         """The path of the prepared file; raises TrackError if the documents are streamed and there is no such file."""
         if self.streamed is not None:
             raise TrackError(
-                f"{self.streamed.path} is not unpacked, and something reads it that is no bulk",
+                f"{self.streamed.path} is not unpacked, and something reads it that is not a bulk",
                 where=self.where,
                 hint="race with --corpus-cache=unpack",
             )
@@ -96,7 +101,8 @@ class PreparedDocuments:
 def documents_of(documents: Sequence[PreparedDocuments], corpus: str | None, where: str) -> PreparedDocuments:
     """Return the documents of a corpus (None: the only one): its first file with the others as `further`.
 
-    Raises TrackError for an unknown corpus, and for one with several parts of which any is generated.
+    Raises TrackError for an unknown corpus, for None unless there is exactly one corpus, and for a corpus with several
+    parts of which any is generated.
     """
     known = sorted({part.corpus for part in documents})
     if corpus is None and len(known) != 1:
@@ -109,13 +115,16 @@ def documents_of(documents: Sequence[PreparedDocuments], corpus: str | None, whe
         raise TrackError(
             f'corpus "{name}" has {len(found)} parts, and single documents can only be made by one generator',
             where=where,
-            hint="give each generated part a corpus of its own",
+            hint="give each generated part its own corpus",
         )
     return replace(found[0], further=tuple(found[1:]))
 
 
 class DocumentFile:
-    """A prepared file, mapped into memory; it is unmapped when no slice of it is referenced any more."""
+    """A prepared file, mapped into memory; it is unmapped when no slice of it is referenced any more.
+
+    Raises TrackError for documents that are streamed.
+    """
 
     def __init__(self, documents: PreparedDocuments) -> None:
         self.document_count = documents.document_count
@@ -141,12 +150,44 @@ class DocumentFile:
         return start + len(lines[:-1].rsplit(b"\n", 2 * behind)[0]) + 1
 
     def group(self, number: int) -> list[bytes]:
-        """Return the lines of group `number`, action line and document in turn, without line ends."""
+        """Return the lines of group `number` (from 0), action line and document in turn, without line ends."""
         return self._group_bytes(number).split(b"\n")[:-1]
 
     def _group_bytes(self, number: int) -> bytes:
         last = min(number + 1, len(self._offsets) - 1)
         return self.map[self._offsets[number] : self._offsets[last]]
+
+
+class FileDocuments:
+    """The documents of all files of a corpus, by their number across these files.
+
+    Raises TrackError for documents that are streamed.
+    """
+
+    def __init__(self, documents: PreparedDocuments) -> None:
+        self._files = [DocumentFile(part) for part in documents.files]
+        self._ends = list(accumulate(file.document_count for file in self._files))
+        self._group = (-1, -1)
+        self._lines: list[bytes] = []
+
+    def __len__(self) -> int:
+        return self._ends[-1]
+
+    def document(self, number: int) -> tuple[Any, Any, bytes]:
+        """Return (id, routing value, JSON) of a document; None for an id or a routing value that it does not have.
+
+        Numbers are 0 to len - 1: IndexError beyond. Documents of the same GROUP are fastest one after another.
+        """
+        place = bisect_right(self._ends, number)
+        file = self._files[place]
+        group, within = divmod(number - (self._ends[place] - file.document_count), GROUP)
+        if (place, group) != self._group:
+            self._group, self._lines = (place, group), file.group(group)
+        action, body = self._lines[2 * within : 2 * within + 2]
+        if len(action) <= len(b'{"create":{}}'):
+            return None, None, body
+        (keys,) = json.loads(action).values()
+        return keys.get("_id"), keys.get("routing", keys.get("_routing")), body
 
 
 def size_of_first(documents: PreparedDocuments, count: int) -> float:
@@ -166,7 +207,10 @@ def size_of_first(documents: PreparedDocuments, count: int) -> float:
 
 
 def mean_document_bytes(documents: PreparedDocuments) -> float:
-    """Return the mean size of a document's JSON in bytes, from 1,024 documents spread over each file."""
+    """Return the mean size of a document's JSON in bytes, from up to 1,024 documents spread over each file.
+
+    Raises TrackError for documents that are streamed.
+    """
     sizes = [_mean_bytes(part) * part.document_count for part in documents.files]
     return sum(sizes) / documents.count_of_all
 

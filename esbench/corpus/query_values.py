@@ -67,7 +67,7 @@ class _Search:
     def walk(self, value: object, inside: bool = False) -> None:
         """Collect the content of a part of a request; `inside` a clause, keys may be field names.
 
-        Outside, they are not: `size` of a request is no field.
+        Outside, they are not: `size` of a request is not a field.
         """
         if isinstance(value, Mapping):
             self._go_on_after(value)

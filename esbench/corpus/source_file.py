@@ -6,7 +6,6 @@ import hashlib
 import json
 from array import array
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
@@ -20,14 +19,6 @@ from esbench.model import Documents
 
 _ACTIONS = ("index", "create", "update", "delete")
 _OF_AN_ACTION = {"_index", "_id", "_type", "routing", "_routing", "pipeline", "op_type", "dynamic_templates"}
-
-
-@dataclass(frozen=True)
-class Written:
-    """A written file: its document count, and the offsets of each GROUP of documents and of the file's end."""
-
-    documents: int
-    offsets: array[int]
 
 
 def sha256_of(path: Path, where: str) -> str:
@@ -47,17 +38,18 @@ def write_with_actions(
     action: str,
     where: str,
     progress: Callable[[int], None],
-) -> Written:
+) -> tuple[int, array[int]]:
     """Write the documents of a file, each after its action line.
 
-    `progress` is called with the number of documents written so far. Raises CorpusError as `pieces_with_actions`.
+    Returns the number of documents, and the offsets of each GROUP of documents and of the file's end. `progress` is
+    called with the number of documents written so far. Raises CorpusError as `pieces_with_actions`.
     """
     count, offsets = 0, array("Q", [0])
     for text, count in pieces_with_actions(source, part, action=action, where=where):
         out.write(text)
         offsets.append(offsets[-1] + len(text))
         progress(count)
-    return Written(count, offsets)
+    return count, offsets
 
 
 def pieces_with_actions(
@@ -65,13 +57,15 @@ def pieces_with_actions(
 ) -> Iterator[tuple[bytes, int]]:
     """Yield the documents of a file in pieces: (their lines, each document after its action line; documents so far).
 
-    A piece ends at every multiple of GROUP and of `cut` documents. Raises CorpusError for a damaged archive, for lines
-    that are no JSON objects, and at the end if counts or sizes differ from those in the track.
+    Action lines are those of the file if `part` says that it has them, else `{ACTION:{}}`. A piece ends at every
+    multiple of GROUP and of `cut` documents. Raises CorpusError for a damaged archive, for lines that are no JSON
+    objects, and at the end if counts or sizes differ from those in the track.
     """
     line = b'{"%b":{}}\n' % action.encode()
     lines_each = 2 if part.includes_action_and_meta_data else 1
     lines_read = size = 0
     wanted = None if source.first is None else source.first * lines_each
+    stated_bytes = part.uncompressed_bytes if source.first is None else None
     try:
         with open_documents(source.path, where) as file:
             unread = file if wanted is None else islice(file, wanted)
@@ -84,6 +78,8 @@ def pieces_with_actions(
                     _look_at_first(lines[0], lines_each == 2, source.path, where)
                 size += sum(map(len, lines))
                 lines_read += len(lines)
+                if stated_bytes is not None and size > stated_bytes:  # the rest may have no end
+                    raise _of_another_size(source.path, f"more than {stated_bytes:,} bytes unpacked", where)
                 text = b"".join(lines) if lines_each == 2 else line + line.join(lines)
                 yield text, lines_read // lines_each
     except Damaged as error:
@@ -93,12 +89,14 @@ def pieces_with_actions(
     if rest:
         raise CorpusError(f"{source.path} ends with an action line that has no document", where=where)
     check_count(source, part, count, where)
-    if source.first is None and part.uncompressed_bytes not in {None, size}:
-        raise CorpusError(
-            f"{source.path} has {size:,} bytes unpacked, not {part.uncompressed_bytes:,}",
-            where=where,
-            hint='correct "uncompressed-bytes", or get the file anew',
-        )
+    if stated_bytes not in {None, size}:
+        raise _of_another_size(source.path, f"{size:,} bytes unpacked, not {stated_bytes:,}", where)
+
+
+def _of_another_size(path: Path, what: str, where: str) -> CorpusError:
+    return CorpusError(
+        f"{path} has {what}", where=where, hint='correct "uncompressed-bytes", or download the file again'
+    )
 
 
 def _refuse_what_is_no_object(lines: list[bytes], before: int, path: Path, where: str) -> None:
@@ -107,7 +105,7 @@ def _refuse_what_is_no_object(lines: list[bytes], before: int, path: Path, where
         text = line.strip()
         if text[:1] == b"{" and text[-1:] == b"}":
             continue
-        what = f"is no JSON object: {_shown(text)}" if text else "is blank"
+        what = f"is not a JSON object: {_shown(text)}" if text else "is blank"
         hint = "a document file has one JSON object a line"
         if number == 1 and text[:1] == b"[":
             hint += ": jq -c '.[]' makes that of an array"
@@ -115,12 +113,14 @@ def _refuse_what_is_no_object(lines: list[bytes], before: int, path: Path, where
 
 
 def _look_at_first(line: bytes, is_action: bool, path: Path, where: str) -> None:
-    """Raise CorpusError if the first line is no JSON, or an action line although the track declares none."""
+    """Raise CorpusError if the first line is not JSON, or an action line although the track declares none."""
     try:
         first = json.loads(line)
+    except RecursionError:
+        raise CorpusError(f"line 1 of {path} has too many levels", where=where) from None
     except ValueError:
         fault = json_fault(line)
-        what = f"line 1 of {path} is no JSON: {fault.what} (column {fault.column + 1})"
+        what = f"line 1 of {path} is not JSON: {fault.what} (column {fault.column + 1})"
         raise CorpusError(what, where=where, hint="a document file has one JSON object a line") from None
     name, inner = next(iter(first.items()), ("", None))
     if (
@@ -154,7 +154,7 @@ def check_count(source: SourceFile, part: Documents, count: int, where: str) -> 
         raise CorpusError(
             f"{source.path} holds {count:,} documents, not {part.document_count:,}",
             where=where,
-            hint='correct "document-count", or get the file anew',
+            hint='correct "document-count", or download the file again',
         )
     if not count:
-        raise CorpusError(f"{source.path} holds no documents", where=where, hint="get the file anew")
+        raise CorpusError(f"{source.path} holds no documents", where=where, hint="download the file again")

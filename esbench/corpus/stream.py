@@ -10,9 +10,8 @@ import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from esbench.corpus.child_process import child_failure, end_child, enlarge, has_written, start_child
+from esbench.corpus.child_process import Child
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.corpus.unpacking import HEADER
 from esbench.errors import CorpusError
@@ -55,16 +54,13 @@ class BulkStream:
         self._body: bytearray | None = None  # of the bulk whose head was read
         self._filled = 0
         job = {
-            "files": [_job(documents, count, leaves_index=0 in slots) for documents, count in files],
+            "files": list(files),
             "bulk_size": bulk_size,
             "clients": clients,
-            "slots": list(slots),
+            "slots": frozenset(slots),
         }
-        self._child = start_child("esbench.corpus.unpacking", job)
-        assert self._child.stdout is not None
-        self._fd = self._child.stdout.fileno()
-        os.set_blocking(self._fd, False)
-        enlarge(self._fd)
+        self._child = Child("esbench.corpus.unpacking", job, CorpusError, self._where)
+        self._fd = self._child.read_ahead()
 
     def start(self) -> None:
         """Wait until there is a bulk for each slot, or there are no more.
@@ -72,7 +68,7 @@ class BulkStream:
         From then on bulks are read in the running event loop. Raises CorpusError if unpacking fails before.
         """
         while len(self._ready) < self._slots and self._is_wanted:
-            if not has_written(self._fd, _START_TIMEOUT_S):
+            if not self._child.has_written(_START_TIMEOUT_S):
                 raise CorpusError(f"no documents were unpacked within {_START_TIMEOUT_S:g} s", where=self._where)
             self._read()
         if self._failure is not None and not self._ready:
@@ -110,7 +106,7 @@ class BulkStream:
         self._watch()
         self._ready.clear()
         self._waiting.clear()
-        end_child(self._child)
+        self._child.close()
 
     @property
     def _is_wanted(self) -> bool:
@@ -142,7 +138,7 @@ class BulkStream:
             return
         if not count:
             self._over = True
-            self._failure = child_failure(self._child, CorpusError, self._where)
+            self._failure = self._child.failure()
         self._filled += count
         if self._filled < len(buffer):
             return
@@ -156,21 +152,3 @@ class BulkStream:
             self._ready.append(StreamedBulk(self._body, documents, file))
             self._ready_bytes += size_bytes
             self._body = None
-
-
-def _job(documents: PreparedDocuments, count: int, *, leaves_index: bool) -> dict[str, Any]:
-    assert documents.streamed is not None
-    source = documents.streamed
-    return {
-        "path": str(source.path),
-        "size_bytes": source.size_bytes,
-        "mtime_ns": source.mtime_ns,
-        "uncompressed_bytes": source.uncompressed_bytes,
-        "digest": documents.digest,
-        "count": count,
-        "document_count": documents.document_count,
-        "action": documents.action,
-        "has_own_actions": documents.has_own_actions,
-        "where": documents.where,
-        "index": str(documents.path) if leaves_index and not documents.size_bytes else None,
-    }

@@ -40,16 +40,12 @@ def synthetic_corpora(
 ) -> tuple[Corpus, ...]:
     """Return the corpora with generators in place of document files, at most `documents` documents each.
 
-    No corpus gets larger than the original. `requests`: parameters of operations in addition to those in the challenge.
-    raw: a processor of the track turns these documents into the final ones and adds its own times and fields.
+    No corpus gets larger than the original; parts that are generated already stay as they are. `requests`: parameters
+    of operations in addition to those in the challenge. raw: a processor of the track turns these documents into the
+    final ones and adds its own times and fields.
     """
     maker = _Maker(track, challenge, requests, raw)
-    return tuple(
-        replace(corpus, documents=tuple(maker.parts(corpus, documents)))
-        if any(part.generate is None for part in corpus.documents)
-        else corpus
-        for corpus in corpora
-    )
+    return tuple(replace(corpus, documents=tuple(maker.parts(corpus, documents))) for corpus in corpora)
 
 
 class _Maker:
@@ -76,15 +72,14 @@ class _Maker:
 
     def _part(self, part: Documents, count: int) -> Documents:
         name = part.target_data_stream or part.target_index or next(iter(self._track.targets), None)
-        is_stream = name is not None and name in {stream.name for stream in self._track.data_streams}
+        is_stream = bool(part.target_data_stream) or name in {stream.name for stream in self._track.data_streams}
         name = None if name is None else name.replace("*", "")  # documents go to one of those that a pattern means
         mapping = _mapping_of(self._track, name)
         return Documents(
             document_count=count,
-            generate=part.stand_in
-            or {"fields": self._fields(mapping, count, part.target_data_stream is not None or is_stream)},
-            target_index=None if part.target_data_stream or is_stream else name,
-            target_data_stream=name if part.target_data_stream or is_stream else None,
+            generate=part.stand_in or {"fields": self._fields(mapping, count, is_stream)},
+            target_index=None if is_stream else name,
+            target_data_stream=name if is_stream else None,
             target_type=part.target_type,
             meta=part.meta,
             synthetic=True,
@@ -101,11 +96,7 @@ class _Maker:
         rest = [path for path in leaves if path not in named][:MOST_FIELDS]
         specs = FieldSpecs(properties, sought_in(self._requests, leaves))
         fields = specs.of_properties(properties, {*named, *rest})
-        if (
-            is_stream
-            and not self._raw
-            and (times := specs.rising_time(TIMESTAMP, properties[TIMESTAMP], count)) is not None
-        ):
+        if is_stream and not self._raw and (times := specs.rising_time(TIMESTAMP, properties[TIMESTAMP], count)):
             fields[TIMESTAMP] = times
         return fields or {"value": {"type": "sequence"}}
 
@@ -156,7 +147,7 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
 
 
 def _leaves(properties: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield (dotted path, mapping) of every field that is no object."""
+    """Yield (dotted path, mapping) of every field that is not an object."""
     for name, mapping in properties.items():
         path = f"{above}{name}"
         if not isinstance(mapping, Mapping):

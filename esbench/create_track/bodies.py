@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from esbench.create_track.targets import Target
+from esbench.create_track.targets import ExtractedTarget
 from esbench.errors import UsageError
 
 # Elasticsearch's own marks on an index.
@@ -48,7 +48,7 @@ _TIES = {
 
 
 @dataclass(frozen=True)
-class Parameter:
+class BodyParameter:
     """A value in a body that a track parameter of this name can replace."""
 
     name: str
@@ -57,13 +57,16 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Body:
-    """A body to create an index or template with, and `notes` on what was left out of it."""
+    """A body to create an index or template with, and `notes` on what was left out of it.
+
+    Values at any depth of `content` may be BodyParameters; `body_text` writes them.
+    """
 
     content: Mapping[str, Any]
     notes: tuple[str, ...] = ()
 
 
-def index_body(target: Target) -> Body:
+def index_body(target: ExtractedTarget) -> Body:
     """Return settings, mappings and aliases of an index without what ties it to its cluster; notes say what went.
 
     Shards and replicas become parameters. Raises UsageError for several mapping types or a disabled `_source`.
@@ -78,10 +81,11 @@ def index_body(target: Target) -> Body:
     return Body(content, _named(target.name, notes))
 
 
-def stream_template(target: Target, template: Mapping[str, Any], components: Mapping[str, str]) -> Body:
-    """Return a composable template for one data stream, made of its present one. `components`: new names by old.
+def stream_template(target: ExtractedTarget, template: Mapping[str, Any], components: Mapping[str, str]) -> Body:
+    """Return a composable template for one data stream, made of its present one, `template`.
 
-    Its priority is above that of the original, in case both are in one cluster.
+    `components`: names of component templates in the track by their present names; others are left out. Its priority is
+    above that of the original, in case both are in one cluster. Raises UsageError as `index_body`.
     """
     kept_mappings(target.name, target.mappings, target.is_typed)  # refuses what cannot be read
     inner, notes = _kept_template(template.get("template") or {})
@@ -108,7 +112,7 @@ def _kept_stream(stream: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def component_template(name: str, template: Mapping[str, Any]) -> Body:
-    """Return a component template without what ties it to its cluster."""
+    """Return a component template without what ties it to its cluster; `name` is for the notes on what was left out."""
     inner, notes = _kept_template(template.get("template") or {})
     return Body({"template": inner}, _named(f"component template {name}", notes))
 
@@ -162,21 +166,22 @@ def _remove(settings: dict[str, Any], path: Sequence[str]) -> bool:
     return True
 
 
-def _sizes(index: Mapping[str, Any]) -> dict[str, Parameter]:
+def _sizes(index: Mapping[str, Any]) -> dict[str, BodyParameter]:
     names = ("number_of_shards", "number_of_replicas")
-    return {name: Parameter(name, int(index.get(name, 1))) for name in names}
+    return {name: BodyParameter(name, int(index.get(name, 1))) for name in names}
 
 
 def kept_mappings(index: str, mappings: Mapping[str, Any], is_typed: bool) -> tuple[dict[str, Any], list[str]]:
     """Return a mapping without its type, which 5.x and 6.x have, and notes on what it loses.
 
-    Raises UsageError if documents cannot be read from the index: several types, or `_source` disabled.
+    `is_typed`: the mapping stands below the name of its type. Raises UsageError, which names `index`, if documents
+    cannot be read from it: several types, or `_source` disabled.
     """
     notes = []
     types = [name for name in mappings if name != "_default_"] if is_typed else []
     if len(types) > 1:
         what = f"its documents are of {len(types)} types: {', '.join(sorted(types))}"
-        raise UsageError(what, where=index, hint="copy those of each type into an index of its own, by _reindex")
+        raise UsageError(what, where=index, hint="copy those of each type into its own index, by _reindex")
     if types and types[0] not in ("doc", "_doc"):
         notes.append(f'the name of its type, "{types[0]}": esbench writes its own where a version has types')
     if is_typed:

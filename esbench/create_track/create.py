@@ -15,19 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from esbench.cluster.client import Cluster, ClusterInfo, index_path
+from esbench.cluster.client import Cluster, index_path, known_form
 from esbench.cluster.options import ClientOptions, Host
-from esbench.create_track.bodies import (
-    Body,
-    component_template,
-    has_join,
-    index_body,
-    stream_template,
-)
-from esbench.create_track.documents import DocumentsFile, Extraction, Extractor, Lines
-from esbench.create_track.files import Contents, Part, body_text, readme_text, template_name, track_text
+from esbench.create_track.bodies import Body, component_template, has_join, index_body, stream_template
+from esbench.create_track.documents import Extraction, Extractor, Lines
+from esbench.create_track.files import Contents, TargetFiles, body_text, readme_text, template_name, track_text
 from esbench.create_track.pages import Extent
-from esbench.create_track.targets import Target, find_data_streams, find_indices
+from esbench.create_track.targets import ExtractedTarget, find_data_streams, find_indices
 from esbench.errors import EsbenchError, UsageError
 from esbench.events.progress import Progress
 from esbench.race.interrupts import Interrupts
@@ -41,7 +35,8 @@ _IDS = "ids: the server makes new ones (--keep-ids keeps them)"
 class CreateTrackOptions:
     """The source and the form of a track to create: either `indices` or `data_streams` (names and patterns).
 
-    `documents`: the number to read from each, None for all. `packing`: zst, gz or bz2.
+    `documents`: the number to read from each, None for all. `page_size`: documents per request; `readers`: threads that
+    read. `packing`: zst, gz or bz2. The folder is `name` below `output_path`.
     """
 
     name: str
@@ -57,15 +52,6 @@ class CreateTrackOptions:
     packing: str = "zst"
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """The files of a track, without documents: bodies by file name, and the body's file of each target."""
-
-    bodies: Mapping[str, Body]
-    body_of: Mapping[str, str]
-    components: Mapping[str, str] = field(default_factory=dict)
-
-
 def run(options: CreateTrackOptions, progress: Progress) -> tuple[Path, Contents]:
     """Connect to the options' hosts and call `create_track`. Ctrl-C and SIGTERM end it."""
     with Interrupts(), Cluster([host.url for host in options.hosts], options.client_options) as cluster:
@@ -75,34 +61,48 @@ def run(options: CreateTrackOptions, progress: Progress) -> tuple[Path, Contents
 def create_track(cluster: Cluster, options: CreateTrackOptions, progress: Progress) -> tuple[Path, Contents]:
     """Create the track's folder; return it and its contents. Nothing is left of it after a failure or Ctrl-C.
 
-    Raises UsageError for names that match nothing, ClusterError and CorpusError for what cannot be read or written.
+    Raises UsageError for names that match nothing, targets without any document and a folder that exists, ClusterError,
+    CorpusError or another EsbenchError for what cannot be read or written.
     """
     folder = _new_folder(options)
     info = cluster.info()
     if options.data_streams:
         targets = find_data_streams(cluster, info, options.data_streams)
-        plan = _plan_data_streams(cluster, options.name, targets)
+        bodies, components = _bodies_of_streams(cluster, options.name, targets)
     else:
         targets = find_indices(cluster, info, options.indices)
-        plan = _plan_indices(targets)
+        bodies, components = {_body_file(target): index_body(target) for target in targets}, {}
     if not any(target.documents for target in targets):
         names = ", ".join(target.name for target in targets)
         raise UsageError("there are no documents to make a track of", where=names)
-    lines = {target.name: _lines(target, options.keep_ids) for target in targets}
     with _complete_or_nothing(folder) as partial:
-        extractions = [
-            Extraction(_extent(target, options), lines[target.name], partial / _file_name(target, options))
-            for target in targets
-            if target.documents
-        ]
-        for extraction in extractions:
+        extractions = [_extraction(target, options, partial) for target in targets]
+        read = [extraction for extraction in extractions if extraction.extent.documents]
+        for extraction in read:
             progress.say(_announcement(extraction.extent))
-        wanted = sum(extraction.extent.wanted for extraction in extractions)
+        wanted = sum(extraction.extent.wanted for extraction in read)
         with progress.job("reading", wanted, "documents", announce=False) as job:
             extractor = Extractor(cluster, info, page_size=options.page_size, readers=options.readers, news=job.reach)
-            files = {file.name: file for file in extractor.run(extractions)}
-        contents = _contents(options, info, targets, plan, lines, files)
-        _write(partial, plan, contents)
+            files = {file.name: file for file in extractor.run(read)}
+        notes = [note for body in bodies.values() for note in body.notes]
+        if any(not extraction.lines.keeps_ids for extraction in extractions):
+            notes.append(_IDS)
+        contents = Contents(
+            options.name,
+            f"{'OpenSearch' if info.distribution == 'opensearch' else 'Elasticsearch'} {info.version}",
+            [
+                TargetFiles(
+                    target.name, _body_file(target), files.get(extraction.path.name), extraction.lines.have_actions
+                )
+                for target, extraction in zip(targets, extractions, strict=True)
+            ],
+            are_data_streams=bool(options.data_streams),
+            total=sum(target.documents for target in targets),
+            is_sample=any(extraction.extent.sample is not None for extraction in extractions),
+            components=components,
+            notes=notes,
+        )
+        _write(partial, bodies, contents)
     return folder, contents
 
 
@@ -142,30 +142,35 @@ def _complete_or_nothing(folder: Path) -> Iterator[Path]:
             shutil.rmtree(partial, ignore_errors=True)
 
 
-def _plan_indices(targets: Sequence[Target]) -> _Plan:
-    body_of = {target.name: f"indices/{target.name}.json" for target in targets}
-    return _Plan({body_of[target.name]: index_body(target) for target in targets}, body_of)
+def _body_file(target: ExtractedTarget) -> str:
+    return f"{'templates' if target.is_data_stream else 'indices'}/{target.name}.json"
 
 
-def _plan_data_streams(cluster: Cluster, track: str, targets: Sequence[Target]) -> _Plan:
-    """Return a composable template for each data stream, and the component templates that they consist of."""
+def _bodies_of_streams(
+    cluster: Cluster, track: str, targets: Sequence[ExtractedTarget]
+) -> tuple[dict[str, Body], dict[str, str]]:
+    """Return a composable template for each data stream, and the component templates that they consist of.
+
+    As (bodies by file, files of the component templates by their names in the track).
+    """
     templates = {name: _index_template(cluster, name) for name in {target.template for target in targets}}
     used = sorted({name for template in templates.values() for name in template.get("composed_of", ())})
     found = {name: body for name in used if (body := _component_template(cluster, name)) is not None}
     renamed = {name: template_name(track, name) for name in found}
     bodies = {f"components/{name}.json": component_template(name, body) for name, body in found.items()}
-    body_of = {target.name: f"templates/{target.name}.json" for target in targets}
     for target in targets:
-        bodies[body_of[target.name]] = stream_template(target, templates[target.template], renamed)
-    return _Plan(bodies, body_of, {renamed[name]: f"components/{name}.json" for name in found})
+        bodies[_body_file(target)] = stream_template(target, templates[target.template], renamed)
+    return bodies, {renamed[name]: f"components/{name}.json" for name in found}
 
 
+@known_form("/_index_template")
 def _index_template(cluster: Cluster, name: str) -> Mapping[str, Any]:
     (found,) = cluster.request("GET", f"/_index_template{index_path([name])}")["index_templates"]
     template: Mapping[str, Any] = found["index_template"]
     return template
 
 
+@known_form("/_component_template")
 def _component_template(cluster: Cluster, name: str) -> Mapping[str, Any] | None:
     """Return a component template, or None if it is missing: index templates may name missing ones."""
     reply = cluster.request("GET", f"/_component_template{index_path([name])}", ignore=(404,))
@@ -174,24 +179,18 @@ def _component_template(cluster: Cluster, name: str) -> Mapping[str, Any] | None
     return template
 
 
-def _lines(target: Target, keep_ids: bool) -> Lines:
-    """Return the form of a target's documents. Ids are kept on request, and if documents refer to each other by id."""
-    return Lines(
-        target.name,
-        action="create" if target.is_data_stream else "index",
-        keeps_ids=keep_ids or has_join(target.mappings),
-        keeps_routing=target.is_routed,
-    )
-
-
-def _extent(target: Target, options: CreateTrackOptions) -> Extent:
+def _extraction(target: ExtractedTarget, options: CreateTrackOptions, folder: Path) -> Extraction:
+    """Return what to read of a target. Ids are kept on request, and if documents refer to each other by id."""
     wanted = options.documents
     sample = wanted if wanted is not None and wanted < target.documents else None
-    return Extent(target.name, target.documents, target.shards, sample)
-
-
-def _file_name(target: Target, options: CreateTrackOptions) -> str:
-    return f"{target.name}-documents.json.{options.packing}"
+    lines = Lines(
+        target.name,
+        action="create" if target.is_data_stream else "index",
+        keeps_ids=options.keep_ids or has_join(target.mappings),
+        keeps_routing=target.is_routed,
+    )
+    extent = Extent(target.name, target.documents, target.shards, sample)
+    return Extraction(extent, lines, folder / f"{target.name}-documents.json.{options.packing}")
 
 
 def _announcement(extent: Extent) -> str:
@@ -199,40 +198,8 @@ def _announcement(extent: Extent) -> str:
     return f"reading {extent.name}: {sample}{extent.documents:,} documents"
 
 
-def _contents(
-    options: CreateTrackOptions,
-    info: ClusterInfo,
-    targets: Sequence[Target],
-    plan: _Plan,
-    lines: Mapping[str, Lines],
-    files: Mapping[str, DocumentsFile],
-) -> Contents:
-    parts = [
-        Part(
-            target.name,
-            plan.body_of[target.name],
-            files.get(_file_name(target, options)),
-            has_actions=lines[target.name].have_actions,
-        )
-        for target in targets
-    ]
-    notes = [note for body in plan.bodies.values() for note in body.notes]
-    if any(not lines[target.name].keeps_ids for target in targets):
-        notes.append(_IDS)
-    return Contents(
-        options.name,
-        f"{'OpenSearch' if info.distribution == 'opensearch' else 'Elasticsearch'} {info.version}",
-        parts,
-        are_data_streams=bool(options.data_streams),
-        total=sum(target.documents for target in targets),
-        is_sample=any(_extent(target, options).sample is not None for target in targets),
-        components=plan.components,
-        notes=notes,
-    )
-
-
-def _write(folder: Path, plan: _Plan, contents: Contents) -> None:
-    texts = {name: body_text(body.content) for name, body in plan.bodies.items()}
+def _write(folder: Path, bodies: Mapping[str, Body], contents: Contents) -> None:
+    texts = {name: body_text(body.content) for name, body in bodies.items()}
     texts |= {"README.md": readme_text(contents), "track.json": track_text(contents)}
     for name, text in texts.items():
         path = folder / name

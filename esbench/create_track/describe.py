@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 from esbench.errors import EsbenchError, TrackError, UsageError
 from esbench.model import Challenge, Track
 from esbench.race.loading import load_with_python
-from esbench.track.document import Node, parse
-from esbench.track.loader import track_name
-from esbench.track.params import refuse_unknown
+from esbench.track.document import DocumentNode, parse
+from esbench.track.loader import refuse_unknown, track_name
 from esbench.track.rendering import RenderContext, TrackRenderer
 from esbench.track.selection import choose_challenge
 from esbench.track.source import JSON_SUFFIXES, SourceFiles
@@ -43,7 +42,8 @@ class Rendering:
 class Description:
     """A track and its challenges as they would be raced, after the track's own code.
 
-    The track is as that code changes it for the default challenge or the only one.
+    The track is as that code changes it for the default challenge, else for the first one described. `parameters`: the
+    names of the track parameters that its templates ask for.
     """
 
     track: Track
@@ -52,7 +52,10 @@ class Description:
 
 
 def product_and_version(distribution: str) -> tuple[str, str]:
-    """Return the product and version that a text names: "7.10.2", "opensearch-2.19.6". UsageError if it names none."""
+    """Return (product, version) that a text names: "7.10.2", "opensearch-2.19.6". UsageError if it names none.
+
+    The product is "elasticsearch", also if the text has only a version, or "opensearch".
+    """
     match = _VERSION.fullmatch(distribution.strip())
     if match is None:
         hint = "say 7.10.2, elasticsearch-8.19.4 or opensearch-2.19.6"
@@ -63,7 +66,8 @@ def product_and_version(distribution: str) -> tuple[str, str]:
 def render(track: Path, context: RenderContext, file: str | None = None) -> Rendering:
     """Render the track file, or another file below its folder.
 
-    Raises TrackError if a template fails, UsageError for a track parameter that the track does not have.
+    Raises TrackError if a template fails, UsageError for a missing file or a track parameter that the track does not
+    have. A text that cannot be parsed raises nothing: the error is its `problem`, and parameters are not checked.
     """
     if file is not None and not (track.parent / file).is_file():
         hint = SourceFiles(track.parent).like(file)
@@ -73,7 +77,7 @@ def render(track: Path, context: RenderContext, file: str | None = None) -> Rend
         node = parse(rendered)
     except TrackError as problem:
         return Rendering(rendered.text, problem)
-    refuse_unknown(context.params, parameters(track, context), track_name(track))
+    refuse_unknown(context.params, _parameters(track, context), track_name(track))
     is_json = rendered.name.endswith(JSON_SUFFIXES)
     return Rendering(json.dumps(node.value, indent=2, ensure_ascii=False) if is_json else rendered.text)
 
@@ -84,21 +88,23 @@ def describe(
     types: OperationTypes,
     home: Path,
     challenge: str | None = None,
+    *,
+    no_python: bool = False,
 ) -> Description:
     """Return a track and its challenges, or one of them, after its processors; prepare and start nothing.
 
     `home` has the libraries of its Python part. Raises an EsbenchError for anything that would keep it from being
     raced.
     """
-    loaded = load_with_python(track, context, types, home)
+    loaded = load_with_python(track, context, types, home, no_python=no_python)
     named = loaded.track.challenges if challenge is None else (choose_challenge(loaded.track, challenge),)
     raced = [loaded.processed_alone(each.name)[0] for each in named]  # each as if it were the one that is raced
     chosen = tuple(choose_challenge(own, each.name) for own, each in zip(raced, named, strict=True))
     described = next((own for own, each in zip(raced, chosen, strict=True) if each.default), raced[0])
-    return Description(described, chosen, parameters(track, context))
+    return Description(described, chosen, loaded.document.rendered.renderer.parameters())
 
 
-def parameters(track: Path, context: RenderContext) -> frozenset[str]:
+def _parameters(track: Path, context: RenderContext) -> frozenset[str]:
     """Return the names of the track parameters that a track, its index bodies and its templates use."""
     renderer = TrackRenderer(track.parent, context)
     for body in _body_files(parse(renderer.render(track.name))):
@@ -107,7 +113,7 @@ def parameters(track: Path, context: RenderContext) -> frozenset[str]:
     return renderer.parameters()
 
 
-def _body_files(track: Node) -> Iterator[str]:
+def _body_files(track: DocumentNode) -> Iterator[str]:
     """Yield the files that a track names as bodies. Its structure may be wrong."""
     for key, name in _BODIES.items():
         elements = track.get(key)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from esbench.create_track.bodies import Parameter
+from esbench.create_track.bodies import BodyParameter
 from esbench.create_track.documents import DocumentsFile
 from esbench.units import format_bytes
 
@@ -19,8 +19,11 @@ _HOLE = re.compile(r'"\\u0000(\w+) (.*?)\\u0000"')
 
 
 @dataclass(frozen=True)
-class Part:
-    """An index or data stream of the track: the file of its body or template, and its documents (None if empty)."""
+class TargetFiles:
+    """An index or data stream of the track: the file of its body or template, and its documents (None if empty).
+
+    `has_actions`: each document has an action line before it.
+    """
 
     name: str
     body: str
@@ -37,7 +40,7 @@ class Contents:
 
     name: str
     origin: str
-    parts: Sequence[Part]
+    parts: Sequence[TargetFiles]
     are_data_streams: bool
     total: int
     is_sample: bool = False
@@ -64,13 +67,13 @@ def body_text(content: Mapping[str, Any]) -> str:
 
 def track_text(contents: Contents) -> str:
     """Return the text of track.json."""
-    sections: list[tuple[str, str]] = [
-        ("version", "2"),
-        ("description", _line(f"{contents.documents:,} documents read from {contents.origin}")),
-    ]
+    sections: dict[str, Any] = {
+        "version": 2,
+        "description": f"{contents.documents:,} documents read from {contents.origin}",
+    }
     if contents.are_data_streams:
-        sections.append(("data-streams", _rows({"name": part.name} for part in contents.parts)))
-        composable = (
+        sections["data-streams"] = [{"name": part.name} for part in contents.parts]
+        sections["composable-templates"] = [
             {
                 "name": template_name(contents.name, part.name),
                 "index-pattern": part.name,
@@ -78,18 +81,16 @@ def track_text(contents: Contents) -> str:
                 "template": part.body,
             }
             for part in contents.parts
-        )
-        sections.append(("composable-templates", _rows(composable)))
+        ]
         if contents.components:
-            rows = ({"name": name, "template": file} for name, file in contents.components.items())
-            sections.append(("component-templates", _rows(rows)))
+            components = contents.components.items()
+            sections["component-templates"] = [{"name": name, "template": file} for name, file in components]
     else:
-        sections.append(("indices", _rows({"name": part.name, "body": part.body} for part in contents.parts)))
-    sections += [
-        ("corpora", _rows(_corpus(part, contents.are_data_streams) for part in contents.parts if part.documents)),
-        ("challenge", _challenge(contents)),
-    ]
-    return "{\n" + ",\n".join(f'  "{key}": {text}' for key, text in sections) + "\n}\n"
+        sections["indices"] = [{"name": part.name, "body": part.body} for part in contents.parts]
+    sections["corpora"] = [_corpus(part, contents.are_data_streams) for part in contents.parts if part.documents]
+    texts = {key: _rows(value) if isinstance(value, list) else _line(value) for key, value in sections.items()}
+    texts["challenge"] = _challenge(contents)
+    return "{\n" + ",\n".join(f'  "{key}": {text}' for key, text in texts.items()) + "\n}\n"
 
 
 def template_name(track: str, part: str) -> str:
@@ -100,7 +101,7 @@ def template_name(track: str, part: str) -> str:
     return f"{track}-{part}"
 
 
-def _corpus(part: Part, is_data_stream: bool) -> dict[str, Any]:
+def _corpus(part: TargetFiles, is_data_stream: bool) -> dict[str, Any]:
     file = part.documents
     assert file is not None
     documents: dict[str, Any] = {
@@ -122,21 +123,21 @@ def _challenge(contents: Contents) -> str:
         "operation-type": "cluster-health",
         "index": names,
         "request-params": {
-            "wait_for_status": Parameter("cluster_health", "yellow"),
+            "wait_for_status": BodyParameter("cluster_health", "yellow"),
             "wait_for_no_relocating_shards": "true",
         },
         "retry-until-success": True,
     }
     bulk = {
         "operation-type": "bulk",
-        "bulk-size": Parameter("bulk_size", _bulk_size(contents)),
-        "ingest-percentage": Parameter("ingest_percentage", 100),
+        "bulk-size": BodyParameter("bulk_size", _bulk_size(contents)),
+        "ingest-percentage": BodyParameter("ingest_percentage", 100),
     }
     search = {"name": "match-all", "operation-type": "search", into: names, "body": {"query": {"match_all": {}}}}
     tasks: list[dict[str, Any]] = [
         *({"operation": {"operation-type": kind, **keys}} for kind, keys in _set_up(contents)),
         {"operation": health},
-        {"operation": bulk, "clients": Parameter("bulk_indexing_clients", 8)},
+        {"operation": bulk, "clients": BodyParameter("bulk_indexing_clients", 8)},
         {"operation": {"operation-type": "refresh", "index": names}},
         {"operation": search, "warmup-iterations": 100, "iterations": 100},
     ]
@@ -147,7 +148,7 @@ def _challenge(contents: Contents) -> str:
 def _set_up(contents: Contents) -> list[tuple[str, dict[str, Any]]]:
     """Return operation types and parameters of the tasks that delete and create the indices or data streams."""
     if not contents.are_data_streams:
-        settings = Parameter("index_settings", {})
+        settings = BodyParameter("index_settings", {})
         return [("delete-index", {}), ("create-index", {"settings": settings})]
     component = ["component-template"] if contents.components else []
     deleted = ["data-stream", "composable-template", *component]
@@ -170,8 +171,8 @@ def _line(value: Any) -> str:
 
 
 def _hole(value: object) -> str:
-    if not isinstance(value, Parameter):
-        raise TypeError(f"{value!r} is no JSON")
+    if not isinstance(value, BodyParameter):
+        raise TypeError(f"{value!r} is not JSON")
     return f"\0{value.name} {json.dumps(value.default)}\0"
 
 
@@ -187,7 +188,7 @@ def _expression(name: str, default: str) -> str:
 
 def readme_text(contents: Contents) -> str:
     """Return the text of README.md."""
-    kind = "data stream" if contents.are_data_streams else "index"
+    kind, kinds = ("data stream", "data streams") if contents.are_data_streams else ("index", "indices")
     files = [(part, part.documents) for part in contents.parts]
     rows = [
         f"| {part.name} | {file.documents:,} | {format_bytes(file.uncompressed_bytes)} | {file.name} |"
@@ -210,7 +211,8 @@ def readme_text(contents: Contents) -> str:
         f"esrally race --track-path=./{contents.name} --pipeline=benchmark-only --target-hosts=HOST:9200",
         "```",
         "",
-        f"**Do not race it against the cluster that it was read from:** its first task deletes {_all_of(contents)}.",
+        f"**Do not race it against the cluster that it was read from:** its first task deletes the {kinds} of these"
+        " names.",
         "",
         "Parameters (`--track-params`): `number_of_shards` and `number_of_replicas` (as they were), `bulk_size`"
         f" ({_bulk_size(contents)}), `bulk_indexing_clients` (8), `ingest_percentage` (100), `cluster_health` (yellow:"
@@ -219,7 +221,3 @@ def readme_text(contents: Contents) -> str:
     if contents.notes:
         lines += ["", "What was left behind:", "", *(f"- {note}" for note in contents.notes)]
     return "\n".join(lines) + "\n"
-
-
-def _all_of(contents: Contents) -> str:
-    return f"the {'data streams' if contents.are_data_streams else 'indices'} of these names"

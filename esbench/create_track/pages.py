@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
-from esbench.cluster.client import Cluster, ClusterInfo, index_path
+from esbench.cluster.client import Cluster, ClusterInfo, index_path, known_form
 from esbench.errors import ClusterError
 
 KEEP_ALIVE = "5m"  # between two pages
@@ -23,7 +24,7 @@ MOST_SLICES = 1024  # index.max_slices_per_scroll and index.max_slices_per_pit
 _SEED = 1
 
 
-class Hit(msgspec.Struct):
+class SourceHit(msgspec.Struct):
     """A document; `source` is its JSON as it was indexed, possibly with line breaks; empty if the index stores none."""
 
     id: str = msgspec.field(name="_id")
@@ -33,7 +34,7 @@ class Hit(msgspec.Struct):
 
 
 class _Hits(msgspec.Struct):
-    hits: list[Hit]
+    hits: list[SourceHit]
     total: dict[str, Any] | int | None = None
 
 
@@ -60,9 +61,9 @@ _PAGES = msgspec.json.Decoder(_Page)
 
 @dataclass(frozen=True)
 class Extent:
-    """The documents to read: all `documents` of `name`, or a random sample of `sample`;
+    """The documents to read: all `documents` of `name`, an index or data stream, or a random sample of `sample` ones.
 
-    `shards` are its primary ones.
+    `shards` is the number of its primary shards.
     """
 
     name: str
@@ -91,27 +92,18 @@ def sample_query(extent: Extent, info: ClusterInfo) -> dict[str, Any]:
     return {"function_score": {"random_score": score, "boost_mode": "replace", "min_score": 1 - ratio}}
 
 
-class Slices(Protocol):
-    """The documents of an extent in `count` slices; safe to read from several threads."""
-
-    count: int
-
-    def pages(self, number: int) -> Generator[list[Hit]]:
-        """Yield the documents of a slice, page by page. ClusterError if the server leaves some out."""
-        ...
-
-    def close(self) -> None:
-        """Release what the server keeps for the slices."""
-        ...
-
-
 def open_slices(cluster: Cluster, info: ClusterInfo, extent: Extent, page_size: int, readers: int) -> Slices:
-    """Open an extent by a point in time, else by scrolls. `readers` is the number of slices read at the same time."""
+    """Open an extent by a point in time, else by scrolls; the caller closes it.
+
+    `page_size` is the number of documents per page, `readers` that of slices read at the same time. Raises
+    ClusterError.
+    """
     if extent.shards <= MOST_SLICES and (opened := _open_point_in_time(cluster, info, extent)) is not None:
         return _PointInTime(cluster, info, extent, page_size, opened, readers)
     return _Scrolls(cluster, info, extent, page_size)
 
 
+@known_form("point in time")
 def _open_point_in_time(cluster: Cluster, info: ClusterInfo, extent: Extent) -> str | None:
     """Open a point in time and return its id, or None if the server cannot.
 
@@ -129,8 +121,8 @@ def _open_point_in_time(cluster: Cluster, info: ClusterInfo, extent: Extent) -> 
     return str(reply["id"]) if isinstance(reply, dict) and "id" in reply else None
 
 
-class _Reader:
-    """The common part of both kinds of slices: the search of a slice, and the checks of its replies."""
+class Slices(ABC):
+    """The documents of an extent in `count` slices; safe to read from several threads."""
 
     def __init__(self, cluster: Cluster, info: ClusterInfo, extent: Extent, page_size: int) -> None:
         self._cluster = cluster
@@ -143,34 +135,49 @@ class _Reader:
             self._search["_source"] = {"exclude_vectors": False}  # left out there, unless asked for
         self.count = min(extent.shards, MOST_SLICES)
 
+    def pages(self, number: int) -> Generator[list[SourceHit]]:
+        """Yield the documents of slice `number` (from 0), page by page. ClusterError if the server leaves some out."""
+        read, total = 0, None
+        with contextlib.closing(self._replies(number)) as replies:
+            for page in replies:
+                if page.timed_out or page.shards.failed:
+                    what = "timed out" if page.timed_out else f"failed on {page.shards.failed} shards"
+                    raise ClusterError(f"a search {what}: documents would be missing", where=self._extent.name)
+                total = page.total if total is None else total
+                if not page.hits.hits:
+                    break
+                read += len(page.hits.hits)
+                if total is not None and read > total:
+                    break
+                yield page.hits.hits
+        if total is not None and read != total:
+            what = f"the server gave {read:,} of the {total:,} documents of a slice"
+            raise ClusterError(what, where=self._extent.name, hint="try again")
+
+    @abstractmethod
+    def _replies(self, number: int) -> Generator[_Page]:
+        """Yield the pages of a slice; the one after the last documents is empty."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release what the server keeps for the slices."""
+
     def _of_slice(self, number: int) -> dict[str, Any]:
         return {**self._search, "slice": {"id": number, "max": self.count}} if self.count > 1 else self._search
 
     def _page(self, path: str, params: dict[str, Any], body: dict[str, Any]) -> _Page:
-        reply = self._cluster.request_bytes("POST", path, params=params, body=body)
         try:
-            return _PAGES.decode(reply)
-        except msgspec.DecodeError as error:
+            page: _Page = self._cluster.request("POST", path, params=params, body=body, decode=_PAGES.decode)
+        except (msgspec.DecodeError, RecursionError) as error:
             raise ClusterError(f"the reply has an unknown form ({error})", where=f"POST {path}") from error
-
-    def _documents(self, page: _Page) -> list[Hit]:
-        """Return the documents of a page. ClusterError if the page is incomplete."""
-        if page.timed_out or page.shards.failed:
-            what = "timed out" if page.timed_out else f"failed on {page.shards.failed} shards"
-            raise ClusterError(f"a search {what}: documents would be missing", where=self._extent.name)
-        return page.hits.hits
+        return page
 
     def _let_go(self, path: str, body: dict[str, Any]) -> None:
         with contextlib.suppress(ClusterError):
             self._cluster.request("DELETE", path, body=body, timeout_s=_CLOSE_TIMEOUT_S)
 
-    def _check_total(self, read: int, total: int | None) -> None:
-        if total is not None and read != total:
-            what = f"the server gave {read:,} of the {total:,} documents of a slice"
-            raise ClusterError(what, where=self._extent.name, hint="try again")
 
-
-class _PointInTime(_Reader):
+class _PointInTime(Slices):
     """Slices of a point in time.
 
     A shard has several slices if the server cuts them by Lucene's document numbers, else one: cutting by `_id` would
@@ -188,23 +195,16 @@ class _PointInTime(_Reader):
         self._search["sort"] = ["_doc" if self._is_opensearch else "_shard_doc"]
         self._id = opened
 
-    def pages(self, number: int) -> Generator[list[Hit]]:
+    def _replies(self, number: int) -> Generator[_Page]:
         body, params = self._of_slice(number), self._params
-        read, total = 0, None
         while True:
             body = {**body, "pit": {"id": self._id, "keep_alive": KEEP_ALIVE}}
             page = self._page("/_search", params, body)
             if page.pit_id is not None:
                 self._id = page.pit_id
-            total = page.total if total is None else total
-            documents = self._documents(page)
-            if not documents:
-                break
-            read += len(documents)
-            yield documents
+            yield page
             params = {**params, "track_total_hits": False}
-            body["search_after"] = documents[-1].sort
-        self._check_total(read, total)
+            body["search_after"] = page.hits.hits[-1].sort
 
     def close(self) -> None:
         if self._is_opensearch:
@@ -213,21 +213,18 @@ class _PointInTime(_Reader):
             self._let_go("/_pit", {"id": self._id})
 
 
-class _Scrolls(_Reader):
+class _Scrolls(Slices):
     """Slices that scroll, one for each shard."""
 
-    def pages(self, number: int) -> Generator[list[Hit]]:
+    def _replies(self, number: int) -> Generator[_Page]:
         path = f"{index_path([self._extent.name])}/_search"
         page = self._page(path, {**self._params, "scroll": KEEP_ALIVE}, {**self._of_slice(number), "sort": ["_doc"]})
-        total, read = page.total, 0
         try:
-            while documents := self._documents(page):
-                read += len(documents)
-                yield documents
+            while True:
+                yield page
                 page = self._page("/_search/scroll", {}, {"scroll": KEEP_ALIVE, "scroll_id": page.scroll_id})
         finally:
             self._let_go("/_search/scroll", {"scroll_id": [page.scroll_id]})
-        self._check_total(read, total)
 
     def close(self) -> None:
         """Do nothing: each scroll ends with its slice."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from esbench.cluster.client import Cluster, ClusterInfo, index_path
+from esbench.cluster.client import Cluster, ClusterInfo, index_path, known_form
 from esbench.errors import ClusterError, EsbenchError, UsageError, did_you_mean
 from esbench.errors.reasons import form_fault
 
@@ -16,8 +16,8 @@ _STREAM_PREFIX = ".ds-"
 
 
 @dataclass(frozen=True)
-class Target:
-    """An index, or a data stream with its `backing` indices, the newest last.
+class ExtractedTarget:
+    """An index, or a data stream with its `backing` indices, the newest last, and the name of its index template.
 
     `settings` and `mappings` are the server's (of the newest backing index), `shards` the primary ones of all backing
     indices. `is_routed`: some documents have a routing value; `is_typed`: the mapping stands below the name of a type.
@@ -39,7 +39,8 @@ class Target:
         return bool(self.backing)
 
 
-def find_indices(cluster: Cluster, info: ClusterInfo, expressions: Sequence[str]) -> tuple[Target, ...]:
+@known_form(INDICES)
+def find_indices(cluster: Cluster, info: ClusterInfo, expressions: Sequence[str]) -> tuple[ExtractedTarget, ...]:
     """Return the open indices behind names, aliases and patterns, sorted by name.
 
     UsageError for what does not exist, is closed, hidden or a data stream; ClusterError for what may not be read.
@@ -50,7 +51,8 @@ def find_indices(cluster: Cluster, info: ClusterInfo, expressions: Sequence[str]
     return tuple(_target(cluster, info, name, (name,)) for name in sorted(names))
 
 
-def find_data_streams(cluster: Cluster, info: ClusterInfo, expressions: Sequence[str]) -> tuple[Target, ...]:
+@known_form(DATA_STREAMS)
+def find_data_streams(cluster: Cluster, info: ClusterInfo, expressions: Sequence[str]) -> tuple[ExtractedTarget, ...]:
     """Return the data streams that names and patterns match, sorted by name; hidden ones only if they are named.
 
     UsageError for what does not exist, and for a server without data streams; ClusterError for what may not be read.
@@ -64,7 +66,8 @@ def find_data_streams(cluster: Cluster, info: ClusterInfo, expressions: Sequence
             raise UsageError(f"{info.distribution} {info.version} has no data streams here", where=where)
         if not found:
             raise _missing(expression, where, "data stream", _stream_names(cluster))
-        streams |= {stream["name"]: stream for stream in found if _is_wanted(stream["name"], expression)}
+        of_hidden = expression.startswith(".")
+        streams |= {stream["name"]: stream for stream in found if of_hidden or not stream["name"].startswith(".")}
     return tuple(_stream_target(cluster, info, streams[name]) for name in sorted(streams))
 
 
@@ -103,42 +106,40 @@ def _is_missing(reply: object) -> bool:
     return isinstance(reply, Mapping) and reply.get("status") == 404
 
 
-def _is_wanted(name: str, expression: str) -> bool:
-    """True unless the data stream is hidden and the pattern does not begin with a dot."""
-    return not name.startswith(".") or expression.startswith(".")
-
-
 def _missing(expression: str, where: str, kind: str, known: Sequence[str]) -> UsageError:
     what = f'no {kind} matches "{expression}"' if "*" in expression else f'there is no {kind} "{expression}"'
     return UsageError(what, where=where, hint=did_you_mean(expression, known))
 
 
 def _index_names(cluster: Cluster) -> list[str]:
-    """Return open indices and aliases, for a hint; empty if the user may not list them."""
-    try:
-        reply = cluster.request("GET", "/_alias")
-    except EsbenchError:
-        return []
+    """Return open indices and aliases, for a hint."""
+    reply = _listed(cluster, "/_alias")
     names = {*reply, *(alias for index in reply.values() for alias in index.get("aliases", ()))}
     return [name for name in names if not name.startswith(".")]
 
 
 def _stream_names(cluster: Cluster) -> list[str]:
+    streams = _listed(cluster, "/_data_stream").get("data_streams", ())
+    return [stream["name"] for stream in streams if not stream["name"].startswith(".")]
+
+
+def _listed(cluster: Cluster, path: str) -> Mapping[str, Any]:
+    """Return a list of the server; empty if the user may not see it."""
     try:
-        reply = cluster.request("GET", "/_data_stream")
+        reply: Mapping[str, Any] = cluster.request("GET", path)
     except EsbenchError:
-        return []
-    return [stream["name"] for stream in reply["data_streams"] if not stream["name"].startswith(".")]
+        return {}
+    return reply
 
 
-def _stream_target(cluster: Cluster, info: ClusterInfo, stream: Mapping[str, Any]) -> Target:
+def _stream_target(cluster: Cluster, info: ClusterInfo, stream: Mapping[str, Any]) -> ExtractedTarget:
     backing = tuple(index["index_name"] for index in stream["indices"])
     return replace(
         _target(cluster, info, stream["name"], backing), backing=backing, template=str(stream.get("template", ""))
     )
 
 
-def _target(cluster: Cluster, info: ClusterInfo, name: str, indices: tuple[str, ...]) -> Target:
+def _target(cluster: Cluster, info: ClusterInfo, name: str, indices: tuple[str, ...]) -> ExtractedTarget:
     """Return the target of a name: one index, or several, of which the last one gives settings and mappings."""
     path = index_path([name])
     documents = _count(cluster, name)
@@ -146,7 +147,7 @@ def _target(cluster: Cluster, info: ClusterInfo, name: str, indices: tuple[str, 
     try:
         newest = reply[indices[-1]]
         shards = sum(int(reply[index]["settings"]["index"].get("number_of_shards", 1)) for index in indices)
-        return Target(
+        return ExtractedTarget(
             name=name,
             documents=documents,
             shards=shards,

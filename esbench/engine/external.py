@@ -10,11 +10,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from esbench.cluster.client import Cluster, ClusterInfo
+from esbench.cluster.client import Cluster, ClusterInfo, known_form
+from esbench.cluster.failures import explain_connection_failure
 from esbench.cluster.options import ClientOptions, Host
 from esbench.engine.base import Endpoint
 from esbench.errors import ClusterError, EsbenchError
-from esbench.units import format_duration
 
 REQUEST_LIMIT_S = 2.0
 CHECK_LIMIT_S = 2.8  # all hosts at once; an unreachable host is an error within 3 s
@@ -46,11 +46,23 @@ class ExternalEngine:
 
     def _ask_all_hosts(self) -> list[ClusterInfo]:
         self._options.ssl_context()  # a bad certificate is one error, not one of each host
-        checks = [_HostCheck(host, self._options) for host in self._hosts]
+        answers: dict[Host, ClusterInfo | BaseException] = {}
+
+        def ask(host: Host) -> None:
+            try:
+                with Cluster([host.url], replace(self._options, timeout_s=REQUEST_LIMIT_S)) as cluster:
+                    answers[host] = cluster.info()
+            except BaseException as error:  # noqa: BLE001 - raised again by _info_of, in the caller's thread
+                answers[host] = error
+
+        # Daemons: the lookup of a host name cannot be interrupted, and must not delay the exit.
+        checks = [threading.Thread(target=ask, args=(host,), daemon=True) for host in self._hosts]
+        for check in checks:
+            check.start()
         deadline = time.monotonic() + CHECK_LIMIT_S
         for check in checks:
             check.join(max(0.0, deadline - time.monotonic()))
-        return [check.result() for check in checks]
+        return [_info_of(host, answers.get(host)) for host in self._hosts]
 
     def _check_same_cluster(self, infos: Sequence[ClusterInfo]) -> None:
         first = infos[0]
@@ -63,49 +75,23 @@ class ExternalEngine:
                 )
 
 
-class _HostCheck(threading.Thread):
-    """A thread that asks one host for its cluster's info.
-
-    A daemon: the lookup of a host name cannot be interrupted, and must not delay the exit.
-    """
-
-    def __init__(self, host: Host, options: ClientOptions) -> None:
-        super().__init__(daemon=True)
-        self._host = host
-        self._options = replace(options, timeout_s=REQUEST_LIMIT_S)
-        self._info: ClusterInfo | None = None
-        self._error: BaseException | None = None
-        self.start()
-
-    def run(self) -> None:
-        try:
-            with Cluster([self._host.url], self._options) as cluster:
-                self._info = cluster.info()
-        except BaseException as error:  # noqa: BLE001 - raised again by result(), in the caller's thread
-            self._error = error
-
-    def result(self) -> ClusterInfo:
-        """Return the host's answer; raise its error with the host's name, or a ClusterError if no answer has come."""
-        if isinstance(self._error, EsbenchError) and str(self._host) not in self._error.where:
-            raise type(self._error)(
-                f"{self._error.where}: {self._error.what}", where=str(self._host), hint=self._error.hint
-            ) from self._error
-        if self._error is not None:
-            raise self._error
-        if self._info is None:
-            raise ClusterError(
-                f"no answer within {format_duration(CHECK_LIMIT_S)}",
-                where=str(self._host),
-                hint="check host, port and firewall",
-            )
-        return self._info
+def _info_of(host: Host, answer: ClusterInfo | BaseException | None) -> ClusterInfo:
+    """Return the host's answer; raise its error with the host's name, or a ClusterError if no answer has come."""
+    if isinstance(answer, ClusterInfo):
+        return answer
+    if answer is None:
+        raise explain_connection_failure(TimeoutError(), host.url, CHECK_LIMIT_S)
+    if isinstance(answer, EsbenchError) and str(host) not in answer.where:
+        raise type(answer)(f"{answer.where}: {answer.what}", where=str(host), hint=answer.hint) from answer
+    raise answer
 
 
 def _check_not_red(cluster: Cluster) -> None:
     health = cluster.health(level="indices")
     if health["status"] != "red":
         return
-    red = sorted(name for name, index in health.get("indices", {}).items() if index["status"] == "red")
+    with known_form("/_cluster/health"):
+        red = sorted(name for name, index in health.get("indices", {}).items() if index["status"] == "red")
     more = f" and {len(red) - _NAMED_INDICES} more" if len(red) > _NAMED_INDICES else ""
     raise ClusterError(
         f"the cluster is red{': ' if red else ''}{', '.join(red[:_NAMED_INDICES])}{more}",

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from esbench.errors import EngineError
+from esbench.events.progress import Progress
 
 SHARED = Path("/var/lib/esbench")  # used as root only
 
@@ -30,15 +32,15 @@ class Folders:
     nodes: Path
 
     @classmethod
-    def of(cls, home: Path, *, shared: Path | None) -> Folders:
-        """Return the folders under ESBENCH_HOME; with `shared` (as root), those that nodes use lie under `shared`."""
-        cache = home / "cache"
+    def of(cls, home: Path, shared: Path = SHARED) -> Folders:
+        """Return the folders under ESBENCH_HOME; as root, those that nodes use lie under `shared`."""
+        cache, as_root = home / "cache", os.geteuid() == 0
         return cls(
             downloads=cache / "distributions",
             wheels=cache / "java",
-            servers=(shared or cache) / "servers",
-            javas=(shared or cache) / "java",
-            nodes=(shared or home) / "nodes",
+            servers=(shared if as_root else cache) / "servers",
+            javas=(shared if as_root else cache) / "java",
+            nodes=(shared if as_root else home) / "nodes",
         )
 
     def check_names(self, race_id: str) -> None:
@@ -95,38 +97,43 @@ def is_open_to_all(path: Path) -> bool:
 
 
 @contextmanager
-def locked(lock: Path, waiting: Callable[[], None]) -> Iterator[None]:
-    """Hold a lock file, which the kernel releases if the process ends. Calls `waiting` if another process holds it."""
+def locked(lock: Path, progress: Progress, does: str) -> Iterator[None]:
+    """Hold a lock file, which the kernel releases if the process ends.
+
+    If another process holds it, `progress` says what that one does ("downloads").
+    """
     open_folder(lock.parent)
     with lock.open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            waiting()
+            progress.say(f"waiting for another esbench that {does}")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
 @contextmanager
-def built_once(target: Path, waiting: Callable[[], None]) -> Iterator[Path | None]:
+def built_once(target: Path, progress: Progress, *, doing: str, does: str) -> Iterator[Path | None]:
     """Build `target` as a whole or not at all, in one process at a time.
 
     Yields an empty folder to build in, which becomes `target` if the block ends without an error; or None if `target`
-    exists already. Calls `waiting` if another process is building it.
+    exists already. `doing` names the work in errors of the disk, `does` while another process is at it.
     """
-    if target.exists():
-        yield None
-        return
-    with locked(target.parent / f".{target.name}.lock", waiting):
+    lock = target.parent / f".{target.name}.lock"
+    with disk_errors(doing, target.parent):
         if target.exists():
             yield None
             return
-        work = target.parent / f".{target.name}.partial"  # of a process that was killed, or none
-        shutil.rmtree(work, ignore_errors=True)
-        work.mkdir()
-        work.chmod(0o755)
-        try:
-            yield work
-            work.rename(target)
-        finally:
+        with locked(lock, progress, does):
+            if target.exists():
+                yield None
+                return
+            work = target.parent / f".{target.name}.partial"  # of a process that was killed, or none
             shutil.rmtree(work, ignore_errors=True)
+            work.mkdir()
+            work.chmod(0o755)
+            try:
+                yield work
+                work.rename(target)
+            finally:
+                shutil.rmtree(work, ignore_errors=True)

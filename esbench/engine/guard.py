@@ -149,11 +149,10 @@ def _signal_group(group: int, number: int) -> bool:
 
 def _clean_up(plan: dict[str, Any]) -> None:
     folder = Path(plan["folder"])
-    if plan["logs"] is not None:
-        try:
-            shutil.copytree(folder / "logs", plan["logs"], symlinks=True, dirs_exist_ok=True)
-        except (OSError, shutil.Error) as error:
-            _tell(error=f"the logs of the node could not be saved: {error}")
+    try:
+        shutil.copytree(folder / "logs", plan["logs"], symlinks=True, dirs_exist_ok=True)
+    except (OSError, shutil.Error) as error:
+        _tell(error=f"the logs of the node could not be saved: {error}")
     shutil.rmtree(folder, ignore_errors=True)
     with contextlib.suppress(OSError):
         folder.parent.rmdir()  # the race's, once its last node is gone

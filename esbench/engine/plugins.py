@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
-from esbench.engine.archives import share_read_only
-from esbench.engine.folders import built_once, disk_errors
+from esbench.engine.folders import built_once
 from esbench.engine.server import Server, inspect_server
-from esbench.errors import UsageError
+from esbench.engine.unpacked import share_read_only
+from esbench.errors import EngineError, UsageError
 from esbench.errors.reasons import reason_of
 from esbench.events.progress import Progress
+from esbench.model import leaves_folder
 
 _FLAG = "--node-plugins"
 _DESCRIPTOR = "plugin-descriptor.properties"
@@ -61,7 +62,7 @@ class Plugin:
 def read_plugins(archives: Sequence[Path]) -> tuple[Plugin, ...]:
     """Read the plugins in archives, sorted by name, without unpacking.
 
-    UsageError for a file that is no plugin archive.
+    UsageError for a file that is not a plugin archive, and for two plugins of one name.
     """
     plugins = sorted((_read(archive.expanduser().absolute()) for archive in archives), key=lambda one: one.name)
     for plugin, other in pairwise(plugins):
@@ -82,14 +83,14 @@ def _read(path: Path) -> Plugin:
     except OSError as error:
         raise UsageError(f"cannot be read: {reason_of(error)}", where=where) from error
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
-        raise UsageError("is no zip archive of a plugin", where=where) from error
+        raise UsageError("is not a zip archive of a plugin", where=where) from error
     if top is None:
-        raise UsageError(f"is no archive of a plugin: it has no {_DESCRIPTOR}", where=where)
+        raise UsageError(f"is not an archive of a plugin: it has no {_DESCRIPTOR}", where=where)
     if outside := [name for name in names if not _stays_inside(name)]:
         raise UsageError(f"has a file that would leave the plugin's folder: {outside[0]}", where=where)
     facts = dict(_LINE.findall(text))
     if not _NAME.fullmatch(facts.get("name", "")):
-        raise UsageError(f"is no archive of a plugin: its {_DESCRIPTOR} has no name", where=where)
+        raise UsageError(f"is not an archive of a plugin: its {_DESCRIPTOR} has no name", where=where)
     servers = tuple(
         (product, facts[f"{product}.version"])
         for product in ("elasticsearch", "opensearch")
@@ -104,7 +105,10 @@ def _stays_inside(name: str) -> bool:
 
 
 def with_plugins(server: Server, plugins: Collection[Plugin], servers: Path, progress: Progress) -> Server:
-    """Return a server that has the plugins: a copy of `server` in its own folder. `server` stays unchanged."""
+    """Return a server that has the plugins: a copy of `server` in its own folder. `server` stays unchanged.
+
+    Without plugins it is `server` itself. UsageError if the server has one of them already.
+    """
     if not plugins:
         return server
     for plugin in plugins:
@@ -115,10 +119,7 @@ def with_plugins(server: Server, plugins: Collection[Plugin], servers: Path, pro
     digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
     target = servers / f"plugins-{digest}-{server.home.name}"
 
-    def waiting() -> None:
-        progress.say("waiting for another esbench that installs the plugins")
-
-    with disk_errors("installing plugins", servers), built_once(target, waiting) as work:
+    with built_once(target, progress, doing="installing plugins", does="installs the plugins") as work:
         if work is not None:
             shutil.copytree(
                 server.home,
@@ -156,7 +157,10 @@ def _install(plugin: Plugin, home: Path) -> None:
     with zipfile.ZipFile(plugin.archive) as archive:
         for entry in archive.infolist():
             if entry.filename.startswith(plugin.top) and not entry.is_dir():
-                path = folder / entry.filename.removeprefix(plugin.top)
+                name = entry.filename.removeprefix(plugin.top)
+                if leaves_folder(name):
+                    raise EngineError(f'its entry "{entry.filename}" leads out of it', where=str(plugin.archive))
+                path = folder / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 with archive.open(entry) as packed, path.open("wb") as file:
                     shutil.copyfileobj(packed, file)

@@ -53,7 +53,10 @@ def wait_until_ready(ports: list[int], died: Callable[[], str | None], timeout_s
 
 
 def describe_nodes(port: int) -> list[NodeProcess]:
-    """Return the nodes of a cluster, sorted by name, with the pids of their Java processes."""
+    """Return the nodes of a cluster, sorted by name, with the pids of their Java processes.
+
+    `port` is one node's on loopback. EngineError if it does not answer.
+    """
     status, answer = ask(port, "GET", "/_nodes/process,jvm")
     if status != 200:
         raise EngineError(f"the node does not describe itself: {_reason(status, answer)}")
@@ -65,7 +68,10 @@ def describe_nodes(port: int) -> list[NodeProcess]:
 
 
 def ask(port: int, method: str, path: str, body: object = None, timeout_s: float = 30.0) -> tuple[int, Any]:
-    """Send one request to loopback. Returns status and decoded answer; status 0 and the reason if no answer came."""
+    """Send one request to loopback. Returns status and decoded answer; status 0 and the reason if no answer came.
+
+    `body` is sent as JSON unless it is None. An answer that is not JSON is returned as text.
+    """
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout_s)
     try:
         data = None if body is None else json.dumps(body)

@@ -34,6 +34,7 @@ class Server:
 
     @property
     def bundled_java(self) -> Path | None:
+        """The home of the Java that the server brings; None if it brings none."""
         folders = [self.home / "jdk", self.home / "jdk.app" / "Contents" / "Home", self.home / "jre"]
         return next((folder for folder in folders if (folder / "bin" / "java").is_file()), None)
 
@@ -89,7 +90,7 @@ class NodePlan:
 
 
 def node_settings(server: Server, node: NodePlan, nodes: tuple[NodePlan, ...], cluster_name: str) -> dict[str, object]:
-    """Return the settings (yml) of one of `nodes`.
+    """Return the settings (yml) of one of `nodes`: dotted names and their values.
 
     An unknown setting is fatal to a server, so each one is set only for the versions that know it.
     """
@@ -131,7 +132,10 @@ def node_settings(server: Server, node: NodePlan, nodes: tuple[NodePlan, ...], c
 
 
 def parse_yml(text: str, where: str) -> dict[str, Any]:
-    """Return the settings in the text of an elasticsearch.yml. UsageError if it is not YAML with settings by name."""
+    """Return the settings in the text of an elasticsearch.yml; dates become text. Empty for an empty text.
+
+    UsageError, which names `where` and the line, if it is not YAML with settings by name.
+    """
     try:
         settings = yaml.safe_load(text)
     except yaml.YAMLError as error:
@@ -169,7 +173,10 @@ def node_command(server: Server, node: NodePlan) -> list[str]:
 
 
 def node_environment(server: Server, node: NodePlan, java: Java, path: str) -> Mapping[str, str]:
-    """Return the whole environment of a node, without the caller's Java or Elasticsearch options."""
+    """Return the whole environment of a node, without the caller's Java or Elasticsearch options.
+
+    `path` is its PATH.
+    """
     prefix = "ES" if server.product == "elasticsearch" else "OPENSEARCH"
     environment = {
         "PATH": path,

@@ -113,7 +113,10 @@ def nearest(word: str, allowed: Iterable[str]) -> str:
 
 
 def did_you_mean(word: str, allowed: Iterable[str]) -> str:
-    """Return a hint for a mistyped name: `did you mean "x"?` if a name is similar, and at most twenty allowed names."""
+    """Return a hint for a mistyped name: `did you mean "x"?` if a name is similar, and at most twenty allowed names.
+
+    If no name is allowed, the hint says so.
+    """
     names = sorted(allowed)
     if not names:
         return "there are none"

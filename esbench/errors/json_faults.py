@@ -42,7 +42,8 @@ _SCALAR = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true
 class JsonFault:
     """The first error of an invalid JSON text, at `line` (from 1) and `column` (from 0).
 
-    `opened` is the (line, column) of the bracket that the message refers to, if any.
+    `what` is the message without the position, `hint` the remedy, "" if there is no common one. `opened` is the (line,
+    column) of the bracket that the message refers to, if any.
     """
 
     what: str
@@ -56,30 +57,16 @@ class JsonFault:
 
 
 def json_fault(text: str | bytes) -> JsonFault:
-    """Return the first fault of a text that Python cannot read as JSON. NaN and Infinity are faults, too."""
+    """Return the first fault of a text that Python cannot read as JSON; call it for no other text.
+
+    NaN and Infinity are faults, too. Bytes that are not UTF-8 are reported at the text's beginning.
+    """
     if isinstance(text, bytes):
         try:
             text = text.decode("utf-8")
         except UnicodeDecodeError as error:
             return JsonFault(f"byte {error.start} is not UTF-8 text", 1, 0, "save it as UTF-8")
-    found = _Reader(text).read()
-    opened = None if found.opener is None else _line_and_column(text, found.opener)
-    hint = found.hint or _REMEDIES.get(found.what, "")
-    return JsonFault(found.what, *_line_and_column(text, found.offset), hint, opened)
-
-
-def _line_and_column(text: str, offset: int) -> tuple[int, int]:
-    return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset) - 1
-
-
-@dataclass(frozen=True)
-class _Found:
-    """A fault at an offset; `opener` is the offset of the bracket that the message refers to."""
-
-    what: str
-    offset: int
-    hint: str = ""
-    opener: int | None = None
+    return _Reader(text).read()
 
 
 class _Reader:
@@ -92,7 +79,7 @@ class _Reader:
         self._last = ""
         self._last_offset = 0
 
-    def read(self) -> _Found:
+    def read(self) -> JsonFault:
         for token in _TOKENS.finditer(self._text):
             word, offset = token[0], token.start()
             if not self._take(word, offset):
@@ -102,11 +89,19 @@ class _Reader:
             self._last, self._last_offset = word, offset
         end = len(self._text.rstrip())
         if end == 0:
-            return _Found(EMPTY, 0)
+            return self._fault(EMPTY, 0)
         if self._open:
             what = f"it ends too early, and does not close the {self._opener}"
-            return _Found(what, end, f"write {_CLOSERS[self._opener]}", self._open[-1])
-        return _Found("a number is too long", 0)  # the only JSON that Python refuses
+            return self._fault(what, end, f"write {_CLOSERS[self._opener]}", self._open[-1])
+        return self._fault("a number is too long", 0)  # the only JSON that Python refuses
+
+    def _fault(self, what: str, offset: int, hint: str = "", opener: int | None = None) -> JsonFault:
+        """Return the fault at an offset; `opener` is the offset of the bracket that the message refers to."""
+        opened = None if opener is None else self._line_and_column(opener)
+        return JsonFault(what, *self._line_and_column(offset), hint or _REMEDIES.get(what, ""), opened)
+
+    def _line_and_column(self, offset: int) -> tuple[int, int]:
+        return self._text.count("\n", 0, offset) + 1, offset - self._text.rfind("\n", 0, offset) - 1
 
     @property
     def _opener(self) -> str:
@@ -139,27 +134,27 @@ class _Reader:
                 return False
         return True
 
-    def _unexpected(self, word: str, offset: int) -> _Found:
+    def _unexpected(self, word: str, offset: int) -> JsonFault:
         if self._open and word in ("}", "]"):
             return self._wrong_closer(word, offset)
         if word[0] == "'":
-            return _Found(SINGLE_QUOTES, offset)
+            return self._fault(SINGLE_QUOTES, offset)
         if word in ("/", "#"):
-            return _Found(COMMENT, offset)
+            return self._fault(COMMENT, offset)
         if word in _OF_PYTHON:
-            return _Found(f"{word} is written {_OF_PYTHON[word]}", offset, "in a template: {{ ... | tojson }}")
+            return self._fault(f"{word} is written {_OF_PYTHON[word]}", offset, "in a template: {{ ... | tojson }}")
         if word in _NO_NUMBERS:
-            return _Found(f"{word} is no number there", offset, "write a number, or null")
-        return _Found(self._missing(word), offset)
+            return self._fault(f"{word} is not a number there", offset, "write a number, or null")
+        return self._fault(self._missing(word), offset)
 
-    def _wrong_closer(self, word: str, offset: int) -> _Found:
+    def _wrong_closer(self, word: str, offset: int) -> JsonFault:
         closer = _CLOSERS[self._opener]
         if word != closer:
             hint = f"write {closer} before it, or remove it"
-            return _Found(f"this {word} does not close the {self._opener}", offset, hint, self._open[-1])
+            return self._fault(f"this {word} does not close the {self._opener}", offset, hint, self._open[-1])
         if self._last == ",":
-            return _Found("nothing follows this comma", self._last_offset)
-        return _Found(self._missing(word), offset)
+            return self._fault("nothing follows this comma", self._last_offset)
+        return self._fault(self._missing(word), offset)
 
     def _missing(self, word: str) -> str:
         is_word = word not in _PUNCTUATION
@@ -170,17 +165,17 @@ class _Reader:
                 return "a colon is missing"
             case "key":
                 return "a key stands without quotes" if is_word else "a key is missing"
-        return f"{_shown(word)} is no value" if is_word else NO_VALUE
+        return f"{_shown(word)} is not a value" if is_word else NO_VALUE
 
-    def _within_text(self, offset: int, end: int) -> _Found:
+    def _within_text(self, offset: int, end: int) -> JsonFault:
         match self._text[end : end + 1]:
             case "":
-                return _Found("text is not closed", offset)
+                return self._fault("text is not closed", offset)
             case "\\":
-                return _Found("an unknown escape", end)
+                return self._fault("an unknown escape", end)
             case "\n" | "\r":
-                return _Found("a line break within text", end)
-        return _Found("a control character within text", end)
+                return self._fault("a line break within text", end)
+        return self._fault("a control character within text", end)
 
 
 def _shown(word: str) -> str:

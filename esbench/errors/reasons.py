@@ -15,7 +15,10 @@ TLS_CLOSED = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
 
 
 def reason_of(error: BaseException) -> str:  # noqa: PLR0911 - one line for each
-    """Return the reason why a connection could not be opened or used, or a file not be read."""
+    """Return the reason why a connection could not be opened or used, or a file not be read.
+
+    For an error of another kind it is the message, or the type's name if there is no message.
+    """
     match error:
         case ssl.SSLCertVerificationError():
             return f"its certificate is not trusted: {error.verify_message}"

@@ -5,8 +5,8 @@ A listener only receives events; it never asks, decides or delays. Every listene
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from esbench.measure.cpu_time import Usage
@@ -29,13 +29,20 @@ class Listener:
         """Handle the start of step `number` (from 0), before it is prepared."""
 
     def totals_known(self, units_in_all: Mapping[str, float]) -> None:
-        """Handle the total number of units of each task of the current step, for those tasks where it is known."""
+        """Handle the total number of units of the current step's tasks, just before `step_runs`.
+
+        `units_in_all`: task -> units; tasks whose total is not known beforehand are left out.
+        """
 
     def step_runs(self, number: int, units: dict[str, str]) -> None:
         """Handle the start of the step's clock. `units`: task -> the unit that it counts."""
 
     def second(self, task: str, second: Second) -> None:
-        """Handle a second of a task, merged over all workers; it ended about a second ago."""
+        """Handle a second of a task, merged over all workers; it ended about a second ago.
+
+        `second.second` counts from the start of the step's clock. A second in which a warmup ends comes twice, once for
+        each phase.
+        """
 
     def worker_ticked(self, worker: int, usage: Usage, loop_lag_ns: int) -> None:
         """Handle a load worker's report: its CPU usage so far, its event loop's maximum lag since the last report."""
@@ -59,42 +66,14 @@ class Listeners(Listener):
     def __init__(self, listeners: Sequence[Listener]) -> None:
         self._listeners = tuple(listeners)
 
-    def race_begins(self, record: RaceRecord, steps: Sequence[Step]) -> None:
-        for listener in self._listeners:
-            listener.race_begins(record, steps)
 
-    def step_begins(self, number: int, step: Step) -> None:
+def _passing_on(event: str) -> Callable[..., None]:
+    def pass_on(self: Listeners, *arguments: Any) -> None:
         for listener in self._listeners:
-            listener.step_begins(number, step)
+            getattr(listener, event)(*arguments)
 
-    def totals_known(self, units_in_all: Mapping[str, float]) -> None:
-        for listener in self._listeners:
-            listener.totals_known(units_in_all)
+    return pass_on
 
-    def step_runs(self, number: int, units: dict[str, str]) -> None:
-        for listener in self._listeners:
-            listener.step_runs(number, units)
 
-    def second(self, task: str, second: Second) -> None:
-        for listener in self._listeners:
-            listener.second(task, second)
-
-    def worker_ticked(self, worker: int, usage: Usage, loop_lag_ns: int) -> None:
-        for listener in self._listeners:
-            listener.worker_ticked(worker, usage, loop_lag_ns)
-
-    def task_ended(self, result: TaskResult) -> None:
-        for listener in self._listeners:
-            listener.task_ended(result)
-
-    def host_changed(self, event: HostEvent) -> None:
-        for listener in self._listeners:
-            listener.host_changed(event)
-
-    def read(self, device: str, reading: Reading) -> None:
-        for listener in self._listeners:
-            listener.read(device, reading)
-
-    def race_ended(self, record: RaceRecord) -> None:
-        for listener in self._listeners:
-            listener.race_ended(record)
+for _event in [name for name in vars(Listener) if not name.startswith("_")]:
+    setattr(Listeners, _event, _passing_on(_event))

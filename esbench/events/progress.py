@@ -6,24 +6,30 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Self
+
+from esbench.errors.printable import printable
 
 
 def print_to_stderr(line: str) -> None:
-    """Print a line to stderr; ignore an OSError, such as that of a closed pipe."""
+    """Print a line to stderr, its control characters escaped; ignore an OSError, such as that of a closed pipe."""
     with suppress(OSError):
-        print(line, file=sys.stderr, flush=True)
+        print(printable(line), file=sys.stderr, flush=True)
 
 
+@dataclass(eq=False)
 class Job:
-    """A long-running job; `total` is the amount of `unit` to do, None if it is unknown."""
+    """A long-running job; `what` names it, `total` is the amount of `unit` to do, None if it is unknown.
 
-    def __init__(self, what: str, total: float | None, unit: str, began_s: float) -> None:
-        self.what = what
-        self.total = total
-        self.unit = unit
-        self.began_s = began_s
-        self.done = 0.0
+    `began_s`: its start on the clock of its Progress. Amounts of the unit "bytes" are shown as sizes.
+    """
+
+    what: str
+    total: float | None
+    unit: str
+    began_s: float
+    done: float = 0.0
 
     def advance(self, count: float) -> None:
         """Add to the amount done."""
@@ -35,7 +41,10 @@ class Job:
 
 
 class Progress:
-    """The display of progress, active within a `with` block. This class shows only what --quiet does not hide."""
+    """The display of progress, active within a `with` block. This class shows only what --quiet does not hide.
+
+    `clock` returns seconds that only grow; times of jobs are on it.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
@@ -61,7 +70,11 @@ class Progress:
 
     @contextmanager
     def job(self, what: str, total: float | None = None, unit: str = "", *, announce: bool = True) -> Iterator[Job]:
-        """Context manager for a long-running job. `announce=False` for a part of a job that is already shown."""
+        """Context manager for a long-running job: yields the Job, whose `advance` or `reach` the caller calls.
+
+        `total` is the amount of `unit` to do, None or 0 if it is unknown. `announce=False` for a part of a job that is
+        already shown.
+        """
         job = Job(what, total or None, unit, self.clock())
         self._begin(job, announce)
         try:

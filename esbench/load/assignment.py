@@ -23,7 +23,7 @@ _BYTES_OF_A_MB = 1 << 20
 
 
 def deal(step: Step, workers: int, operations: OperationTypes, stock: Stock) -> dict[int, tuple[Assignment, ...]]:
-    """Return the assignments of a step's tasks by worker number (0 .. workers - 1).
+    """Return the assignments of a step's tasks by worker number (0 .. workers - 1), empty for a worker without any.
 
     Each task gets as few workers as it needs, and workers that are left over go to the closed loops that can use them.
     The workers with the fewest client slots so far are chosen first. Raises TrackError if the unit of a target rate
@@ -104,7 +104,11 @@ def _slots(task: Task, place: int, count: int) -> tuple[int, ...]:
 
 
 def per_request(task: Task, kind: OperationType, stock: Stock) -> Mapping[str, float]:
-    """Return the amount that one request of a task stands for, by unit, for each unit its target rates may have."""
+    """Return the amount that one request of a task stands for, by unit: "ops" (1), the operation's own, such as "docs".
+
+    "MB" (2^20 bytes) is among them if a target rate is in it. Raises TrackError for a target rate in a unit that the
+    operation does not count.
+    """
     params, where = task.operation.params, f'task "{task.name}"'
     amounts = {kind.unit_of(params): kind.units_per_request(params), "ops": 1.0}
     for rate in rates(task.schedule):
@@ -116,7 +120,10 @@ def per_request(task: Task, kind: OperationType, stock: Stock) -> Mapping[str, f
 
 
 def workers_needed(task: Task, amounts: Mapping[str, float]) -> int:
-    """Return the least number of workers that a task needs: splitting it further costs queueing (docs/method.md)."""
+    """Return the least number of workers that a task needs: splitting it further costs queueing (docs/method.md).
+
+    At least 1, at most one per client. `amounts` is what `per_request` returned for the task.
+    """
     is_python = bool(task.operation.python)
     most_clients = PYTHON_CLIENTS_PER_WORKER if is_python else CLIENTS_PER_WORKER
     most_rate = PYTHON_RATE_PER_WORKER if is_python else RATE_PER_WORKER
@@ -130,6 +137,7 @@ def most_workers(task: Task, kind: OperationType, amounts: Mapping[str, float], 
 
     The clients of such a loop do not depend on one another. Other tasks get as few as they need: one that ends by
     numbers would wait for its slowest worker, and each worker would unpack for itself what is read as a stream.
+    `amounts` is what `per_request` returned. The number of workers that the race has is not considered.
     """
     needed = workers_needed(task, amounts)
     is_closed = not task.schedule.is_open and not task.operation.python
@@ -140,7 +148,10 @@ def most_workers(task: Task, kind: OperationType, amounts: Mapping[str, float], 
 
 
 def highest_rate_per_s(task: Task, amounts: Mapping[str, float]) -> float:
-    """Return the highest rate of an open loop at any time, in requests/s; 0 if the track's own scheduler sets it."""
+    """Return the highest rate of an open loop at any time, in requests/s; `amounts` is what `per_request` returned.
+
+    0 for a closed loop, or if the track's own scheduler sets the rate.
+    """
     if task.schedule.rate is None and not task.schedule.stages:
         return 0.0  # a scheduler of the track's own says when
     return max(max(segment.rate_start, segment.rate_end) for segment in rate_segments(task.schedule, amounts))
@@ -156,10 +167,11 @@ def _begins_after(task: Task, step: Step) -> set[str]:
 
 
 def waits_for(step: Step) -> dict[str, frozenset[str]]:
-    """Return, for each task of a step, the tasks that must have ended before it begins: those that had its clients.
+    """Return, by task name, the tasks of a step that must have ended before it begins: those that had its clients.
 
-    The clients of a step are dealt to its tasks in turn and from the first one again, as Rally's allocator does. A task
-    that has more clients than the step waits for all tasks before it.
+    The set is empty for a task that begins with the step. The clients of a step are dealt to its tasks in turn and from
+    the first one again, as Rally's allocator does. A task that has more clients than the step waits for all tasks
+    before it.
     """
     clients = step.width
     holders: dict[int, str] = {}

@@ -40,8 +40,9 @@ class TaskFigures:
     `in_window` requests completed in the window; `target_requests_per_s` is None where the rate is not constant over
     it. `reported_ms` is latency in an open loop, service time in a closed one. `backlog_rise` is the number of arrivals
     by which the queue grew, `drift_ratio` the relative change of throughput (closed loop) or median latency (open) over
-    the measurement; both are None when the change is chance, or cannot be determined. `amount` is None where time,
-    other tasks or the user ended the task.
+    the measurement; both are None when the change is chance, or cannot be determined. `driver_share_ratio` (closed
+    loops only) is the share of their time that clients spent in the driver. `feed_waits` counts the waits of requests
+    for their documents. `amount` is None where time, other tasks or the user ended the task.
     """
 
     task: Task
@@ -73,7 +74,10 @@ class TaskFigures:
 
 
 def task_checks(figures: TaskFigures, workers: WorkerHealth | None) -> tuple[Check, ...]:
-    """Return the checks that speak against a task's figures; none when they can be trusted."""
+    """Return the checks that speak against a task's figures; empty when they can be trusted.
+
+    Without `workers` (the health of its load workers in the window), these are not checked.
+    """
     checks = (_amount, _rate, _driver, _drift, _replies)
     return (*(check for found in checks for check in found(figures)), *_health(figures, workers))
 
@@ -90,7 +94,10 @@ def incomplete(reason: str) -> Check:
 
 
 def lost_hosts(hosts: Sequence[str], count: int) -> Check:
-    """Return the check for a task during which `hosts`, of the cluster's `count`, could not be reached."""
+    """Return the check for a task during which `hosts` could not be reached for a time.
+
+    `count` is the number of all hosts of the cluster.
+    """
     return CheckKind.LOST_HOSTS.warning(
         f"{len(hosts)} of {count} hosts could not be reached for a time: {', '.join(hosts)}",
         "their clients used the other hosts, if any: see events in the record",
@@ -113,7 +120,7 @@ def _rate(figures: TaskFigures) -> Iterator[Check]:
     if figures.unsent:
         yield CheckKind.UNSENT.unusable(
             f"{figures.unsent} arrivals were due and never sent",
-            "the cluster cannot carry the rate with so many clients: lower the rate, or add clients",
+            "the cluster cannot carry the rate with this many clients: lower the rate, or add clients",
             figures.unsent,
         )
     elif figures.backlog_rise is not None and figures.backlog_rise > figures.task.clients:
@@ -142,7 +149,7 @@ def _rate(figures: TaskFigures) -> Iterator[Check]:
 def _achieved_ratio(figures: TaskFigures) -> float | None:
     """Return achieved rate / target rate; None in a closed loop, or where it cannot be determined.
 
-    With a window: what completed in it over what was due in it. What is in flight at its end is no miss, as far as
+    With a window: what completed in it over what was due in it. What is in flight at its end is not a miss, as far as
     Little's law expects it there. Without: the time that the arrivals had over the time that they took.
     """
     tally, task = figures.tally, figures.task
@@ -192,14 +199,14 @@ def _driver_lag(figures: TaskFigures) -> Iterator[Check]:
         name = max(too_much, key=parts.__getitem__)
         yield CheckKind.DRIVER_LAG.unusable(
             f"driver lag {name} is {lag[name]:.2f} ms of {reported[name]:.2f} ms: the driver was the limit",
-            _any_of(figures.more_workers, "give the driver cores of its own", "lower the rate (see esbench calibrate)"),
+            _any_of(figures.more_workers, "give the driver its own cores", "lower the rate (see esbench calibrate)"),
             parts[name],
         )
     elif noticed:
         name = max(noticed, key=parts.__getitem__)
         yield CheckKind.DRIVER_LAG.warning(
             f"driver lag {name} is {lag[name]:.2f} ms of {reported[name]:.2f} ms",
-            _any_of(figures.more_workers, "give the driver cores of its own"),
+            _any_of(figures.more_workers, "give the driver its own cores"),
             parts[name],
         )
 
@@ -263,13 +270,13 @@ def _health(figures: TaskFigures, workers: WorkerHealth | None) -> Iterator[Chec
     if workers.run_delay_ratio > RUN_DELAY_LIMIT:
         yield CheckKind.RUN_DELAY.warning(
             f"a load worker waited for a CPU for {workers.run_delay_ratio:.0%} of the measurement",
-            "run the driver on a machine, or at least on cores, of its own",
+            "run the driver on its own machine, or at least on its own cores",
             workers.run_delay_ratio,
         )
     if workers.steal_ratio > STEAL_LIMIT:
         yield CheckKind.STEAL.warning(
             f"the hypervisor took a CPU of the load workers away for {workers.steal_ratio:.0%} of the measurement",
-            "race on a host that shares its CPUs with nobody",
+            "race on a host that does not share its CPUs",
             workers.steal_ratio,
         )
     reported_ms = (figures.reported_ms or {}).get("p99", 0.0)
@@ -280,7 +287,7 @@ def _health(figures: TaskFigures, workers: WorkerHealth | None) -> Iterator[Chec
             f"once by {workers.loop_lag_ms:.0f} ms",
             _any_of(
                 figures.more_workers,
-                "give the driver cores of its own",
+                "give the driver its own cores",
                 "race the tasks of a parallel one by one",
             ),
             workers.loop_lag_ratio,

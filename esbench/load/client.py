@@ -28,7 +28,11 @@ _RECONNECT_PAUSE_S = 0.1  # doubled up to 1 s, so that a dead server is not hamm
 
 
 class Loop(Protocol):
-    """The loop of a client: decides when the client sends, and is called back when its request is over."""
+    """The loop of a client: decides when the client sends, and is called back when its request is over.
+
+    `freed` is called when a request is over, good or failed; `not_drawn` instead of it, when the client's next request
+    could not be drawn, with what `draw` raised.
+    """
 
     recorder: Recorder
 
@@ -43,8 +47,9 @@ class Loop(Protocol):
 class Route:
     """The way from a client to its cluster. `headers` are the header lines of each of its requests, to any host.
 
-    `failures` keeps the examples of all clients of its task; with `compress`, bodies that scripts send are sent as
-    gzip. `inbox` is where the connections of all clients of the process put what they read.
+    `tls` is None for plain HTTP; `timeout_s` is the time limit of one request. `failures` keeps the examples of all
+    clients of its task; with `compress`, bodies that scripts send are sent as gzip. `inbox` is where the connections of
+    all clients of the process put what they read.
     """
 
     hosts: Hosts
@@ -101,14 +106,14 @@ class Client:
             self.link.retire()
 
     def sweep(self, now_ns: int) -> None:
-        """Fail the request in flight if it has timed out by `now_ns`."""
+        """Fail the request in flight, as a timeout, if its time limit has passed at `now_ns` (of `clock_ns`)."""
         connection = self.link
         if connection.in_flight and now_ns >= connection.deadline_ns:
             allowed_s = (connection.deadline_ns - connection.sent_ns) / NS
             connection.fail(TIMEOUT, f"no reply from {self._host.label} within {allowed_s:g} s")
 
     def give_up(self, kind: str, detail: str) -> None:
-        """Fail the request in flight now, if there is one."""
+        """Fail the request in flight now, if there is one, with this kind of failure (`Verdict.error`) and detail."""
         if self.link.in_flight:
             self.link.fail(kind, detail)
 
@@ -118,7 +123,10 @@ class Client:
         self.link.close()
 
     def begin(self, due_ns: int, warmup: bool) -> None:
-        """Send the request in `drawn`; the loop's `freed` is called when it is over."""
+        """Send the request in `drawn`; the loop's `freed` is called when it is over.
+
+        `due_ns` is its due time (of `clock_ns`), 0 in a closed loop. With `warmup`, it is counted in the warmup.
+        """
         raise NotImplementedError
 
     def on_reply(self, status: int, body: bytes, received_ns: int) -> None:

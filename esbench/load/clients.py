@@ -8,12 +8,14 @@ from typing import Any
 from esbench.load.client import Client, Route, TemplateClient
 from esbench.load.script_client import ScriptClient
 from esbench.operations.assertions import asserting
-from esbench.requests.exchange import ClientProgram
-from esbench.requests.script import Script
+from esbench.requests.exchange import ClientProgram, Script
 
 
 def client_of(slot: int, route: Route, made: ClientProgram | Script, params: Mapping[str, Any]) -> Client:
-    """Return a client, not connected yet, that runs what a program made for its slot; `params` are the operation's."""
+    """Return a client, not connected yet, that runs what a program made for its slot.
+
+    `params` are the operation's: assertions among them are added to what judges its replies.
+    """
     compiled = asserting(made, params)
     if isinstance(compiled, Script):
         return ScriptClient(slot, route, compiled)

@@ -23,7 +23,7 @@ from esbench.events.listeners import Listener
 from esbench.load.assignment import deal, most_workers
 from esbench.load.checks import lost_hosts
 from esbench.load.health import Watch
-from esbench.load.host_outages import Losses
+from esbench.load.host_outages import HostOutages
 from esbench.load.hot import clock_ns
 from esbench.load.measurements import TaskMeasurements
 from esbench.load.messages import ABORT_DRAIN_S, Hello, Message, Prepare, RunStep, Stock, Stop, Target, Tick
@@ -33,6 +33,7 @@ from esbench.model import Step
 from esbench.operations import OperationTypes
 from esbench.record.host import stolen_s
 from esbench.record.model import DriverFacts, TaskResult
+from esbench.record.private import open_private, private_folder
 from esbench.requests.ledger import Ledger
 
 NS = 1_000_000_000
@@ -100,7 +101,13 @@ class Coordinator:
         drain_s: float = _DRAIN_S,
         epoch_ns: int | None = None,
     ) -> None:
-        """Create a coordinator of `count` workers. `epoch_ns` is the zero of the race's clock, by default now."""
+        """Create a coordinator of `count` workers, which are started when its context is entered.
+
+        `log` is the file to which the workers' output is appended. With `abort_on_error`, the first failed request ends
+        its step, unless its task tolerates it; with `max_error_ratio`, a task of which a larger share of requests has
+        failed does. After a cancel, requests in flight are awaited for `drain_s`. `epoch_ns` is the zero of the race's
+        clock (of `clock_ns`), by default now.
+        """
         self._count = count
         self._log = log
         self._abort_on_error = abort_on_error
@@ -111,18 +118,18 @@ class Coordinator:
         self._epoch_ns = clock_ns() if epoch_ns is None else epoch_ns
         self._workers: list[_Worker] = []
         self._ledger = Ledger()
-        self._losses = Losses()
+        self._outages = HostOutages()
         self._cancel_requests = 0
 
     def __enter__(self) -> Coordinator:
         """Start the worker processes; they get ready while the caller goes on."""
-        self._log.parent.mkdir(parents=True, exist_ok=True)
-        with self._log.open("ab") as log:
+        private_folder(self._log.parent)
+        with open_private(self._log, "ab") as log:
             for number in range(self._count):
                 ours, theirs = socket.socketpair()
                 with theirs:
                     process = subprocess.Popen(
-                        [sys.executable, "-m", "esbench.worker.process", str(theirs.fileno()), str(number)],
+                        [sys.executable, "-P", "-m", "esbench.worker.process", str(theirs.fileno()), str(number)],
                         pass_fds=(theirs.fileno(),),
                         stdin=subprocess.DEVNULL,
                         stdout=log,
@@ -163,7 +170,7 @@ class Coordinator:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """The process ids of the workers, in order."""
+        """The process ids of the workers, in the order of their numbers; empty before the context is entered."""
         return tuple(worker.process.pid for worker in self._workers)
 
     def count_as_acknowledged(self, index: str, documents: int) -> None:
@@ -171,7 +178,10 @@ class Coordinator:
         self._ledger.acknowledge(index, documents)
 
     def cancel(self) -> None:
-        """Take no new arrivals; called by a signal handler. The second call kills the workers at once."""
+        """Take no new arrivals, in this step and in any later one; the running `run` then raises Cancelled.
+
+        May be called by a signal handler. The second call kills the workers at once.
+        """
         self._cancel_requests += 1
         if self._cancel_requests > 1:
             for worker in self._workers:
@@ -186,9 +196,10 @@ class Coordinator:
         types: OperationTypes,
         listener: Listener | None = None,
     ) -> tuple[TaskResult, ...]:
-        """Run one step and return its tasks' results, in order.
+        """Run one step and return its tasks' results, in order. `number` is the step's number in the race, from 0.
 
-        `listener` is notified of the step's start, its seconds, and hosts that are lost or back.
+        `listener` is notified of the units that its tasks will process in all (`totals_known`), of the step's start,
+        its seconds, the workers' reports, and hosts that are lost or back.
 
         Raises StepFailed if the step was aborted and Cancelled after `cancel`, both with the results so far; an
         EsbenchError if it could not begin.
@@ -214,7 +225,7 @@ class Coordinator:
         }
         taking_part = [worker for worker in self._workers if dealt.get(worker.number)]
         names = tuple(task.name for task in step.tasks)
-        self._losses.begin(number, names, [worker.number for worker in taking_part], listener.host_changed)
+        self._outages.begin(number, names, [worker.number for worker in taking_part], listener.host_changed)
         for worker in taking_part:
             self._send(
                 worker,
@@ -243,7 +254,7 @@ class Coordinator:
         listener.totals_known(units_in_all)
         listener.step_runs(number, {name: task.unit for name, task in measurements.items()})
         error = self._follow(taking_part, number, running, listener)
-        lost = [lost_hosts(list(self._losses.of_step), len(target.hosts))] if self._losses.of_step else []
+        lost = [lost_hosts(list(self._outages.of_step), len(target.hosts))] if self._outages.of_step else []
         results = running.results(lost)
         if self._cancel_requests:
             raise Cancelled(results)
@@ -266,7 +277,7 @@ class Coordinator:
                 if isinstance(message, Hello):
                     worker.loop, worker.compiled, worker.usage = message.loop, message.compiled, message.usage
                     if message.lost or message.step == number:
-                        self._losses.take(worker.number, message.lost)
+                        self._outages.take(worker.number, message.lost)
                     if message.error is not None and message.step in (None, number):
                         raise message.error
                     if message.step == number:
@@ -314,7 +325,7 @@ class Coordinator:
             elif tasks := running.next_tasks():
                 self._tell(left, RunStep(number, clock_ns() + _START_DELAY_NS, tasks))
         for worker in left:
-            running.give_up_on(worker.number, f"load worker {worker.number} did not end when it was told to")
+            running.give_up_on(worker.number, f"load worker {worker.number} did not end when it was stopped")
         self._tell(left, Stop(step_over=True))
         return error
 
@@ -323,7 +334,7 @@ class Coordinator:
         if isinstance(message, Tick):
             worker.usage = message.usage
             self._ledger.enter(message.ledger)
-            self._losses.take(worker.number, message.lost)
+            self._outages.take(worker.number, message.lost)
             listener.worker_ticked(worker.number, message.usage, message.loop_lag_ns)
             running.take(worker.number, message)
             if message.failure is None and self._max_error_ratio is not None:
@@ -344,7 +355,7 @@ class Coordinator:
         worker.process.kill()
         worker.process.wait()
         return RaceError(
-            f"load worker {worker.number} has said nothing for {_SILENT_S:.0f} s", where=_named("task", tasks)
+            f"load worker {worker.number} has sent nothing for {_SILENT_S:.0f} s", where=_named("task", tasks)
         )
 
     def _death(self, worker: _Worker, tasks: Sequence[str]) -> RaceError:

@@ -44,9 +44,10 @@ class Failures:
     def explain(
         self, verdict: Verdict, request: Callable[[], bytes], status: int | None = None, body: bytes = b""
     ) -> Verdict:
-        """Return a failure with the example and evidence of the first one of its kind.
+        """Return a failure with the example and evidence of the first one of its kind, secrets hidden.
 
-        `request` returns the bytes of the request, at least its head. Kinds beyond the first 100 become `OTHER`.
+        `request` is called for that first one only, and returns the bytes of the request, at least its head. `status`
+        is None if no reply came. Kinds beyond the first 100 become `OTHER`.
         """
         kind = verdict.error or ""
         if kind not in self._first:

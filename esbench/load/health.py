@@ -21,8 +21,11 @@ LOOP_LAG_LIMIT = 0.01
 
 
 @dataclass(frozen=True)
-class Part:
-    """The part of a window that something took, and the part of the window in stretches above a limit."""
+class WindowPart:
+    """The part of a window that something took, as a ratio from 0 to 1.
+
+    `above_ratio` is the part of the window in stretches of which it took more than a limit.
+    """
 
     ratio: float = 0.0
     above_ratio: float = 0.0
@@ -48,18 +51,22 @@ class Stretches:
         self._ends_ms.append(end_ms)
         self._took_us.append(took_us)
 
-    def part(self, begin_ms: float, end_ms: float, limit: float) -> Part:
-        """Return the part of a window that was taken; a stretch that lies partly in it counts in proportion."""
+    def part(self, begin_ms: float, end_ms: float, limit: float) -> WindowPart:
+        """Return the part of a window that was taken; a stretch that lies partly in it counts in proportion.
+
+        The window is in ms since the step's start, and not empty. `limit` is the ratio (0 to 1) above which a stretch
+        counts in `above_ratio`.
+        """
         took_ms = above_ms = 0.0
         for first_ms, last_ms, took_us in self._overlapping(begin_ms, end_ms):
             inside_ms = min(last_ms, end_ms) - max(first_ms, begin_ms)
             ratio = took_us / 1000 / max(last_ms - first_ms, self._least_ms)
             took_ms += ratio * inside_ms
             above_ms += inside_ms if ratio > limit else 0.0
-        return Part(took_ms / (end_ms - begin_ms), above_ms / (end_ms - begin_ms))
+        return WindowPart(took_ms / (end_ms - begin_ms), above_ms / (end_ms - begin_ms))
 
     def worst_ms(self, begin_ms: float, end_ms: float) -> float:
-        """Return the most time that one stretch took, of those that lie mostly in a window."""
+        """Return the most time that one stretch took, of those whose middle lies in a window; 0 without any."""
         stretches = self._overlapping(begin_ms, end_ms)
         inside = (took_us for first, last, took_us in stretches if begin_ms <= (first + last) / 2 <= end_ms)
         return max(inside, default=0) / 1000
@@ -102,13 +109,19 @@ class Watch:
         self._steal = {cpu: Stretches() for cpu in stolen_s}
 
     def tick(self, worker: int, at_ns: int, usage: Usage, loop_lag_ns: int) -> None:
-        """Add a worker's running totals at `at_ns`, and its worst loop lag since its last tick."""
+        """Add a worker's running totals at `at_ns`, and its worst loop lag (ns) since its last tick.
+
+        The first totals of a worker that was not there at the step's start only begin its count.
+        """
         if worker not in self._workers:
             self._workers[worker] = _Worker(usage)
         self._workers[worker].tick(self._ms(at_ns), usage, loop_lag_ns)
 
     def stolen(self, at_ns: int, stolen_s: Mapping[int, float]) -> None:
-        """Add the running totals of stolen time at `at_ns`, in s by CPU."""
+        """Add the running totals of stolen time at `at_ns`, in s by CPU.
+
+        CPUs that were not there at the step's start are ignored.
+        """
         for cpu, total_s in stolen_s.items():
             if cpu in self._steal:
                 self._steal[cpu].add(self._ms(at_ns), round((total_s - self._stolen_s[cpu]) * 1e6))

@@ -13,7 +13,7 @@ LOST, BACK = "lost", "back"
 Listener = Callable[[HostEvent], None]
 
 
-class Losses:
+class HostOutages:
     """The hosts that the step's workers cannot reach; each change is reported to the step's listener.
 
     `of_step` are the hosts that were lost at some time of the step.

@@ -51,7 +51,10 @@ class Hosts:
         return self.all[slot % len(self.all)]
 
     def choose(self, slot: int) -> Host:
-        """Return the host that a client slot uses now: its own one, or one of the others, in turn, if that is lost."""
+        """Return the host that a client slot uses now: its own one, or one of the others, in turn, if that is lost.
+
+        If all are lost, it is its own one.
+        """
         home = self.home(slot)
         if home not in self._lost:
             return home

@@ -150,8 +150,8 @@ class Inbox:
 class Link:
     """A connection to a host: its socket. `sent_ns` is the time of its request's first byte, `deadline_ns` its timeout.
 
-    `received_ns` is when it last received anything, 0 before. `fd` is -1 where the transport writes. `partial` is True
-    when a part of a reply was read.
+    `owner` has the methods of `transport.Owner`. `received_ns` is when it last received anything, 0 before. `fd` is -1
+    where the transport writes. `partial` is True when a part of a reply was read.
     """
 
     __slots__ = ("_inbox", "deadline_ns", "fd", "in_flight", "owner", "partial", "received_ns", "sent_ns", "usable")
@@ -182,7 +182,8 @@ class Link:
     def send(self, pieces: RequestBytes, timeout_ns: int) -> bool:
         """Write one request; its reply or failure is passed to the owner.
 
-        Returns False if the connection turns out to be lost and nothing was sent; the owner is not called then.
+        `timeout_ns` only sets `deadline_ns`: the owner fails the request after it. Returns False if the connection
+        turns out to be lost and nothing was sent; the owner is not called then.
         """
         self.sent_ns = sent_ns = clock_ns()
         self.deadline_ns = sent_ns + timeout_ns
@@ -232,7 +233,10 @@ class Lane:
     loop: Any
 
     def begin(self, due_ns: int, warmup: bool) -> None:
-        """Send the request in `drawn`; the loop's `freed` is called when it is over."""
+        """Send the request in `drawn`; the loop's `freed` is called when it is over.
+
+        `due_ns` is its due time (of `clock_ns`), 0 in a closed loop. With `warmup`, it is counted in the warmup.
+        """
         self.due_ns = due_ns
         self.warmup = warmup
         link = self.link

@@ -29,9 +29,10 @@ _FORGET_AT = 1 << 16  # arrivals that were taken out of a line
 
 @dataclass(frozen=True)
 class Length:
-    """The length of a loop: until `end_ns`, or `requests` of them, of which the first `warmup_requests` are warmup.
+    """The length of a loop, one worker's share of a task: until `end_ns`, or `requests` of them.
 
-    Both None: until its clients' corpora are exhausted. Requests due before `warmup_end_ns` are warmup.
+    Both None: until its clients' corpora are exhausted. Requests due (closed loop: sent) before `warmup_end_ns` are
+    warmup, and so are the first `warmup_requests`. Times are of `clock_ns`.
     """
 
     warmup_end_ns: int = 0
@@ -41,9 +42,10 @@ class Length:
 
 
 class TaskLoop:
-    """The base of both kinds of loop: counts the busy clients, and ends when none is.
+    """The base of both kinds of loop: counts the busy clients; it ends when it is to stop and no client is busy.
 
-    `ended` is called once, when nothing is in flight any more; `failed` for each failed request.
+    `ended` is called once, when nothing is in flight any more; `failed` for each failed request. `end_ns` is when it
+    ended.
     """
 
     def __init__(
@@ -90,7 +92,10 @@ class TaskLoop:
         self._busy -= 1
 
     def not_drawn(self, client: Client, reason: Exception) -> None:
-        """Take back a client whose request is over, and whose next one could not be drawn."""
+        """Take back a client whose request is over, and whose next one could not be drawn.
+
+        `reason` is what `draw` raised; it is raised again unless it is Exhausted or NotReady.
+        """
         raise NotImplementedError
 
     def stop(self) -> None:
@@ -99,7 +104,7 @@ class TaskLoop:
         self._end_if_idle()
 
     def give_up(self, kind: str, detail: str) -> None:
-        """Fail all requests that are still in flight."""
+        """Fail all requests that are still in flight, with this kind of failure (`Verdict.error`) and detail."""
         for client in self.clients:
             client.give_up(kind, detail)
 
@@ -267,7 +272,10 @@ class Line:
             self._seen_late.append((begin, number + 1, seen_ns))
 
     def take(self) -> tuple[int, int]:
-        """Remove the first arrival. Returns when it was due, and when it was seen: if not late, its due time."""
+        """Remove the first arrival of a queue that is not empty.
+
+        Returns when it was due, and when it was seen: if not late, its due time.
+        """
         due_ns, number = self._due_ns[self._first], self._taken
         self.length -= 1
         self._taken += 1
@@ -301,8 +309,9 @@ class Line:
 class OpenLoop(TaskLoop):
     """An open loop: arrivals are handed to free clients when they are due; late ones are queued and never dropped.
 
-    At its end the queue is still sent if there is a client for each of its arrivals, so that chance leaves none behind;
-    of a longer queue, which is that of an overloaded cluster, nothing more is sent.
+    `arrivals` are due times in ns since the start, in ascending order. At its end the queue is still sent if there is a
+    client for each of its arrivals, so that chance leaves none behind; of a longer queue, which is that of an
+    overloaded cluster, nothing more is sent.
     """
 
     def __init__(

@@ -47,8 +47,9 @@ _ENOUGH_REQUESTS = 100  # for a ratio of failures while more are to come
 class TaskMeasurements:
     """The seconds of one task, merged over its workers.
 
-    `workers` are their numbers; it could use `most_workers` of them. `units_in_all` is what it does until its documents
-    are exhausted, where that is known. `ended_by_itself`: nothing stopped it.
+    `workers` are their numbers; it could use `most_workers` of them. `per_request` is the amount of each unit that one
+    request stands for. `units_in_all` is what it does until its documents are exhausted, where that is known.
+    `ended_by_itself`: nothing stopped it. `ends` are the workers' final reports, by number.
     """
 
     task: Task
@@ -114,12 +115,13 @@ class TaskMeasurements:
 
     @property
     def ended(self) -> bool:
+        """True if all its workers have ended the task, or are lost."""
         return self.workers <= self.ends.keys()
 
     def excess(self, max_error_ratio: float) -> RaceError | None:
-        """Return the error when too many of the task's requests have failed; None otherwise.
+        """Return the error when more than `max_error_ratio` of the task's requests have failed; None otherwise.
 
-        It is judged as soon as there are enough requests, and at the task's end.
+        Requests of the warmup count, too. It is judged from 100 requests on, and at the task's end.
         """
         tallies = [self.warmup, self.measured, *self._open.values()]
         requests = sum(tally.requests for tally in tallies)
@@ -148,7 +150,10 @@ class TaskMeasurements:
         return start_ns + round(window.start_s * NS), start_ns + round(window.end_s * NS)
 
     def result(self, workers: WorkerHealth | None) -> TaskResult:
-        """Return the result of the task: its figures and their checks. Call it after `flush`."""
+        """Return the result of the task: its figures and their checks. Call it after `flush`.
+
+        `workers` is the health of its load workers in the window, None if that is not known.
+        """
         task = self.task
         is_open = task.schedule.is_open
         unsent = self._unsent

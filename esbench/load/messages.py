@@ -128,7 +128,7 @@ class RunStep:
 class TaskSeconds:
     """Closed seconds of a task that began at `start_ns`.
 
-    After `closed_until` no earlier second of it will come from this worker.
+    The worker has now sent all of the task's seconds before number `closed_until`, counted from 0 at `start_ns`.
     """
 
     task: str
@@ -139,7 +139,12 @@ class TaskSeconds:
 
 @dataclass(frozen=True)
 class TaskEnd:
-    """A worker's final report on a task. `start_ns` is None when it never began."""
+    """A worker's final report on a task. `start_ns` is None when it never began.
+
+    `first_measured_ns` is the first arrival (closed loop: send) of the measurement, `last_measured_received_ns` the end
+    of its last request, good or failed: both None when nothing was measured. `feed_waits`: how often a request waited
+    for its documents.
+    """
 
     task: str
     start_ns: int | None
@@ -156,8 +161,9 @@ class Tick:
     """Worker -> coordinator, once a second while a step runs, at the end of a task, and when a host is lost or back.
 
     A worker whose tasks have ended continues to tick, without them, until a Stop says that the step is over. `usage` is
-    of the process until `at_ns`; `loop_lag_ns` is the worst lateness of the event loop since the last tick. `lost`: the
-    hosts that it cannot reach now, by name.
+    of the process until `at_ns`; `loop_lag_ns` is the worst lateness of the event loop since the last tick. `ledger`:
+    the writes since it was last sent, empty unless a task ended. `failure`: the error for which the step must end.
+    `lost`: the hosts that it cannot reach now, by name.
     """
 
     worker: int
@@ -176,8 +182,8 @@ class Tick:
 class Stop:
     """Coordinator -> worker: take no further arrival of `tasks` (all of them when empty).
 
-    In-flight requests are awaited for `drain_s`, at most their timeout. `step_over`: the tasks of all workers have
-    ended, and no tick is expected any more. With `leave`, the worker ends afterwards.
+    In-flight requests are awaited for `drain_s`, at most their timeout; None: until their timeout. `step_over`: the
+    tasks of all workers have ended, and no tick is expected any more. With `leave`, the worker ends afterwards.
     """
 
     tasks: tuple[str, ...] = ()

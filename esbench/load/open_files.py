@@ -26,7 +26,10 @@ def hard_limit() -> int | None:
 
 
 def require_for(clients: int, limit: int | None, where: str) -> None:
-    """Raise a RaceError when the clients of one load worker need more than the limit."""
+    """Raise a RaceError when the clients of one load worker need more open files than `limit` (None: no limit).
+
+    `where` names their tasks in the error.
+    """
     needed = clients + _OTHERS
     if limit is not None and needed > limit:
         what = f"{clients:,} clients of a load worker need {needed:,} open files, the limit is {limit:,}"

@@ -31,7 +31,10 @@ class Outbox:
         self.flush()
 
     def flush(self) -> None:
-        """Send as much as the reader has room for; while more than `most_bytes` are unread, wait for the reader."""
+        """Send as much as the reader has room for; while more than `most_bytes` are unread, wait for the reader.
+
+        Raises OSError if the reader is gone.
+        """
         while self._unsent:
             frame = self._unsent[0]
             try:

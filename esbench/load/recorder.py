@@ -1,6 +1,6 @@
 """Counts of one task in one worker: per second and phase, while the clock runs. Memory does not grow with requests.
 
-A request is counted in the second (from the step's start) in which it completed, under the phase in which it was due
+A request is counted in the second (from the task's start) in which it completed, under the phase in which it was due
 (closed loop: sent). Nothing is sent from here: the worker collects closed seconds.
 """
 
@@ -32,8 +32,8 @@ def _count_details(tally: Tally, details: Details) -> None:
 class Recorder(Meter):
     """The counter of one task's requests in one worker. All times are ns of one monotonic clock.
 
-    `window_ns` is the measurement window [start, end) of a time-based task, None for one that ends by numbers.
-    `within_ns` are sorted thresholds, counted exactly over good replies.
+    `start_ns` is the task's start. `window_ns` is the measurement window [start, end) of a time-based task, None for
+    one that ends by numbers. `within_ns` are sorted thresholds, counted exactly over good replies.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class Recorder(Meter):
         self._count_units(self.count_apart(received_ns, warmup), received_ns, warmup, verdict, requests=0)
 
     def part(self, name: str, sent_ns: int, received_ns: int, warmup: bool, error: str | None = None) -> None:
-        """Count one request of a sequence under its own name; `error` is the kind of its failure."""
+        """Count one request of a sequence under its own name; `error` is the kind of its failure, if it has failed."""
         part = self.count_apart(received_ns, warmup).part(name)
         part.requests += 1
         if error is None:
@@ -131,6 +131,10 @@ class Recorder(Meter):
         self.from_ns = self.until_ns = 0  # the next request looks its tally up again
 
     def count_apart(self, at_ns: int, warmup: bool) -> Tally:
+        """Return the tally of a time's second and phase, a new one at the first call.
+
+        Of a second that was closed already, it is that of the first open one.
+        """
         if self.first_measured_ns is None and not warmup:
             self.first_measured_ns = at_ns
         key = (max(self._closed_until, (at_ns - self.start_ns) // NS), warmup)

@@ -16,10 +16,8 @@ from urllib.parse import urlencode
 from esbench.load.client import NS, Client, Route
 from esbench.load.hot import clock_ns
 from esbench.measure.verdict import Verdict
-from esbench.requests.compression import GZIP_HEADER, compressed, is_encoded
-from esbench.requests.exchange import Body, RequestBytes, RequestFailed
-from esbench.requests.script import Concurrent, Reply, Script, Session
-from esbench.requests.templates import json_text, without_headers
+from esbench.requests.exchange import Body, Concurrent, Reply, RequestBytes, RequestFailed, Script, ScriptSession
+from esbench.requests.templates import GZIP_HEADER, compressed, is_encoded, json_text, without_headers
 
 _Evidence = tuple[bytes, int | None, bytes]  # a request; status and body of its reply
 
@@ -45,7 +43,7 @@ class _Turn:
     notes: dict[str, str] = field(default_factory=dict)
 
 
-class Lane(Client):
+class ScriptLane(Client):
     """A session: one connection, one request at a time, within the turn that its client runs."""
 
     def __init__(self, slot: int, route: Route, client: ScriptClient | None = None) -> None:
@@ -55,6 +53,7 @@ class Lane(Client):
         self._reply: asyncio.Future[Reply] | None = None
         self._request: Body = b""
         self.answer: Reply | None = None
+        self.own_headers: Mapping[str, str] = {}
         self._parts: list[_Part] = []
         self.connected = False  # once: a connection that was lost is renewed by the next request
 
@@ -81,7 +80,7 @@ class Lane(Client):
         return self._turn.notes
 
     @property
-    def lanes(self) -> Sequence[Session]:
+    def lanes(self) -> Sequence[ScriptSession]:
         return (self,)
 
     @contextmanager
@@ -120,14 +119,19 @@ class Lane(Client):
         params: Mapping[str, Any] | None = None,
         body: Any = None,
         headers: Mapping[str, str] | None = None,
-        timeout_s: float | None = None,
     ) -> Reply:
-        """Send one request and wait for its reply, whatever its status. Raises RequestFailed if none arrives."""
-        return await self.send((self._compose(method, path, params, body, headers or {}),), timeout_s)
+        """Send one request and wait for its reply, whatever its status. Raises RequestFailed if none arrives.
 
-    async def send(self, request: RequestBytes, timeout_s: float | None = None) -> Reply:
+        `path` is percent-encoded already; `params` are appended as its query. `body` is bytes, or a value to send as
+        JSON; it is compressed where the client's route says so. `headers` win over `own_headers`, and both over the
+        client's headers of the same name.
+        """
+        headers = {**self.own_headers, **(headers or {})}
+        return await self.send((self._compose(method, path, params, body, headers),))
+
+    async def send(self, request: RequestBytes) -> Reply:
         """Send a rendered request and wait for its reply, whatever its status. Raises RequestFailed if none arrives."""
-        timeout_s = timeout_s or (self._parts[-1].timeout_s if self._parts else None)
+        timeout_s = self._parts[-1].timeout_s if self._parts else None
         timeout_ns = int(timeout_s * NS) if timeout_s else self.timeout_ns
         self._request, self.answer = request[0], None
         self._reply = asyncio.get_running_loop().create_future()
@@ -198,7 +202,7 @@ class Lane(Client):
             self._reply.set_exception(RequestFailed(kind, detail))
 
 
-class ScriptClient(Lane):
+class ScriptClient(ScriptLane):
     """A client that runs a script once per turn, and is its first lane. Its service time spans all lanes' requests."""
 
     def __init__(self, slot: int, route: Route, script: Script) -> None:
@@ -206,10 +210,10 @@ class ScriptClient(Lane):
         self.draw = lambda: None  # a script decides while it runs
         self._script = script
         further = script.connections - 1 if isinstance(script, Concurrent) else 0
-        self._further = tuple(Lane(slot, route, self) for _ in range(further))
+        self._further = tuple(ScriptLane(slot, route, self) for _ in range(further))
 
     @property
-    def lanes(self) -> Sequence[Session]:
+    def lanes(self) -> Sequence[ScriptSession]:
         return (self, *self._further)
 
     async def connect(self) -> None:

@@ -19,7 +19,11 @@ Observer = Callable[[str, Second], None]
 
 
 class RunningStep:
-    """The tasks of the running step: their measurements, which one waits for which, and which one ends the others."""
+    """The tasks of the running step: their measurements, which one waits for which, and which one ends the others.
+
+    `measurements` are by task name, in the step's order. `observe` is called with the task's name and each second that
+    all workers have closed, merged.
+    """
 
     def __init__(self, step: Step, measurements: dict[str, TaskMeasurements], observe: Observer, watch: Watch) -> None:
         self.watch = watch
@@ -42,6 +46,7 @@ class RunningStep:
         return all(task.ended for task in self._measurements.values())
 
     def unfinished_of(self, worker: int) -> list[str]:
+        """Return the names of the tasks that a worker takes part in and has not ended yet."""
         return [name for name, task in self._measurements.items() if worker in task.workers - task.ends.keys()]
 
     def give_up_on(self, worker: int, reason: str) -> None:
@@ -51,7 +56,10 @@ class RunningStep:
             self._missing.setdefault(name, reason)
 
     def next_tasks(self) -> frozenset[str]:
-        """Return the names of the tasks that are to begin now; each is returned once."""
+        """Return the names of the tasks that are to begin now; each is returned once.
+
+        Empty once the tasks that complete the step have ended.
+        """
         if self._completed:
             return frozenset()
         tasks = frozenset(name for name, others in self._waiting.items() if others <= self._ended)
@@ -68,7 +76,7 @@ class RunningStep:
         return self._completed
 
     def take(self, worker: int, tick: Tick) -> None:
-        """Merge a worker's tick."""
+        """Merge a worker's tick; seconds that all workers have closed are passed to `observe`."""
         self._is_cut_short = self._is_cut_short or tick.failure is not None
         self.watch.tick(worker, tick.at_ns, tick.usage, tick.loop_lag_ns)
         for seconds in tick.tasks:
@@ -83,12 +91,19 @@ class RunningStep:
                 measurements.ended_by_itself = not stopped
 
     def excess(self, max_error_ratio: float) -> RaceError | None:
-        """Return the error of the first task in which too many requests have failed, if any."""
+        """Return the error of the first task of which a larger share than `max_error_ratio` of requests has failed.
+
+        None if there is no such task.
+        """
         found = (measurements.excess(max_error_ratio) for measurements in self._measurements.values())
         return next((error for error in found if error is not None), None)
 
     def results(self, checks: Sequence[Check]) -> tuple[TaskResult, ...]:
-        """Return the results of all tasks, with checks of the step; what a lost worker had reported is in them."""
+        """Return the results of all tasks, in the step's order; `checks` are added to each of them.
+
+        The seconds that are still open are passed to `observe` first. What a lost worker had reported is in the
+        results.
+        """
         results = []
         for name, measurements in self._measurements.items():
             for second in measurements.flush():

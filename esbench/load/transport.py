@@ -8,29 +8,33 @@ reply.
 from __future__ import annotations
 
 import asyncio
-import gzip
 import json
 import re
 import ssl
-import zlib
 from typing import Protocol, cast
 
 import httptools
 
+from esbench.cluster.bounded import NOT_GZIP, TooLong, unpacked
 from esbench.cluster.options import ClientOptions, Host
 from esbench.errors.reasons import reason_of
 from esbench.load.hot import Inbox, Link
 from esbench.requests.exchange import RequestBytes
 
 _GZIP = b"\x1f"  # the first byte of gzip data
-_NOT_GZIP = (OSError, EOFError, zlib.error)
+_MOST_BYTES = 256 << 20  # of a reply's body; it holds a connection's memory until it is judged
+_MOST_HEAD_BYTES = 1 << 20  # of heads whose end is not read yet, each read from a socket being at most 256 KiB
 _SHOWN = 1_000  # bytes of what is not understood
 _FINAL_HEAD = re.compile(rb"(?:^|\r\n\r\n)HTTP/1\.\d [2-9].*?\r\n\r\n", re.DOTALL)  # not that of an interim reply (1xx)
 _HAS_LENGTH = re.compile(rb"\r\n(?:content-length|transfer-encoding):", re.IGNORECASE)
 
 
 class Owner(Protocol):
-    """The owner of a connection, called with the outcome of each request."""
+    """The owner of a connection, called with the outcome of each request.
+
+    `on_reply` gets a complete reply, its body unpacked, and when its last data was read; `on_failure` a kind of failure
+    (`Verdict.error`) and its detail. `on_idle_loss` is called when the connection is lost without a request in flight.
+    """
 
     def on_reply(self, status: int, body: bytes, received_ns: int) -> None: ...
     def on_failure(self, kind: str, detail: str) -> None: ...
@@ -42,6 +46,7 @@ class Connection(Link, asyncio.BaseProtocol):
 
     __slots__ = (
         "_body",
+        "_count",
         "_head",
         "_keep_alive",
         "_parser",
@@ -60,6 +65,7 @@ class Connection(Link, asyncio.BaseProtocol):
         self._body: list[bytes] = []
         self.on_body = self._body.append  # a callback of the parser
         self._head = b""  # of a reply that is not complete yet
+        self._count = 0  # bytes read of it
         self._status = 0  # of a complete reply
         self._keep_alive = True
         self._surplus = False
@@ -148,10 +154,10 @@ class Connection(Link, asyncio.BaseProtocol):
             return None
         body = b"".join(self._body)
         try:
-            body = gzip.decompress(body) if body[:1] == _GZIP else body
+            body = unpacked(body, _MOST_BYTES) if body[:1] == _GZIP else body
             if body[:1] in (b"{", b"["):
                 json.loads(body)
-        except (*_NOT_GZIP, ValueError, RecursionError):
+        except (*NOT_GZIP, ValueError, RecursionError):
             return None
         return body
 
@@ -178,6 +184,16 @@ class Connection(Link, asyncio.BaseProtocol):
             self.fail("bad response", f"not HTTP/1.1: {error}: {data[:_SHOWN]!r}")
         elif self._status:
             self._replied()
+        else:
+            self._read_on(data)
+
+    def _read_on(self, data: bytes) -> None:
+        """Wait for more of a reply, unless it has become too long; its head is kept for a reply without a length."""
+        self._count += len(data)
+        if self._count > _MOST_BYTES:
+            self.fail("bad response", str(TooLong(_MOST_BYTES)))
+        elif not self._body and self._count > _MOST_HEAD_BYTES:
+            self.fail("bad response", f"not HTTP/1.1: its head has no end: {self._head[:_SHOWN]!r}")
         elif not _FINAL_HEAD.search(self._head):
             self._head += data
 
@@ -200,11 +216,15 @@ class Connection(Link, asyncio.BaseProtocol):
         pieces.clear()
         if self._head:
             self._head = b""
+            self._count = 0
         # Known by its first byte, which no JSON has: to look at headers costs a call for each of them.
         if body[:1] == _GZIP:
             try:
-                body = gzip.decompress(body)
-            except _NOT_GZIP:
+                body = unpacked(body, _MOST_BYTES)
+            except TooLong as error:
+                self.fail("bad response", str(error))
+                return
+            except NOT_GZIP:
                 self.fail("bad response", f"not gzip: {body[:_SHOWN]!r}")
                 return
         self.in_flight = False
@@ -232,7 +252,10 @@ _DECRYPTED = memoryview(bytearray(1 << 16))  # of all connections: what is in it
 
 
 async def connect(owner: Owner, inbox: Inbox, host: Host, tls: ssl.SSLContext | None, timeout_s: float) -> Connection:
-    """Open a connection to a host. Raises OSError (TLS errors are among them) or TimeoutError if that fails."""
+    """Open a connection to a host, by TLS unless `tls` is None.
+
+    Raises OSError (TLS errors are among them) or TimeoutError if that fails.
+    """
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(timeout_s):
         _, connection = await loop.create_connection(

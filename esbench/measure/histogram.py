@@ -7,7 +7,9 @@ imports the hdrhistogram library, which workers never load.
 
 from __future__ import annotations
 
+import base64
 import math
+import struct
 import zlib
 from collections.abc import Mapping
 from functools import cache
@@ -23,6 +25,9 @@ HIGHEST_NS = 24 * 3600 * 1_000_000_000
 DIGITS = 3
 _UNIT_BITS = 9  # 2^9 = 512 ns is the power of two at or below LOWEST_NS
 _HALF_BITS = 10  # half of the 2,048 sub-buckets that HdrHistogram takes for 3 digits
+_OUTER_BYTES = 8  # of HdrHistogram V2: cookie, length; then, compressed, _HEAD and the counts
+_HEAD = struct.Struct(">iiiiqqd")  # cookie, length, offset, digits, lowest, highest, ratio
+_MOST_BYTES = 1 << 20  # unpacked: a count of each of 30,000 buckets has nine bytes at most
 _LINEAR_NS = 1 << (_UNIT_BITS + _HALF_BITS + 1)  # below, buckets are one unit wide
 
 
@@ -129,18 +134,35 @@ def encode(counts: Counts) -> str:
     return encoded.decode("ascii")
 
 
+def _check_size(encoded: bytes) -> None:
+    """Raise ValueError for an encoded histogram that would be unpacked to more than `encode` packs, or counts other
+    durations."""
+    unpacking = zlib.decompressobj()
+    content = unpacking.decompress(encoded[_OUTER_BYTES:], _MOST_BYTES)
+    if unpacking.unconsumed_tail or _HEAD.unpack_from(content)[3:6] != (DIGITS, LOWEST_NS, HIGHEST_NS):
+        raise ValueError("another range, or too long")
+
+
 def decode(text: str) -> Counts:
     """Return the counts of an encoded histogram; sum, minimum and maximum are those of the buckets, not exact.
 
-    Raises ValueError if the text is not an HdrHistogram.
+    Raises ValueError if the text is not an HdrHistogram of `encode`.
     """
     from hdrh.codec import HdrCookieException, HdrHistogramSettingsException, HdrLengthException
     from hdrh.histogram import HdrHistogram
 
     try:
+        _check_size(base64.b64decode(text))
         histogram = HdrHistogram.decode(text)
-    except (ValueError, zlib.error, HdrCookieException, HdrHistogramSettingsException, HdrLengthException) as error:
-        raise ValueError("is no HdrHistogram") from error
+    except (
+        ValueError,
+        struct.error,
+        zlib.error,
+        HdrCookieException,
+        HdrHistogramSettingsException,
+        HdrLengthException,
+    ) as error:
+        raise ValueError("is not a HdrHistogram") from error
     counts = Counts()
     first = index_of(histogram.get_min_value())
     used = histogram.counts[first : index_of(histogram.get_max_value()) + 1]  # of some 30,000
@@ -153,11 +175,11 @@ def decode(text: str) -> Counts:
 
 
 def percentiles_ns(counts: Counts, ranks: tuple[float, ...], beyond: int = 0) -> dict[float, float]:
-    """Return durations at percentiles (0-100): the ends of their buckets, within the exact minimum and maximum.
+    """Return durations (ns) at percentiles (0-100) by rank: upper ends of buckets, within the exact min and max.
 
-    The p-th percentile is the smallest duration that at least p percent of the samples do not exceed (nearest
-    rank). `beyond` further samples rank as longer than all that were counted (unsent, timed out): a percentile that
-    falls among them is `inf`. Empty without samples.
+    The p-th percentile is the smallest duration that at least p percent of the samples do not exceed (nearest rank).
+    `beyond` further samples rank as longer than all that were counted (unsent, timed out): a percentile that falls
+    among them is `inf`, so all are if nothing was counted. Empty if there are no samples of either kind.
     """
     good = counts.count
     total = good + beyond
@@ -179,7 +201,7 @@ def percentiles_ns(counts: Counts, ranks: tuple[float, ...], beyond: int = 0) ->
 
 
 def at_least_ns(counts: Counts, ranks: tuple[float, ...], beyond: Counts) -> dict[float, float]:
-    """Return lower bounds (ns) of those percentiles that fall among `beyond`, as exact as percentiles are.
+    """Return lower bounds (ns), by rank, of those percentiles that fall among `beyond`, as exact as percentiles are.
 
     `beyond` are durations of which only a minimum is known; they rank as longer than all that were counted.
     """

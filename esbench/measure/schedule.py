@@ -19,7 +19,7 @@ NS = 1_000_000_000
 
 
 @dataclass(frozen=True)
-class Segment:
+class RateSegment:
     """A time segment in which the rate changes linearly from `rate_start` to `rate_end` (arrivals per second)."""
 
     start_s: float
@@ -48,19 +48,19 @@ class Segment:
 OF_A_REQUEST: Mapping[str, float] = {"ops": 1.0}
 
 
-def rate_segments(schedule: Schedule, per_request: Mapping[str, float] = OF_A_REQUEST) -> tuple[Segment, ...]:
+def rate_segments(schedule: Schedule, per_request: Mapping[str, float] = OF_A_REQUEST) -> tuple[RateSegment, ...]:
     """Return the rate of an open loop over time, in requests per second.
 
-    `per_request`: the amount of each unit of rates ("ops", "docs", "MB") that one request stands for. After the
-    last stage the rate is zero. Worked: 100/s with a ramp-up of 10 s has 500 arrivals in the ramp.
-    Raises ValueError for a closed loop.
+    `per_request`: the amount of each unit of rates ("ops", "docs", "MB") that one request stands for. After the last
+    stage the rate is zero. Worked: 100/s with a ramp-up of 10 s has 500 arrivals in the ramp. Raises ValueError for a
+    schedule without rate and stages, as that of a closed loop.
     """
     if schedule.stages:
-        segments: list[Segment] = []
+        segments: list[RateSegment] = []
         start_s = 0.0
         for stage in schedule.stages:
             rate = stage.rate.value / per_request[stage.rate.unit]
-            segments.append(Segment(start_s, start_s + stage.duration_s, rate, rate))
+            segments.append(RateSegment(start_s, start_s + stage.duration_s, rate, rate))
             start_s += stage.duration_s
         return tuple(segments)
     if schedule.rate is None:
@@ -68,14 +68,17 @@ def rate_segments(schedule: Schedule, per_request: Mapping[str, float] = OF_A_RE
     rate = schedule.rate.value / per_request[schedule.rate.unit]
     if schedule.ramp_up_s > 0:
         return (
-            Segment(0.0, schedule.ramp_up_s, 0.0, rate),
-            Segment(schedule.ramp_up_s, math.inf, rate, rate),
+            RateSegment(0.0, schedule.ramp_up_s, 0.0, rate),
+            RateSegment(schedule.ramp_up_s, math.inf, rate, rate),
         )
-    return (Segment(0.0, math.inf, rate, rate),)
+    return (RateSegment(0.0, math.inf, rate, rate),)
 
 
-def due_times(segments: tuple[Segment, ...], cumulative: Iterator[float]) -> Iterator[int]:
-    """Yield the times (ns) at which the integral of the rate reaches the `cumulative` values, which must rise."""
+def due_times(segments: tuple[RateSegment, ...], cumulative: Iterator[float]) -> Iterator[int]:
+    """Yield the times (ns since the start) at which the integral of the rate reaches the `cumulative` values.
+
+    These must rise. Ends with them, or where the rate ends before it reaches the next one.
+    """
     count = next(cumulative, math.inf)
     before = 0.0
     for segment in segments:
@@ -116,7 +119,10 @@ ArrivalProcess = Callable[[int], Iterator[float]]
 
 
 def builtin_schedules() -> Registry[ArrivalProcess]:
-    """Return the arrival processes by the name that a task's `schedule` gives."""
+    """Return the arrival processes by the name that a task's `schedule` gives.
+
+    Each takes a seed and yields the rising values of the rate's integral at which requests are due, without end.
+    """
     registry: Registry[ArrivalProcess] = Registry("schedule")
     registry.add("deterministic", deterministic)
     registry.add("poisson", poisson)
@@ -134,7 +140,8 @@ def arrivals(
     """Return the due times (ns since the start) of the arrivals that belong to a worker's client slots.
 
     Arrival n belongs to the worker that holds slot n mod `clients`; every worker iterates over the whole sequence, so
-    that the union over workers is the same for any number of workers.
+    that the union over workers is the same for any number of workers. `seed` is that of `arrival_seed`, `per_request`
+    as in `rate_segments`. Raises UsageError for an unknown kind of schedule.
     """
     process = builtin_schedules().get(schedule.kind)
     due = due_times(rate_segments(schedule, per_request), process(seed))
@@ -162,7 +169,7 @@ def measured_period_s(task: Task) -> float | None:
 def nominal_rate(schedule: Schedule, elapsed_s: float) -> Rate | None:
     """Return the target rate `elapsed_s` after the task's start, that of the current stage if any. Ignores ramp-up.
 
-    None for a closed loop, and after the last stage.
+    None for a schedule without rate and stages, as that of a closed loop, and after the last stage.
     """
     if not schedule.stages:
         return schedule.rate

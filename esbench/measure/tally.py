@@ -69,7 +69,10 @@ class Errors:
 
     @property
     def most_frequent(self) -> Verdict:
-        """The most frequent kind of failure, as the verdict of its first failure."""
+        """The most frequent kind of failure, as the verdict of its first failure.
+
+        Raises ValueError without failures.
+        """
         kind = max(self.counts, key=lambda kind: self.counts[kind])
         return Verdict(0, kind, self.examples[kind], evidence=self.evidence.get(kind))
 
@@ -79,12 +82,13 @@ class Tally:
     """Counts of one task in one second and phase, or summed over several.
 
     `requests` are completed ones, good and failed; `units` what the server acknowledged. Of these, `in_window` and
-    `in_window_units` completed inside the measurement window, whatever their due time. `waited` arrivals found no
-    free client; `backlog` (of one second, not of a sum) were still waiting for one. Until `settle` is called,
-    `punctual` is the driver lag of requests that waited for no client.
+    `in_window_units` completed inside the measurement window, whatever their due time. `waited` arrivals found no free
+    client; `backlog` (of one second, not of a sum) were still waiting for one. Until `settle` is called, `punctual` is
+    the driver lag of requests that waited for no client. `within` counts good replies by the lowest of the task's
+    thresholds that each has kept.
 
-    Requests that timed out, and arrivals that were never sent, rank as longer than every duration. They are counted
-    in `service_time_beyond` and `latency_beyond`, at the time after which they were given up.
+    Requests that timed out, and arrivals that were never sent, rank as longer than every duration. They are counted in
+    `service_time_beyond` and `latency_beyond`, at the time after which they were given up.
     """
 
     due: int = 0
@@ -156,7 +160,10 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Second:
-    """A completed second of a task: the requests completed in [second, second + 1) since the step's start."""
+    """A completed second of a task: the requests completed in [second, second + 1) since the task's start.
+
+    `warmup`: those of the warmup; a second may have both phases, each with a tally.
+    """
 
     second: int
     warmup: bool

@@ -3,7 +3,7 @@
 `script` defines what it does; `launch` starts it as a separate process; docs/reference/null-server.md explains it.
 """
 
-from esbench.null_server.launch import NullEngine, NullServer
-from esbench.null_server.script import Script
+from esbench.null_server.launch import NullServer
+from esbench.null_server.script import ServerScript
 
-__all__ = ["NullEngine", "NullServer", "Script"]
+__all__ = ["NullServer", "ServerScript"]

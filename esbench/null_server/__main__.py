@@ -16,8 +16,8 @@ import msgspec
 from esbench.errors import EngineError, EsbenchError
 from esbench.errors.reasons import reason_of
 from esbench.load.open_files import raise_limit
-from esbench.null_server.script import Script, read_script
-from esbench.null_server.server import Server
+from esbench.null_server.script import ServerScript, read_script
+from esbench.null_server.server import NullServerState
 
 try:
     import uvloop
@@ -29,7 +29,7 @@ def main() -> int:
     options = _options()
     raise_limit()
     try:
-        script = read_script(options.script) if options.script else Script()
+        script = read_script(options.script) if options.script else ServerScript()
         tls = _tls(options.tls_cert, options.tls_key)
         factory = None if uvloop is None or options.loop == "asyncio" else uvloop.new_event_loop
         with asyncio.Runner(loop_factory=factory) as runner:
@@ -66,7 +66,7 @@ def _tls(certificate: Path | None, key: Path | None) -> ssl.SSLContext | None:
     return context
 
 
-async def _serve(options: argparse.Namespace, script: Script, tls: ssl.SSLContext | None) -> None:
+async def _serve(options: argparse.Namespace, script: ServerScript, tls: ssl.SSLContext | None) -> None:
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -74,7 +74,7 @@ async def _serve(options: argparse.Namespace, script: Script, tls: ssl.SSLContex
     if options.until_stdin_closes:
         loop.add_reader(0, lambda: None if os.read(0, 4096) else ended.set())
     try:
-        server = Server(script, log=options.log, tls=tls)
+        server = NullServerState(script, log=options.log, tls=tls)
         port = await server.start(options.host, options.port)
     except OSError as error:
         raise EngineError(f"cannot serve: {reason_of(error)}", where=f"{options.host}:{options.port}") from None

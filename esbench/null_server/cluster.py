@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, unquote
 import msgspec
 
 from esbench.null_server import descriptions
-from esbench.null_server.indices import Answer, Document, Index, Refusal, flat_settings, new_index
+from esbench.null_server.indices import Answer, Refusal, StoredDocument, StoredIndex, flat_settings, new_index
 from esbench.null_server.script import BulkErrors
 from esbench.null_server.versions import Version
 
@@ -19,14 +19,15 @@ _decode = msgspec.json.decode
 _encode = msgspec.json.encode
 
 RefuseItem = Callable[[], BulkErrors | None]
-Handler = Callable[["Cluster", "Request"], Answer]
+Handler = Callable[["NullCluster", "NullRequest"], Answer]
 
 
 @dataclass(slots=True)
-class Request:
+class NullRequest:
     """A request to answer: the parts of its path, without a mapping type, and the handler that answers it.
 
-    `label` is its class (`GET /*/_doc/*`).
+    `label` is its class (`GET /*/_doc/*`). `refuse_item` is called for each item of a bulk: it returns the error of an
+    item that is refused, else None.
     """
 
     label: str
@@ -38,7 +39,7 @@ class Request:
     refuse_item: RefuseItem | None = None
 
     def option(self, name: str) -> str | None:
-        """Return a value of the query string, or None."""
+        """Return a value of the query string, decoded, the last one of a repeated name; None if it is not there."""
         if name not in self.query:
             return None
         return dict(parse_qsl(self.query, keep_blank_values=True)).get(name)
@@ -62,15 +63,19 @@ _ACKNOWLEDGED = b'{"acknowledged":true}'
 _ACTIONS = {"index", "create", "update", "delete"}
 
 
-class Cluster:
-    """A cluster of one node. With `store`, documents are remembered, and only those can be found."""
+class NullCluster:
+    """A cluster of one node. With `store`, documents are remembered, and only those can be found.
+
+    Without `bulk_items`, a bulk to an index in its path is counted by its lines, and its reply has no items; a store,
+    or items to refuse, override that.
+    """
 
     def __init__(self, version: Version, *, store: bool = False, bulk_items: bool = True) -> None:
         self.documents = 0  # acknowledged writes of documents, deletes not among them
         self._version = version
         self._store = store
         self._bulk_items = bulk_items
-        self._indices: dict[str, Index] = {}
+        self._indices: dict[str, StoredIndex] = {}
         self._type = version.type_field
         self._generated_ids = 0
         self._root = _encode(version.root())
@@ -81,8 +86,11 @@ class Cluster:
             f'"hits":{{"total":{total},"max_score":1.0,"hits":[{{{hit}}}]}}}}'
         )
 
-    def route(self, method: str, path: str, query: str, body: bytes) -> Request:
-        """Return the request with its parts and handler, without carrying it out."""
+    def route(self, method: str, path: str, query: str, body: bytes) -> NullRequest:
+        """Return the request with its parts and handler, without carrying it out.
+
+        `path` starts with a slash, `query` has no question mark.
+        """
         parts = path[1:].split("/")
         if len(parts) == 3 and parts[1] == "_doc":
             shape = "/*/_doc/*"
@@ -93,11 +101,11 @@ class Cluster:
                 _drop_type(parts)
             shape = _shape(parts)
         known = _ROUTES.get((method, shape))
-        label, handler = known or (f"{method} {shape}", Cluster._other)
-        return Request(label, method, parts, handler, query, body)
+        label, handler = known or (f"{method} {shape}", NullCluster._other)
+        return NullRequest(label, method, parts, handler, query, body)
 
-    def answer(self, request: Request) -> Answer:
-        """Carry out a request; return status and body."""
+    def answer(self, request: NullRequest) -> Answer:
+        """Carry out a request; return status and body, those of an error reply included."""
         try:
             return request.handler(self, request)
         except Refusal as refusal:
@@ -105,7 +113,7 @@ class Cluster:
 
     # documents
 
-    def _get(self, request: Request) -> Answer:
+    def _get(self, request: NullRequest) -> Answer:
         index, _, identifier = request.parts
         identifier = identifier if identifier.isalnum() else unquote(identifier)
         head = f'{{"_index":"{index}",{self._type}"_id":{_text(identifier)},'
@@ -118,7 +126,7 @@ class Cluster:
         facts = f'"_version":{document.version},"_seq_no":0,"_primary_term":1,"found":true,"_source":'
         return 200, (head + facts).encode() + document.source + b"}"
 
-    def _put(self, request: Request) -> Answer:
+    def _put(self, request: NullRequest) -> Answer:
         parts = request.parts
         identifier = unquote(parts[2]) if len(parts) > 2 else None
         create = parts[1] == "_create" or request.option("op_type") == "create"
@@ -127,14 +135,14 @@ class Cluster:
         _refresh_if_asked(request, index)
         return status, item.encode()
 
-    def _delete(self, request: Request) -> Answer:
+    def _delete(self, request: NullRequest) -> Answer:
         index = self._index(request.parts[0])
         status, item = self._remove(index, unquote(request.parts[2]), request.option("routing"))
         _refresh_if_asked(request, index)
         return status, item.encode()
 
     def _write(
-        self, index: Index, identifier: str | None, routing: str | None, source: bytes, *, create: bool
+        self, index: StoredIndex, identifier: str | None, routing: str | None, source: bytes, *, create: bool
     ) -> tuple[int, str]:
         if identifier is None:
             self._generated_ids += 1
@@ -148,21 +156,21 @@ class Cluster:
                     reason = f"[{identifier}]: version conflict, document already exists"
                     raise Refusal(409, "version_conflict_engine_exception", reason)
                 version = old.version + 1
-            index.documents[key] = Document(source, version)
+            index.documents[key] = StoredDocument(source, version)
         self.documents += 1
         index.sequence += 1
         index.total += version == 1
         result, status = ("created", 201) if version == 1 else ("updated", 200)
         return status, self._item(index, identifier, version, result)
 
-    def _remove(self, index: Index, identifier: str, routing: str | None) -> tuple[int, str]:
+    def _remove(self, index: StoredIndex, identifier: str, routing: str | None) -> tuple[int, str]:
         index.sequence += 1
         if self._store and index.documents.pop((identifier, routing or identifier), None) is None:
             return 404, self._item(index, identifier, 1, "not_found")
         index.total -= 1
         return 200, self._item(index, identifier, 2, "deleted")
 
-    def _item(self, index: Index, identifier: str, version: int, result: str) -> str:
+    def _item(self, index: StoredIndex, identifier: str, version: int, result: str) -> str:
         return (
             f'{{"_index":"{index.name}",{self._type}"_id":{_text(identifier)},"_version":{version},'
             f'"result":"{result}",{_SHARDS},"_seq_no":{index.sequence - 1},"_primary_term":1}}'
@@ -170,7 +178,7 @@ class Cluster:
 
     # bulk
 
-    def _bulk(self, request: Request) -> Answer:
+    def _bulk(self, request: NullRequest) -> Answer:
         body = request.body
         if not body.endswith(b"\n"):
             reason = "The bulk request must be terminated by a newline [\\n]"
@@ -200,7 +208,7 @@ class Cluster:
             _refresh_if_asked(request, self._indices[name])
         return 200, f'{{"took":1,"errors":{str(errors).lower()},"items":[{",".join(items)}]}}'.encode()
 
-    def _count_bulk(self, request: Request, index: Index) -> Answer:
+    def _count_bulk(self, request: NullRequest, index: StoredIndex) -> Answer:
         """Count the documents of a bulk without looking at them: each is an action line and a source line."""
         count = request.body.count(b"\n") // 2
         self.documents += count
@@ -225,20 +233,20 @@ class Cluster:
 
     # search and count
 
-    def _searched(self, request: Request) -> Answer:
+    def _searched(self, request: NullRequest) -> Answer:
         named = len(request.parts) > 1
         if self._store and named:
             self._select(request)
         return 200, (self._search % (request.parts[0] if named else "null")).encode()
 
-    def _count(self, request: Request) -> Answer:
+    def _count(self, request: NullRequest) -> Answer:
         indices = self._select(request)
         count = sum(index.visible for index in indices)
         return 200, f'{{"count":{count},{descriptions.shards(indices)}}}'.encode()
 
     # indices
 
-    def _create_index(self, request: Request) -> Answer:
+    def _create_index(self, request: NullRequest) -> Answer:
         name = unquote(request.parts[0])
         if name in self._indices:
             kind = "resource_already_exists_exception"
@@ -248,57 +256,57 @@ class Cluster:
         self._indices[name] = new_index(name, _json_object(request.body))
         return 200, f'{{"acknowledged":true,"shards_acknowledged":true,"index":"{name}"}}'.encode()
 
-    def _delete_index(self, request: Request) -> Answer:
+    def _delete_index(self, request: NullRequest) -> Answer:
         for index in self._select(request):
             del self._indices[index.name]
         return 200, _ACKNOWLEDGED
 
-    def _describe(self, request: Request) -> Answer:
+    def _describe(self, request: NullRequest) -> Answer:
         described = {
             index.name: {"aliases": {}, **descriptions.mappings(index), **descriptions.settings(index)}
             for index in self._select(request)
         }
         return 200, _encode(described)
 
-    def _get_settings(self, request: Request) -> Answer:
+    def _get_settings(self, request: NullRequest) -> Answer:
         flat = request.option("flat_settings") == "true"
         indices = self._select(request)
         return 200, _encode({index.name: descriptions.settings(index, flat=flat) for index in indices})
 
-    def _get_mapping(self, request: Request) -> Answer:
+    def _get_mapping(self, request: NullRequest) -> Answer:
         indices = self._select(request)
         return 200, _encode({index.name: descriptions.mappings(index) for index in indices})
 
-    def _put_settings(self, request: Request) -> Answer:
+    def _put_settings(self, request: NullRequest) -> Answer:
         body = _json_object(request.body)
         for index in self._select(request):
             index.settings.update(flat_settings(body.get("settings", body)))
         return 200, _ACKNOWLEDGED
 
-    def _put_mapping(self, request: Request) -> Answer:
+    def _put_mapping(self, request: NullRequest) -> Answer:
         for index in self._select(request):
             index.mappings.update(_json_object(request.body))
         return 200, _ACKNOWLEDGED
 
-    def _refresh(self, request: Request) -> Answer:
+    def _refresh(self, request: NullRequest) -> Answer:
         indices = self._select(request)
         for index in indices:
             index.visible = index.total
         return 200, f"{{{descriptions.shards(indices)}}}".encode()
 
-    def _all_shards(self, request: Request) -> Answer:
+    def _all_shards(self, request: NullRequest) -> Answer:
         indices = self._select(request)
         return 200, f"{{{descriptions.shards(indices)}}}".encode()
 
     # the cluster
 
-    def _hello(self, _request: Request) -> Answer:
+    def _hello(self, _request: NullRequest) -> Answer:
         return 200, self._root
 
-    def _acknowledge(self, _request: Request) -> Answer:
+    def _acknowledge(self, _request: NullRequest) -> Answer:
         return 200, b'{"acknowledged":true,"persistent":{},"transient":{}}'
 
-    def _other(self, request: Request) -> Answer:
+    def _other(self, request: NullRequest) -> Answer:
         """Answer families of paths with many members; refuse any other path as a real node does."""
         parts, method = request.parts, request.method
         indices = list(self._indices.values())
@@ -314,15 +322,15 @@ class Cluster:
         uri = f"/{'/'.join(parts)}{'?' if request.query else ''}{request.query}"
         return 400, _encode({"error": f"no handler found for uri [{uri}] and method [{method}]"})
 
-    def _index(self, name: str, *, create: bool = False) -> Index:
+    def _index(self, name: str, *, create: bool = False) -> StoredIndex:
         index = self._indices.get(name)
         if index is None:
             if not create:
                 raise Refusal(404, "index_not_found_exception", f"no such index [{name}]")
-            index = self._indices[name] = Index(name)
+            index = self._indices[name] = StoredIndex(name)
         return index
 
-    def _select(self, request: Request) -> list[Index]:
+    def _select(self, request: NullRequest) -> list[StoredIndex]:
         """Return the indices of `a,b*` in a path.
 
         A name without a wildcard must exist, unless the request is lenient.
@@ -330,7 +338,7 @@ class Cluster:
         if request.names in ("_all", "*", ""):
             return list(self._indices.values())
         lenient = request.option("ignore_unavailable") == "true"
-        chosen: dict[str, Index] = {}
+        chosen: dict[str, StoredIndex] = {}
         for name in unquote(request.names).split(","):
             if "*" in name:
                 chosen |= {known: self._indices[known] for known in fnmatch.filter(self._indices, name)}
@@ -342,26 +350,26 @@ class Cluster:
 def _routes() -> dict[tuple[str, str], tuple[str, Handler]]:
     """Return the class and the handler of requests, by (method, shape of the path)."""
     table: tuple[tuple[str, str, Handler], ...] = (
-        ("GET HEAD", "/*/_doc/*", Cluster._get),
-        ("PUT POST", "/*/_doc/*", Cluster._put),
-        ("DELETE", "/*/_doc/*", Cluster._delete),
-        ("PUT POST", "/*/_create/*", Cluster._put),
-        ("POST", "/*/_doc", Cluster._put),
-        ("PUT POST", "/_bulk /*/_bulk", Cluster._bulk),
-        ("GET POST", "/_search /*/_search", Cluster._searched),
-        ("GET POST", "/_count /*/_count", Cluster._count),
-        ("GET POST", "/_refresh /*/_refresh", Cluster._refresh),
-        ("POST", "/_forcemerge /*/_forcemerge /_cache/clear /*/_cache/clear", Cluster._all_shards),
-        ("GET POST", "/_flush /*/_flush", Cluster._all_shards),
-        ("PUT", "/*", Cluster._create_index),
-        ("DELETE", "/*", Cluster._delete_index),
-        ("GET", "/*", Cluster._describe),
-        ("GET", "/_settings /*/_settings /_settings/* /*/_settings/*", Cluster._get_settings),
-        ("PUT", "/_settings /*/_settings", Cluster._put_settings),
-        ("GET", "/_mapping /*/_mapping /_mappings /*/_mappings", Cluster._get_mapping),
-        ("PUT POST", "/*/_mapping /*/_mappings /*/_mapping/*", Cluster._put_mapping),
-        ("GET HEAD", "/", Cluster._hello),
-        ("GET PUT", "/_cluster/settings", Cluster._acknowledge),
+        ("GET HEAD", "/*/_doc/*", NullCluster._get),
+        ("PUT POST", "/*/_doc/*", NullCluster._put),
+        ("DELETE", "/*/_doc/*", NullCluster._delete),
+        ("PUT POST", "/*/_create/*", NullCluster._put),
+        ("POST", "/*/_doc", NullCluster._put),
+        ("PUT POST", "/_bulk /*/_bulk", NullCluster._bulk),
+        ("GET POST", "/_search /*/_search", NullCluster._searched),
+        ("GET POST", "/_count /*/_count", NullCluster._count),
+        ("GET POST", "/_refresh /*/_refresh", NullCluster._refresh),
+        ("POST", "/_forcemerge /*/_forcemerge /_cache/clear /*/_cache/clear", NullCluster._all_shards),
+        ("GET POST", "/_flush /*/_flush", NullCluster._all_shards),
+        ("PUT", "/*", NullCluster._create_index),
+        ("DELETE", "/*", NullCluster._delete_index),
+        ("GET", "/*", NullCluster._describe),
+        ("GET", "/_settings /*/_settings /_settings/* /*/_settings/*", NullCluster._get_settings),
+        ("PUT", "/_settings /*/_settings", NullCluster._put_settings),
+        ("GET", "/_mapping /*/_mapping /_mappings /*/_mappings", NullCluster._get_mapping),
+        ("PUT POST", "/*/_mapping /*/_mappings /*/_mapping/*", NullCluster._put_mapping),
+        ("GET HEAD", "/", NullCluster._hello),
+        ("GET PUT", "/_cluster/settings", NullCluster._acknowledge),
     )
     return {
         (method, shape): (f"{method} {shape}", handler)
@@ -418,7 +426,7 @@ def _action(line: bytes, default: str | None, default_routing: str | None) -> tu
     )
 
 
-def _refresh_if_asked(request: Request, index: Index) -> None:
+def _refresh_if_asked(request: NullRequest, index: StoredIndex) -> None:
     if request.query and request.option("refresh") in ("", "true", "wait_for"):
         index.visible = index.total
 

@@ -6,11 +6,11 @@ import os
 import time
 from typing import Any
 
-from esbench.null_server.indices import Index
+from esbench.null_server.indices import StoredIndex
 from esbench.null_server.versions import Version
 
 
-def health(indices: list[Index]) -> dict[str, Any]:
+def health(indices: list[StoredIndex]) -> dict[str, Any]:
     """Return the reply to _cluster/health: always green."""
     count = sum(index.shards for index in indices)
     zeros = (
@@ -30,7 +30,7 @@ def health(indices: list[Index]) -> dict[str, Any]:
     }
 
 
-def nodes(version: Version, indices: list[Index], *, with_statistics: bool) -> dict[str, Any]:
+def nodes(version: Version, indices: list[StoredIndex], *, with_statistics: bool) -> dict[str, Any]:
     """Return the reply to _nodes or, with statistics, to _nodes/stats. The CPU time is that of this process."""
     node: dict[str, Any] = {
         "name": "null",
@@ -67,7 +67,7 @@ def nodes(version: Version, indices: list[Index], *, with_statistics: bool) -> d
     }
 
 
-def stats(indices: list[Index], *, by_shard: bool = False) -> dict[str, Any]:
+def stats(indices: list[StoredIndex], *, by_shard: bool = False) -> dict[str, Any]:
     """Return the reply to _stats; `by_shard` (level=shards) puts all of an index into its first shard."""
     count = sum(index.shards for index in indices)
     whole = _statistics(indices)
@@ -78,7 +78,7 @@ def stats(indices: list[Index], *, by_shard: bool = False) -> dict[str, Any]:
     }
 
 
-def _index_stats(index: Index, by_shard: bool) -> dict[str, Any]:
+def _index_stats(index: StoredIndex, by_shard: bool) -> dict[str, Any]:
     whole = _statistics([index])
     found: dict[str, Any] = {"primaries": whole, "total": whole}
     if by_shard:
@@ -88,7 +88,7 @@ def _index_stats(index: Index, by_shard: bool) -> dict[str, Any]:
     return found
 
 
-def _statistics(indices: list[Index]) -> dict[str, Any]:
+def _statistics(indices: list[StoredIndex]) -> dict[str, Any]:
     """Return statistics: document counts are real, times are zero since a null cluster does no work."""
     return {
         "docs": {"count": sum(index.visible for index in indices), "deleted": 0},
@@ -104,7 +104,7 @@ def _statistics(indices: list[Index]) -> dict[str, Any]:
     }
 
 
-def settings(index: Index, *, flat: bool = False) -> dict[str, Any]:
+def settings(index: StoredIndex, *, flat: bool = False) -> dict[str, Any]:
     """Return an index's part of the reply to _settings, nested or flat."""
     defaults = {"number_of_shards": "1", "number_of_replicas": "1"}
     made = {"provided_name": index.name, "uuid": f"null-{index.name}", "creation_date": "1700000000000"}
@@ -114,12 +114,12 @@ def settings(index: Index, *, flat: bool = False) -> dict[str, Any]:
     return {"settings": {"index": found}}
 
 
-def mappings(index: Index) -> dict[str, Any]:
+def mappings(index: StoredIndex) -> dict[str, Any]:
     """Return an index's part of the reply to _mapping."""
     return {"mappings": index.mappings}
 
 
-def shards(indices: list[Index]) -> str:
+def shards(indices: list[StoredIndex]) -> str:
     """Return `"_shards":{...}` of a broadcast request, as JSON text."""
     count = sum(index.shards for index in indices)
     return f'"_shards":{{"total":{count},"successful":{count},"failed":0}}'

@@ -26,13 +26,13 @@ def error_body(status: int, kind: str, reason: str) -> bytes:
 
 
 @dataclass(slots=True)
-class Document:
+class StoredDocument:
     source: bytes
     version: int
 
 
 @dataclass(slots=True)
-class Index:
+class StoredIndex:
     """An index. `total` documents are acknowledged; `visible` is their number at the last refresh.
 
     `settings` have no `index.` prefix. Documents are found by id and routing (the id if no routing was given).
@@ -44,21 +44,21 @@ class Index:
     total: int = 0
     visible: int = 0
     sequence: int = 0
-    documents: dict[tuple[str, str], Document] = field(default_factory=dict)
+    documents: dict[tuple[str, str], StoredDocument] = field(default_factory=dict)
 
     @property
     def shards(self) -> int:
         return int(self.settings.get("number_of_shards", 1))
 
 
-def new_index(name: str, body: dict[str, Any]) -> Index:
+def new_index(name: str, body: dict[str, Any]) -> StoredIndex:
     """Return an index from the body that creates it. Refusal for a wrong number of shards."""
     settings = flat_settings(body.get("settings", {}))
     shards = settings.get("number_of_shards", 1)
     if not str(shards).isdigit() or int(shards) < 1:
         reason = f"Failed to parse value [{shards}] for setting [index.number_of_shards] must be >= 1"
         raise Refusal(400, "illegal_argument_exception", reason)
-    return Index(name, settings, body.get("mappings", {}))
+    return StoredIndex(name, settings, body.get("mappings", {}))
 
 
 def flat_settings(settings: dict[str, Any]) -> dict[str, Any]:

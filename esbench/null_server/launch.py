@@ -1,4 +1,4 @@
-"""A null server as a child process: for tests, and as an engine."""
+"""A null server as a child process."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from typing import Any, Self
 
 import msgspec
 
-from esbench.engine.base import Endpoint
 from esbench.errors import EngineError
-from esbench.null_server.log import Counts, LogLine, parse_log
-from esbench.null_server.script import Script, parse_script
+from esbench.null_server.log import LogLine, ReceivedCounts
+from esbench.null_server.script import ServerScript, parse_script
 
 _READY_WITHIN_S = 20.0
 _STOP_WITHIN_S = 5.0
 
 
 class NullServer:
-    """A null server in a separate process, which ends with this one.
+    """A null server in a separate process, which ends with this one. Use it as a context manager, or call `start`.
 
-    `script` is a Script or its JSON data. `log` keeps one line for each request. `tls` is (certificate, key).
+    `script` is a ServerScript or its JSON data: UsageError if that is wrong. `log` keeps one line for each request.
+    `tls` is (certificate, key). Port 0 is a free one; `url` and `pid` are known once it has started.
     """
 
     def __init__(
         self,
-        script: Script | Mapping[str, Any] | None = None,
+        script: ServerScript | Mapping[str, Any] | None = None,
         *,
         log: bool = False,
         tls: tuple[Path, Path] | None = None,
@@ -63,7 +63,7 @@ class NullServer:
             arguments += ["--tls-cert", str(self._tls[0]), "--tls-key", str(self._tls[1])]
         with (folder / "stderr").open("wb") as stderr:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "esbench.null_server", *arguments],
+                [sys.executable, "-P", "-m", "esbench.null_server", *arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
@@ -109,28 +109,38 @@ class NullServer:
     def port(self) -> int:
         return int(self.url.rpartition(":")[2])
 
-    def counts(self) -> Counts:
-        """Return the counts of what the server received since its start or the last reset."""
-        return msgspec.json.decode(self._control("GET", "counts"), type=Counts)
+    def counts(self) -> ReceivedCounts:
+        """Return the counts of what the server received since its start or the last reset.
+
+        Raises OSError if the server does not answer.
+        """
+        return msgspec.json.decode(self._control("GET", "counts"), type=ReceivedCounts)
 
     def log(self) -> list[LogLine]:
-        """Return the log: requests that were answered, or whose connection ended, in that order."""
-        return parse_log(self._control("GET", "log"))
+        """Return the log: requests that were answered, or whose connection ended, in that order.
+
+        EngineError if the server was started without a log.
+        """
+        return [msgspec.json.decode(line, type=LogLine) for line in self._control("GET", "log").splitlines()]
 
     def reset(self) -> None:
         """Reset counts, log, rules and the script's clock; indices and documents stay."""
         self._control("POST", "reset")
 
-    def use(self, script: Script | Mapping[str, Any]) -> None:
-        """Replace the script; resets the server as `reset` does."""
+    def use(self, script: ServerScript | Mapping[str, Any]) -> None:
+        """Replace the script; resets the server as `reset` does. UsageError if the script is wrong.
+
+        Indices and documents go, too, if the version, `store` or `bulk_items` change.
+        """
         self.script = _script(script)
         self._control("PUT", "script", msgspec.json.encode(self.script))
 
     def _control(self, method: str, name: str, body: bytes | None = None) -> bytes:
         request = urllib.request.Request(f"{self.url}/__null/{name}", data=body, method=method)
-        context = ssl._create_unverified_context() if self._tls else None
+        # the server is this object's own, on loopback, and its certificate signs itself
+        context = ssl._create_unverified_context() if self._tls else None  # nosec B323
         try:
-            with urllib.request.urlopen(request, timeout=30, context=context) as reply:
+            with urllib.request.urlopen(request, timeout=30, context=context) as reply:  # nosec B310
                 return bytes(reply.read())
         except urllib.error.HTTPError as error:
             with error:
@@ -138,23 +148,7 @@ class NullServer:
             raise EngineError(reason, where=f"null server, {name}") from None
 
 
-class NullEngine:
-    """An engine whose cluster is a null server: a race on it measures the driver."""
-
-    pipeline = "null"
-
-    def __init__(self, script: Script | Mapping[str, Any] | None = None) -> None:
-        self._server = NullServer(script)
-
-    def start(self) -> Endpoint:
-        server = self._server.start()
-        return Endpoint((server.url,), {"script": msgspec.to_builtins(server.script)})
-
-    def stop(self) -> None:
-        self._server.stop()
-
-
-def _script(script: Script | Mapping[str, Any] | None) -> Script:
-    if isinstance(script, Script):
+def _script(script: ServerScript | Mapping[str, Any] | None) -> ServerScript:
+    if isinstance(script, ServerScript):
         return script
     return parse_script(script or {})

@@ -7,11 +7,12 @@ from pathlib import Path
 import msgspec
 
 
-class Counts(msgspec.Struct, frozen=True):
+class ReceivedCounts(msgspec.Struct, frozen=True):
     """Counts of what a null server received since its start or the last reset, without control requests.
 
-    `documents` are acknowledged writes; `per_second` counts requests from the first second on. Only `busy_s` is of the
-    whole process since its start: the time that it ran, or waited for a CPU.
+    `requests`, `by_class` (by method and shape of the path: `GET /*/_doc/*`) and `per_second` (from the first second
+    on) leave out those with wrong credentials. `documents` are acknowledged writes. Only `busy_s` is of the whole
+    process since its start: the time that it ran, or waited for a CPU.
     """
 
     requests: int
@@ -60,7 +61,3 @@ class RequestLog:
 
     def close(self) -> None:
         self._file.close()
-
-
-def parse_log(data: bytes) -> list[LogLine]:
-    return [msgspec.json.decode(line, type=LogLine) for line in data.splitlines()]

@@ -19,9 +19,9 @@ from esbench.null_server.script import (
     Exponential,
     Fault,
     Listed,
-    Reply,
     Rule,
-    Script,
+    ScriptedReply,
+    ServerScript,
     Stall,
 )
 
@@ -35,7 +35,7 @@ class Plan:
 
     due_ns: int
     fault: Fault | None = None
-    reply: Reply | None = None
+    reply: ScriptedReply | None = None
     refuse_item: Callable[[], BulkErrors | None] | None = None
     merges: list[Mapping[str, Any]] = field(default_factory=list)
     pad_to_bytes: int = 0
@@ -45,9 +45,12 @@ class Plan:
 
 
 class Rules:
-    """The rules of a script with their counters, queues and draws."""
+    """The rules of a script with their counters, queues and draws.
 
-    def __init__(self, script: Script, start_ns: int) -> None:
+    `start_ns` (CLOCK_MONOTONIC) is the zero of rules that count from the start.
+    """
+
+    def __init__(self, script: ServerScript, start_ns: int) -> None:
         self._rules = [
             _Running(rule, random.Random(f"{script.seed}:{number}"), start_ns)
             for number, rule in enumerate(script.rules)
@@ -57,9 +60,10 @@ class Rules:
         return bool(self._rules)
 
     def plan(self, method: str, target: str, now_ns: int) -> Plan | None:
-        """Return the combined plan of all rules that match the request, or None if none matches.
+        """Return the combined plan of all rules that match the request, or None if no rule matches.
 
-        Delays add up; of replies and faults the first one counts.
+        Each call counts as one request. `target` is path and query; `now_ns` is of CLOCK_MONOTONIC. Delays add up; of
+        replies and faults the first one counts.
         """
         met = [rule for rule in self._rules if rule.meets(method, target, now_ns)]
         if not met:

@@ -1,6 +1,6 @@
 """The script of a null server: its delays, faults and replies, as data (docs/reference/null-server.md).
 
-Nothing here runs: `rules` draws and counts, `protocol` acts.
+Nothing here runs: `rules` draws and counts, `server` acts.
 """
 
 from __future__ import annotations
@@ -29,11 +29,15 @@ Fault = Literal[
 ]
 
 
-class Constant(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag_field="type", tag="constant"):
+class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A part of a script."""
+
+
+class Constant(_Part, frozen=True, tag_field="type", tag="constant"):
     ms: float
 
 
-class Bimodal(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag_field="type", tag="bimodal"):
+class Bimodal(_Part, frozen=True, tag_field="type", tag="bimodal"):
     """A delay of `high_ms` for a share `high_ratio` of the requests, `low_ms` for the rest."""
 
     low_ms: float
@@ -41,13 +45,11 @@ class Bimodal(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     high_ratio: float
 
 
-class Exponential(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag_field="type", tag="exponential"
-):
+class Exponential(_Part, frozen=True, tag_field="type", tag="exponential"):
     mean_ms: float
 
 
-class Listed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag_field="type", tag="list"):
+class Listed(_Part, frozen=True, tag_field="type", tag="list"):
     """Delays taken from a list in turn, and again from the first."""
 
     ms: tuple[float, ...]
@@ -56,22 +58,25 @@ class Listed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 Delay: TypeAlias = Constant | Bimodal | Exponential | Listed
 
 
-class Stall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """No replies from `at_s` for `for_s` seconds, then all of them; `every_s` repeats it."""
+class Stall(_Part, frozen=True):
+    """A time without replies, from `at_s` for `for_s` seconds; all of them leave at its end. `every_s` repeats it.
+
+    `at_s` counts from the rule's zero: the start, or its first match.
+    """
 
     at_s: float
     for_s: float
     every_s: float | None = None
 
 
-class Queue(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Queue(_Part, frozen=True):
     """A queue of requests: `slots` are served at a time, each for a drawn `service` time; the others wait, in order."""
 
     slots: int
     service: Delay
 
 
-class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class ScriptedReply(_Part, frozen=True):
     """An answer in place of the real one; the request is not carried out.
 
     Without a `body` it is the error that Elasticsearch sends with that status.
@@ -82,7 +87,7 @@ class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     headers: Mapping[str, str] = {}
 
 
-class BulkErrors(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class BulkErrors(_Part, frozen=True):
     """The refusal of a share of the items of each bulk."""
 
     share: float
@@ -91,14 +96,14 @@ class BulkErrors(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     reason: str = "rejected execution of coordinating operation"
 
 
-class Drip(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Drip(_Part, frozen=True):
     """A slow body: pieces of `bytes`, one every `every_ms`."""
 
     bytes: int
     every_ms: float
 
 
-class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Rule(_Part, frozen=True):
     """A condition on requests, and its effects on their replies; docs/reference/null-server.md describes each key."""
 
     method: str | None = None
@@ -114,7 +119,7 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     delay: Delay | None = None
     queue: Queue | None = None
     stall: Stall | None = None
-    reply: Reply | None = None
+    reply: ScriptedReply | None = None
     bulk_errors: BulkErrors | None = None
     merge: Mapping[str, Any] | None = None  # merged into a JSON reply
     pad_to_bytes: int | None = None
@@ -124,7 +129,7 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     fault: Fault | None = None
 
 
-class Outage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Outage(_Part, frozen=True):
     """A time without listener, from `at_s` for `for_s` seconds; `cut` also ends the open connections."""
 
     at_s: float
@@ -132,8 +137,13 @@ class Outage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     cut: bool = True
 
 
-class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The definition of a null server. Times count from its start, or from when the script was set."""
+class ServerScript(_Part, frozen=True):
+    """The definition of a null server. Times count from its start, or from when the script was set.
+
+    With `store`, documents are remembered and found again. Without `bulk_items`, replies to bulks have no items where
+    that is possible. `rules` change replies; `refuse` are times without a listener. The same `seed` makes the same
+    draws.
+    """
 
     version: str = "7.17.29"
     store: bool = False
@@ -144,17 +154,20 @@ class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     refuse: tuple[Outage, ...] = ()
 
 
-def parse_script(data: Mapping[str, Any], where: str = "") -> Script:
-    """Parse a script from JSON data. UsageError that names the wrong key."""
+def parse_script(data: Mapping[str, Any], where: str = "") -> ServerScript:
+    """Parse a script from JSON data; `where` names its file in errors.
+
+    UsageError for an unknown key, a wrong value or a version that cannot be played.
+    """
     try:
-        script = msgspec.convert(data, Script)
+        script = msgspec.convert(data, ServerScript)
     except msgspec.ValidationError as error:
         raise UsageError(str(error), where=where, hint=_hint(str(error))) from None
     _check(script, where)
     return script
 
 
-def read_script(path: Path) -> Script:
+def read_script(path: Path) -> ServerScript:
     """Read a script from a JSON file. UsageError if it cannot be read or is wrong."""
     try:
         data = msgspec.json.decode(path.read_bytes())
@@ -170,22 +183,22 @@ def _hint(message: str) -> str:
     unknown = re.search(r"unknown field `([^`]*)`(?: - at `\$\.?([a-z_]*))?", message)
     if unknown is None:
         return ""
-    kinds: dict[str | None, type[msgspec.Struct]] = {None: Script, "refuse": Outage}
+    kinds: dict[str | None, type[msgspec.Struct]] = {None: ServerScript, "refuse": Outage}
     place = re.findall(r"[a-z_]+", message.rpartition("at `")[2])
     if place and place[-1] != "rules" and place[0] == "rules":
         return ""
-    kind = Rule if place and place[0] == "rules" else kinds.get(unknown[2], Script)
+    kind = Rule if place and place[0] == "rules" else kinds.get(unknown[2], ServerScript)
     return did_you_mean(unknown[1], kind.__struct_fields__)
 
 
-def _check(script: Script, where: str) -> None:
+def _check(script: ServerScript, where: str) -> None:
     parse_version(script.version)
     for number, rule in enumerate(script.rules):
         place = f"{where}: rules[{number}]" if where else f"rules[{number}]"
         try:
             re.compile(rule.path or "")
         except re.error as error:
-            what = f'path "{rule.path}" is no regular expression: it fails at character {(error.pos or 0) + 1}'
+            what = f'path "{rule.path}" is not a regular expression: it fails at character {(error.pos or 0) + 1}'
             raise UsageError(what, where=place) from None
         problem = _problem(rule)
         if problem:

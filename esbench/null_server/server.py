@@ -1,41 +1,264 @@
-"""The null server: a listener, its script, its counts and its control path (/__null/...)."""
+"""The null server: connections, a listener, its script, its counts and its control path (/__null/...)."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
+import gzip
+import os
 import socket
 import ssl
+import struct
 import time
-from collections import Counter
+import zlib
+from collections import Counter, deque
+from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
+import httptools
 import msgspec
 
 from esbench.errors import UsageError
 from esbench.measure.cpu_time import run_delay_ns
-from esbench.null_server.cluster import Cluster
+from esbench.null_server.cluster import NullCluster
 from esbench.null_server.indices import Answer, error_body
-from esbench.null_server.log import Counts, LogLine, RequestLog
-from esbench.null_server.protocol import Connection, Exchange
+from esbench.null_server.log import LogLine, ReceivedCounts, RequestLog
 from esbench.null_server.rules import Plan, Rules
-from esbench.null_server.script import Outage, Reply, Script, parse_script
+from esbench.null_server.script import Outage, ScriptedReply, ServerScript, parse_script
 from esbench.null_server.timer import Timer
 from esbench.null_server.versions import parse_version
-from esbench.null_server.wire import Head, Wire, scripted
+from esbench.null_server.wire import Head, Outgoing, Wire, head_of, scripted
 
 _CONTROL = "/__null/"
 _S = 1_000_000_000
+_RESET_AFTER_NS = 2_000_000  # what was written before has left by then
+_HEAD_BYTES = 2048
+_NO_LINGER = struct.pack("ii", 1, 0)
 
 
-class Server:
-    """All state of one null server; `Connection` objects call it."""
+@dataclass(slots=True, eq=False)
+class NullExchange:
+    """A request whose reply waits until it is due, or until earlier replies have been written."""
 
-    def __init__(self, script: Script, *, log: Path | None = None, tls: ssl.SSLContext | None = None) -> None:
+    connection: NullConnection
+    method: str
+    target: str
+    head: Head
+    received_ns: int
+    status: int
+    outgoing: Outgoing
+    delay_ns: int
+    due: bool
+
+    def become_due(self) -> None:
+        self.due = True
+        self.connection.advance()
+
+
+class NullConnection(asyncio.Protocol):
+    """The protocol of a connection: parses requests and hands them to the server.
+
+    Clients repeat their header lines: lines that were seen before are looked up, not parsed again. That makes this
+    server cheaper than the clients that it is there to measure.
+    """
+
+    def __init__(self, server: NullServerState) -> None:
+        self._server = server
+        self._heads = server.known_heads
+        self._parser: httptools.HttpRequestParser | None = httptools.HttpRequestParser(self)
+        self._transport: asyncio.Transport | None = None
+        self._fd = -1  # not to be written to directly
+        self._pending: deque[NullExchange] = deque()
+        self._in_message = False
+        self._messages = 0
+        self._url = b""
+        self._headers: dict[bytes, bytes] = {}
+        self._body: list[bytes] = []
+        self.counted = False
+
+    # asyncio
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        if transport.get_extra_info("sslcontext") is None:
+            self._fd = transport.get_extra_info("socket").fileno()
+        self._server.connections.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self._fd = -1
+        self._parser = None
+        self._server.connections.discard(self)
+        for exchange in self._pending:
+            self._server.log_exchange(exchange, None)
+        self._pending.clear()
+
+    def data_received(self, data: bytes) -> None:
+        now_ns = time.monotonic_ns()
+        self._server.timer.fire(now_ns)
+        if not self._in_message and len(data) < _HEAD_BYTES:  # a longer one carries a body
+            end = data.find(b"\r\n")
+            head = self._heads.get(data[end:])
+            if head is not None and data[end - 8 : end] == b"HTTP/1.1":
+                method, _, target = data[: end - 9].partition(b" ")
+                self._received(method.decode("latin-1"), target.decode("latin-1"), head, b"", now_ns)
+                return
+        self._parse(data)
+
+    def _parse(self, data: bytes) -> None:
+        parser = self._parser
+        if parser is None:
+            return
+        fresh, before = not self._in_message, self._messages
+        try:
+            parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+            self._server.malformed += 1
+            self._refuse()
+            return
+        if fresh and self._messages == before + 1 and not self._in_message and len(data) < _HEAD_BYTES:
+            self._remember(data)
+
+    def _remember(self, data: bytes) -> None:
+        """Keep the header lines of a request without a body that arrived alone and in one piece."""
+        names = self._headers
+        if b"x-opaque-id" in names or b"content-length" in names or b"transfer-encoding" in names:
+            return
+        lines = data[data.find(b"\r\n") :]
+        if lines.endswith(b"\r\n\r\n") and lines.count(b"\r\n\r\n") == 1 and len(self._heads) < 1024:
+            self._heads[lines] = head_of(names, keep_alive=b"close" not in names.get(b"connection", b"").lower())
+
+    # httptools
+
+    def on_message_begin(self) -> None:
+        self._in_message = True
+        self._url = b""
+        self._headers = {}
+        self._body = []
+
+    def on_url(self, url: bytes) -> None:
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._headers[name.lower()] = value
+
+    def on_headers_complete(self) -> None:
+        if self._headers.get(b"expect", b"").lower() == b"100-continue" and self._transport:
+            self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def on_body(self, body: bytes) -> None:
+        self._body.append(body)
+
+    def on_message_complete(self) -> None:
+        now_ns = time.monotonic_ns()
+        self._in_message = False
+        self._messages += 1
+        parser = self._parser
+        if parser is None:
+            return
+        head = head_of(self._headers, keep_alive=parser.should_keep_alive())
+        body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+        if head.gzip_body:
+            try:
+                body = gzip.decompress(body)
+            except (OSError, EOFError, zlib.error):
+                self._server.malformed += 1
+                self._refuse()
+                return
+        self._received(parser.get_method().decode(), self._url.decode("latin-1"), head, body, now_ns)
+
+    # requests and replies
+
+    def _received(self, method: str, target: str, head: Head, body: bytes, now_ns: int) -> None:
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+        server = self._server
+        answer, plan = server.handle(self, method, target, head, body, now_ns)
+        is_simple = plan is None and not self._pending and head.is_plain and method != "HEAD"
+        if is_simple and not server.is_logged(target):
+            self._write(server.wire.plain(*answer))
+            return
+        outgoing = server.wire.outgoing(answer, method, head, plan)
+        delay_ns = plan.due_ns - now_ns if plan else 0
+        exchange = NullExchange(self, method, target, head, now_ns, answer[0], outgoing, delay_ns, delay_ns == 0)
+        self._pending.append(exchange)
+        if exchange.due:
+            self.advance()
+        elif plan:
+            server.timer.at(plan.due_ns, exchange.become_due)
+
+    def advance(self) -> None:
+        """Write the replies that are due, in the order of the requests."""
+        pending = self._pending
+        while pending and pending[0].due and self._transport is not None:
+            exchange = pending[0]
+            outgoing = exchange.outgoing
+            if outgoing.pieces:
+                self._write(outgoing.pieces.popleft())
+                if outgoing.pieces:
+                    exchange.due = False
+                    self._server.timer.at(time.monotonic_ns() + outgoing.pause_ns, exchange.become_due)
+                    return
+            if outgoing.ending == "silence":
+                return  # for ever: later requests of this connection wait behind it
+            if outgoing.ending == "reset":
+                self._server.timer.at(time.monotonic_ns() + _RESET_AFTER_NS, self.reset)
+                return
+            pending.popleft()
+            self._server.log_exchange(exchange, time.monotonic_ns() if outgoing.is_answer else None)
+            if outgoing.ending == "close":
+                self._fd = -1
+                self._transport.close()
+                return
+
+    def _write(self, data: bytes) -> None:
+        """Write to the socket directly, and through the transport what does not fit.
+
+        uvloop writes at the end of its turn only: of many replies that are due at once, all would leave after the last
+        one was made, and the log would be early.
+        """
+        assert self._transport is not None
+        if self._fd >= 0:
+            try:
+                written = os.write(self._fd, data)
+            except OSError:  # full, or lost: that is the transport's to find out
+                written = 0
+            if written == len(data):
+                return
+            self._fd = -1
+            data = data[written:]
+        self._transport.write(data)
+
+    def reset(self) -> None:
+        """End the connection with an RST."""
+        if self._transport is None:
+            return
+        self._fd = -1
+        raw = self._transport.get_extra_info("socket")
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+        self._transport.abort()
+
+    def _refuse(self) -> None:
+        """Answer input that is not HTTP as Netty does, and close the connection."""
+        if self._transport is not None:
+            self._fd = -1
+            self._transport.write(b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
+            self._transport.close()
+
+
+class NullServerState:
+    """All state of one null server; `NullConnection` objects call it.
+
+    It is made inside of a running event loop. Without `log` it keeps no log, without `tls` it speaks plain HTTP.
+    """
+
+    def __init__(self, script: ServerScript, *, log: Path | None = None, tls: ssl.SSLContext | None = None) -> None:
         self._loop = asyncio.get_running_loop()
         self.timer = Timer(self._loop)
         self.known_heads: dict[bytes, Head] = {}
-        self.connections: set[Connection] = set()
+        self.connections: set[NullConnection] = set()
         self.malformed = 0
         self._log = RequestLog(log) if log else None
         self._tls = tls
@@ -48,7 +271,7 @@ class Server:
     # life
 
     async def start(self, host: str, port: int) -> int:
-        """Listen, and return the port; 0 asks for a free one."""
+        """Listen, and return the port; 0 asks for a free one. Raises OSError if it cannot."""
         self._address = (host, port)
         self._address = (host, await self._listen())
         return self._address[1]
@@ -70,13 +293,13 @@ class Server:
         listening.bind(self._address)
         port = int(listening.getsockname()[1])
         self._listener = await self._loop.create_server(
-            lambda: Connection(self), sock=listening, backlog=4096, ssl=self._tls
+            lambda: NullConnection(self), sock=listening, backlog=4096, ssl=self._tls
         )
         return port
 
     # script
 
-    def set_script(self, script: Script) -> None:
+    def set_script(self, script: ServerScript) -> None:
         """Set a script: start its clock, reset counts and log.
 
         Indices and documents stay, unless the script has another version, `store` or `bulk_items`.
@@ -84,7 +307,7 @@ class Server:
         version = parse_version(script.version)
         key = (script.version, script.store, script.bulk_items)
         if key != self._cluster_key:
-            self._cluster = Cluster(version, store=script.store, bulk_items=script.bulk_items)
+            self._cluster = NullCluster(version, store=script.store, bulk_items=script.bulk_items)
             self._cluster_key = key
             self.wire = Wire(version)
         self._script = script
@@ -124,41 +347,41 @@ class Server:
     # requests
 
     def handle(
-        self, connection: Connection, method: str, target: str, head: Head, body: bytes, now_ns: int
-    ) -> tuple[Answer, Plan | None, bool]:
-        """Return the answer, its plan if a rule matches, and True if the request belongs in the log."""
+        self, connection: NullConnection, method: str, target: str, head: Head, body: bytes, now_ns: int
+    ) -> tuple[Answer, Plan | None]:
+        """Return the answer, and its plan if a rule matches.
+
+        The request is counted and carried out, unless a rule replies in its place. Control requests are answered, not
+        counted; so are those with wrong credentials, by a 401. `target` is path and query, `now_ns` (CLOCK_MONOTONIC)
+        when it was complete.
+        """
         path, _, query = target.partition("?")
         if path.startswith(_CONTROL):
-            return self._control(method, path.removeprefix(_CONTROL), body), None, False
+            return self._control(method, path.removeprefix(_CONTROL), body), None
         if not connection.counted:
             connection.counted = True
             self._connections_seen += 1
         if self._credentials and head.authorization not in self._credentials:
-            return scripted(Reply(status=401)), None, self._log is not None
+            return scripted(ScriptedReply(status=401)), None
         request = self._cluster.route(method, path, query, body)
         self._by_class[request.label] += 1
         self._per_second[(now_ns - self._start_ns) // _S] += 1
         plan = self._rules.plan(method, target, now_ns) if self._rules else None
         if plan is not None and plan.reply is not None:
-            return scripted(plan.reply), plan, self._log is not None
+            return scripted(plan.reply), plan
         if plan is not None:
             request.refuse_item = plan.refuse_item
-        return self._cluster.answer(request), plan, self._log is not None
+        return self._cluster.answer(request), plan
 
-    def log_exchange(self, exchange: Exchange, answered_ns: int | None) -> None:
-        if self._log is None or exchange.target.startswith(_CONTROL):
-            return
-        self._log.write(
-            LogLine(
-                exchange.received_ns,
-                answered_ns,
-                exchange.method,
-                exchange.target,
-                exchange.head.opaque_id.decode("latin-1"),
-                exchange.status,
-                exchange.delay_ns / 1e6,
-            )
-        )
+    def is_logged(self, target: str) -> bool:
+        """True if a request belongs in the log: all but control requests, if a log is kept."""
+        return self._log is not None and not target.startswith(_CONTROL)
+
+    def log_exchange(self, exchange: NullExchange, answered_ns: int | None) -> None:
+        if self._log is not None and self.is_logged(exchange.target):
+            opaque_id = exchange.head.opaque_id.decode("latin-1")
+            facts = (exchange.method, exchange.target, opaque_id, exchange.status, exchange.delay_ns / 1e6)
+            self._log.write(LogLine(exchange.received_ns, answered_ns, *facts))
 
     # control
 
@@ -184,9 +407,9 @@ class Server:
         known = "GET counts, GET log, GET script, PUT script, POST reset"
         return _refusal(404, f"no control request {method} {name}; known: {known}")
 
-    def _counts(self) -> Counts:
+    def _counts(self) -> ReceivedCounts:
         seconds = range(max(self._per_second, default=-1) + 1)
-        return Counts(
+        return ReceivedCounts(
             requests=self._by_class.total(),
             documents=self._cluster.documents,
             connections=self._connections_seen,

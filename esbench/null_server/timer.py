@@ -35,10 +35,6 @@ class Timer:
         while heap and heap[0][0] <= now_ns:
             heappop(heap)[2]()
 
-    def clear(self) -> None:
-        """Remove all callbacks."""
-        self._heap.clear()
-
     def close(self) -> None:
         self._heap.clear()
         self._alarm.close()

@@ -68,7 +68,7 @@ def parse_version(text: str) -> Version:
     match = _VERSION.fullmatch(text)
     if match is None:
         raise UsageError(
-            f'"{text}" is no version that can be played', where="version", hint="say 7.17.29 or opensearch-2.19.6"
+            f'"{text}" is not a version that can be played', where="version", hint="say 7.17.29 or opensearch-2.19.6"
         )
     number = text.rpartition("-")[2]
     return Version(number, match[1] or "elasticsearch", int(match[2]), int(match[3]))

@@ -13,7 +13,7 @@ import msgspec
 
 from esbench.null_server.indices import Answer, error_body
 from esbench.null_server.rules import Plan
-from esbench.null_server.script import Reply
+from esbench.null_server.script import ScriptedReply
 from esbench.null_server.versions import Version
 
 Ending = Literal["keep", "close", "reset", "silence"]
@@ -43,11 +43,26 @@ class Head:
     authorization: bytes = b""
 
 
+def head_of(headers: dict[bytes, bytes], *, keep_alive: bool) -> Head:
+    """Return the head of a request from its header fields, whose names are in lower case."""
+    opaque_id = headers.get(b"x-opaque-id", b"")
+    accepts_gzip = b"gzip" in headers.get(b"accept-encoding", b"")
+    return Head(
+        keep_alive=keep_alive,
+        opaque_id=opaque_id,
+        accepts_gzip=accepts_gzip,
+        gzip_body=b"gzip" in headers.get(b"content-encoding", b""),
+        is_plain=keep_alive and not opaque_id and not accepts_gzip,
+        authorization=headers.get(b"authorization", b""),
+    )
+
+
 @dataclass(slots=True)
 class Outgoing:
-    """The pieces of a reply, `pause_ns` apart, and the connection's state after them.
+    """The pieces of a reply, `pause_ns` apart, and the end of the connection after them.
 
-    `is_answer` is false if the reply is missing or cut.
+    `ending`: keep, close, reset (an RST) or silence (nothing more is ever written). `is_answer` is false if the reply
+    is missing or cut.
     """
 
     pieces: deque[bytes]
@@ -102,7 +117,7 @@ class Wire:
         return start
 
 
-def scripted(reply: Reply) -> Answer:
+def scripted(reply: ScriptedReply) -> Answer:
     """Return status and body of a scripted reply; without a body: {}, or Elasticsearch's error for that status."""
     if isinstance(reply.body, str):
         return reply.status, reply.body.encode()

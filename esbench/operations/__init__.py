@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from esbench.errors import UsageError
 from esbench.model import Operation
-from esbench.operations.base import OperationType
-from esbench.operations.traits import Traits
+from esbench.operations.base import OperationType, Traits
 from esbench.registry import Registry
 
 
@@ -23,32 +22,29 @@ class OperationTypes(Registry[OperationType]):
 def builtin_operations() -> OperationTypes:
     """Return all operation types of esbench, and those of installed packages (entry points `esbench.operations`).
 
-    Raises UsageError for a type of a package that states no traits.
+    Raises UsageError for a type of a package that states no traits, ValueError for one whose name is taken.
     """
     from esbench.operations import (
         admin,
         bulk,
-        clusters,
         composite,
         documents,
         indices,
         points_in_time,
         queries,
         resizing,
-        run_until,
         search,
         snapshots,
         templates,
         transforms,
+        waiting,
     )
 
     registry = OperationTypes()
     for kind in (
         bulk.Bulk(),
         composite.Composite(),
-        run_until.RUN_UNTIL,
         *admin.TYPES,
-        *clusters.TYPES,
         *documents.TYPES,
         *points_in_time.TYPES,
         *indices.TYPES,
@@ -58,6 +54,7 @@ def builtin_operations() -> OperationTypes:
         *snapshots.TYPES,
         *templates.TYPES,
         *transforms.TYPES,
+        *waiting.TYPES,
     ):
         registry.add(kind.name, kind)
     registry.add_entry_points("esbench.operations")

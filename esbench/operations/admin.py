@@ -23,9 +23,8 @@ from esbench.operations.administrative import (
     request,
     segment,
 )
-from esbench.operations.base import TaskContext
+from esbench.operations.base import ADMINISTRATIVE, MEASURED, TaskContext
 from esbench.operations.parameters import Parameter, flag
-from esbench.operations.traits import ADMINISTRATIVE, MEASURED
 
 DATA_STREAMS = Feature("data streams", (7, 9), (1, 0))
 ENRICH = Feature("enrich policies", (7, 5))
@@ -89,7 +88,8 @@ def _start(params: Mapping[str, Any]) -> Any:
 
 
 _PIPELINE = Parameter("the pipeline's name", required=True)
-_POLICY = Parameter("the policy's name", required=True)
+_POLICY = {"policy-name": Parameter("the policy's name", required=True)}
+_POLICY_PATH = "/_ilm/policy/{policy-name}"
 _STREAMS = Parameter("the data stream or data streams; those of the track by default", (str, list))
 _JOB = {"job-id": Parameter("the job's id", required=True)}
 _JOB_PATH = "{dialect.ml}/anomaly_detectors/{job-id}"
@@ -97,6 +97,7 @@ _FEED = {"datafeed-id": Parameter("the datafeed's id", required=True)}
 _FEED_PATH = "{dialect.ml}/datafeeds/{datafeed-id}"
 _FORCE = {"force": Parameter("whatever its state is", (bool,), False)}
 _TIMEOUT = {"timeout": Parameter("how long the server waits for it", (str,))}
+_ilm = partial(request, feature=ILM)
 _ml = partial(request, feature=ML)
 
 TYPES = (
@@ -110,20 +111,10 @@ TYPES = (
         traits=replace(ADMINISTRATIVE, node_features=frozenset({"ingest-processors"})),
     ),
     request("delete-pipeline", "Delete an ingest pipeline.", "DELETE /_ingest/pipeline/{id}", {"id": _PIPELINE}),
-    request(
-        "create-ilm-policy",
-        "Create or replace a lifecycle policy.",
-        "PUT /_ilm/policy/{policy-name}",
-        {"policy-name": _POLICY, "body": BODY},
-        feature=ILM,
+    _ilm(
+        "create-ilm-policy", "Create or replace a lifecycle policy.", f"PUT {_POLICY_PATH}", {**_POLICY, "body": BODY}
     ),
-    request(
-        "delete-ilm-policy",
-        "Delete a lifecycle policy.",
-        "DELETE /_ilm/policy/{policy-name}",
-        {"policy-name": _POLICY},
-        feature=ILM,
-    ),
+    _ilm("delete-ilm-policy", "Delete a lifecycle policy.", f"DELETE {_POLICY_PATH}", _POLICY),
     AdministrativeType(
         "enrich-policy",
         "Create enrich policies and execute them, so that pipelines can use them.",

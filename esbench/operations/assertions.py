@@ -13,8 +13,7 @@ from typing import Any
 from esbench.errors import TrackError
 from esbench.measure.verdict import ASSERTION, Verdict
 from esbench.model import Challenge, Task
-from esbench.requests.exchange import ClientProgram, Exchange, RequestFailed
-from esbench.requests.script import Concurrent, Reply, Script, Session
+from esbench.requests.exchange import ClientProgram, Concurrent, Exchange, Reply, RequestFailed, Script, ScriptSession
 
 CONDITIONS: Mapping[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
@@ -88,12 +87,16 @@ class _Script:
         self._script = script
         self._assertions = assertions
 
-    async def run(self, session: Session) -> Verdict:
+    async def run(self, session: ScriptSession) -> Verdict:
         return asserted(await self._script.run(session), session.answer, self._assertions)
 
 
 def asserted(verdict: Verdict, reply: Reply | None, assertions: Sequence[Mapping[str, Any]]) -> Verdict:
-    """Return the verdict; if it is good and an assertion does not hold for the reply, an assertion failure instead."""
+    """Return the verdict; if it is good and an assertion does not hold for the reply, an assertion failure instead.
+
+    A property that is missing or cannot be compared does not hold; a reply that is None or no JSON object has only
+    those of the verdict (`weight`, `pages`, `success`). `assertions` must have passed `check_assertions`.
+    """
     if verdict.error is not None or not assertions:
         return verdict
     try:

@@ -1,29 +1,75 @@
-"""The base of operation types: their parameters, and their compilation to a program before the clock starts."""
+"""The base of operation types: their traits, their parameters, and their compilation before the clock starts.
+
+Traits are the properties of a type that a race depends on, besides its compilation.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 from esbench.cluster.dialect import Dialect, Feature
+from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import TrackError, closest
 from esbench.model import Corpus, DataStream, Index, Templates
+from esbench.operations.assertions import check_assertions
 from esbench.operations.parameters import COMMON, Parameter
-from esbench.operations.traits import Traits
 from esbench.requests.context import RequestContext
+from esbench.requests.programs import Program
 from esbench.units import Rate
 
-if TYPE_CHECKING:
-    from esbench.corpus.prepared import PreparedDocuments
-    from esbench.requests.programs import Program
+Target = Literal["index", "data-stream"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traits:
+    """Properties of an operation type, stated once where it is declared. None has a default.
+
+    administrative: hidden from the summary unless it failed.
+    in_composite: may be a request of a composite.
+    sends_corpora: sends documents of the track's corpora: those that `corpora` or `corpus` names, else all; none if it
+    has a `body`. They are prepared before the race.
+    in_file_order: sends each of these files once, from its first document on, unless `conflicts` or `looped` is set;
+    the file may be read as a stream (`--corpus-cache`).
+    creates, deletes: the kind of target that it creates, or deletes with all of its documents.
+    compares_counts: needs the number of documents that an index had before the race.
+    waits_for_status: may wait for a cluster status: `wait_for_status` in `request-params`.
+    node_features: the features that it needs of a node that esbench starts.
+    """
+
+    administrative: bool
+    in_composite: bool
+    sends_corpora: bool
+    in_file_order: bool
+    creates: Target | None
+    deletes: Target | None
+    compares_counts: bool
+    waits_for_status: bool
+    node_features: frozenset[str]
+
+
+MEASURED = Traits(
+    administrative=False,
+    in_composite=False,
+    sends_corpora=False,
+    in_file_order=False,
+    creates=None,
+    deletes=None,
+    compares_counts=False,
+    waits_for_status=False,
+    node_features=frozenset(),
+)
+REQUEST = replace(MEASURED, in_composite=True)
+ADMINISTRATIVE = replace(MEASURED, administrative=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskContext(RequestContext):
     """The data from which an operation is compiled for one worker.
 
-    `slots` are the worker's client slots out of 0..task.clients-1.
+    `slots` are the worker's client slots out of 0..task.clients-1; `indices`, `corpora`, `data_streams` and `templates`
+    are all those of the track.
     """
 
     dialect: Dialect
@@ -43,7 +89,10 @@ class TaskContext(RequestContext):
 
 
 def default_index(params: Mapping[str, Any], indices: Sequence[Index | DataStream], where: str) -> str:
-    """Return the `index` parameter, or the name of the only index; raises TrackError unless there is exactly one."""
+    """Return the `index` parameter, else the name of the only one of `indices`.
+
+    Raises TrackError, with the place `where`, if there is no such parameter and not exactly one index.
+    """
     if index := params.get("index"):
         return str(index)
     if len(indices) == 1:
@@ -57,7 +106,11 @@ def default_index(params: Mapping[str, Any], indices: Sequence[Index | DataStrea
 
 
 class OperationType:
-    """An operation type, by its name in tracks; subclasses define how it compiles."""
+    """An operation type, by its name in tracks; subclasses define how it compiles.
+
+    `doc` describes it in the reference; `unit` is the unit that it counts by default; `parameters` are its own by name,
+    without those that every type takes. The `params` of its methods are the parameters of one operation.
+    """
 
     name: str
     traits: Traits
@@ -77,7 +130,10 @@ class OperationType:
         return ""
 
     def check(self, params: Mapping[str, Any], where: str) -> None:
-        """Raise TrackError for a missing or mistyped parameter; unknown ones are accepted, as in Rally."""
+        """Raise TrackError for a missing or null parameter that is required, an invalid value or an invalid assertion.
+
+        Unknown parameters are accepted, as in Rally.
+        """
         for name, parameter in {**COMMON, **self.parameters}.items():
             if params.get(name) is not None:
                 parameter.check(name, params[name], where)
@@ -90,22 +146,23 @@ class OperationType:
                     hint=f'it is spelt "{name}", not "{typo}"' if typo else "",
                 )
         if assertions := params.get("assertions"):
-            from esbench.operations.assertions import check_assertions
-
             check_assertions(assertions, where)
 
     def tolerated(self, params: Mapping[str, Any]) -> Iterator[TrackError]:
-        """Yield the faults of parameters with which the operation still runs, as in Rally."""
+        """Yield the faults of parameters with which the operation still runs, as in Rally; the errors have no place."""
         for name, parameter in {**COMMON, **self.parameters}.items():
             if (fault := parameter.tolerated(name, params.get(name))) is not None:
                 yield fault
 
     def check_part(self, params: Mapping[str, Any], where: str) -> None:
-        """Raise TrackError for a missing or mistyped parameter of a request in a composite."""
+        """Raise TrackError, as `check` does, for parameters of a request in a composite."""
         self.check(params, where)
 
     def units_per_request(self, params: Mapping[str, Any]) -> float:
-        """Return the number of units per request, for target rates in the operation's unit."""
+        """Return the number of units per request, for target rates in the operation's unit.
+
+        Raises KeyError if a required parameter that it depends on is missing.
+        """
         return 1.0
 
     def unit_of(self, params: Mapping[str, Any]) -> str:
@@ -113,7 +170,10 @@ class OperationType:
         return self.unit
 
     def check_rate(self, rate: Rate, params: Mapping[str, Any], where: str) -> None:
-        """Raise TrackError for a target rate in a unit that the operation does not count."""
+        """Raise TrackError for a target rate in a unit that the operation does not count.
+
+        Requests (ops/s) always fit, bytes (MB/s) only if `has_known_bytes`.
+        """
         if rate.unit == "MB":
             if not self.has_known_bytes(params):
                 raise TrackError(
@@ -133,7 +193,10 @@ class OperationType:
     def request_bytes(
         self, params: Mapping[str, Any], documents: Sequence[PreparedDocuments], indices: Sequence[Index], where: str
     ) -> float:
-        """Return the mean size of a request's body in bytes, from the corpora that it sends."""
+        """Return the mean size of a request's body in bytes, from the prepared documents of the corpora that it sends.
+
+        Call it only if `has_known_bytes`. Raises TrackError if the parameters name no documents to send.
+        """
         raise NotImplementedError
 
     def ends(self, params: Mapping[str, Any]) -> bool:
@@ -151,5 +214,8 @@ class OperationType:
         return None
 
     def compile(self, context: TaskContext) -> Program:
-        """Return the program for the worker's client slots."""
+        """Return the program for the worker's client slots, which the caller closes.
+
+        Raises TrackError for faults that show only here, such as a feature that the server's version lacks.
+        """
         raise NotImplementedError

@@ -1,25 +1,19 @@
-"""The operation type bulk: its parameters, and the selection of its documents."""
+"""The operation type bulk: its parameters, and the checks of them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from esbench.errors import TrackError, did_you_mean
-from esbench.model import DataStream, Index
-from esbench.operations.base import OperationType, TaskContext, default_index
+from esbench.corpus.prepared import PreparedDocuments, size_of_first
+from esbench.errors import TrackError
+from esbench.operations.base import MEASURED, OperationType, TaskContext
+from esbench.operations.bulk_program import BulkProgram, Indices, above_zero, files_to_send, query_of, share_percent
 from esbench.operations.parameters import REFRESH, Parameter, flag, whole
-from esbench.operations.traits import MEASURED
 from esbench.requests.programs import Program
-from esbench.requests.templates import plain
 
-if TYPE_CHECKING:
-    from esbench.corpus.prepared import PreparedDocuments
-
-Indices = Sequence[Index | DataStream]
 _NUMBER = (int, float, str)
 
 
@@ -68,19 +62,19 @@ class Bulk(OperationType):
 
     def check(self, params: Mapping[str, Any], where: str) -> None:
         super().check(params, where)
-        bulk_size = _whole(params, "bulk-size", where)
-        if params.get("batch-size") is not None and _whole(params, "batch-size", where) % bulk_size:
+        bulk_size = above_zero(params, "bulk-size", where)
+        if params.get("batch-size") is not None and above_zero(params, "batch-size", where) % bulk_size:
             raise TrackError(
                 f'"batch-size" must be a multiple of "bulk-size" ({bulk_size}), not {params["batch-size"]!r}',
                 where=where,
             )
-        share = _number(_share_percent(params))
+        share = _number(share_percent(params))
         if share is None or not 0 < share <= 100:
             raise TrackError(
                 f'"ingest-percentage" must be above 0 and at most 100, not {params["ingest-percentage"]!r}', where=where
             )
         if params.get("ingest-doc-count") is not None:
-            _whole(params, "ingest-doc-count", where)
+            above_zero(params, "ingest-doc-count", where)
             if share != 100:
                 what = 'the operation has both "ingest-doc-count" and "ingest-percentage"'
                 raise TrackError(what, where=where, hint="keep one of them")
@@ -93,21 +87,18 @@ class Bulk(OperationType):
                 raise TrackError(f'"{name}" of a bulk cannot hold a variable: {value}', where=where)
 
     def units_per_request(self, params: Mapping[str, Any]) -> float:
-        return bulk_size_of(params)
+        return above_zero(params, "bulk-size")
 
     def has_known_bytes(self, params: Mapping[str, Any]) -> bool:
         return True
 
     def request_bytes(
-        self, params: Mapping[str, Any], documents: Sequence[PreparedDocuments], indices: Sequence[Index], where: str
+        self, params: Mapping[str, Any], documents: Sequence[PreparedDocuments], indices: Indices, where: str
     ) -> float:
-        from esbench.corpus.prepared import size_of_first
-
-        selected = select(params, documents, indices, where)
-        counts = counts_to_send(selected, params)
-        size_bytes = sum(size_of_first(part, count) for part, count in zip(selected, counts, strict=True))
+        files = files_to_send(params, documents, indices, where)
+        mean_bytes = sum(size_of_first(part, count) for part, count in files) / sum(count for _, count in files)
         id_bytes = len('"_id":"0123456789"') if params.get("conflicts") else 0
-        return (size_bytes / sum(counts) + id_bytes) * self.units_per_request(params)
+        return (mean_bytes + id_bytes) * self.units_per_request(params)
 
     def ends(self, params: Mapping[str, Any]) -> bool:
         return not flag(params.get("looped"))
@@ -117,11 +108,9 @@ class Bulk(OperationType):
     ) -> float | None:
         if flag(params.get("looped")):
             return None
-        return sum(counts_to_send(select(params, documents, indices, where), params))
+        return sum(count for _, count in files_to_send(params, documents, indices, where))
 
     def compile(self, context: TaskContext) -> Program:
-        from esbench.operations.bulk_program import BulkProgram
-
         return BulkProgram(context)
 
 
@@ -136,97 +125,9 @@ def _check_conflicts(params: Mapping[str, Any], where: str) -> None:
         raise TrackError(what, where=where, hint="its documents are created, never indexed again")
 
 
-def query_of(params: Mapping[str, Any]) -> dict[str, str]:
-    """Return the query string parameters of a bulk's requests."""
-    own = {name: params[name] for name in ("pipeline", "refresh", "timeout") if params.get(name) is not None}
-    return {str(name): plain(value) for name, value in {**(params.get("request-params") or {}), **own}.items()}
-
-
-def select(
-    params: Mapping[str, Any], documents: Sequence[PreparedDocuments], indices: Indices, where: str
-) -> list[PreparedDocuments]:
-    """Return the document files that a bulk sends, by its `corpora`, `indices` and `data-streams`.
-
-    Raises TrackError for an unknown corpus, or if no file is left.
-    """
-    wanted, into, streams = (_names(params.get(name)) for name in ("corpora", "indices", "data-streams"))
-    known = {part.corpus for part in documents}
-    for name in wanted:
-        if name not in known:
-            raise TrackError(f'unknown corpus "{name}"', where=where, hint=did_you_mean(name, known))
-    if not documents:
-        raise TrackError("there are no documents to index", where=where, hint="the track needs a corpus")
-    found = [part for part in documents if not wanted or part.corpus in wanted]
-    selected = [
-        part
-        for part in found
-        if (not streams or part.target_data_stream in streams)
-        and (not into or (not part.target_data_stream and index_of(part, params, indices, where) in into))
-    ]
-    if not selected:
-        known = {name for part in found for name in (part.target_index, part.target_data_stream) if name}
-        names = [*into, *streams]
-        raise TrackError(
-            f"no document of the corpora is for {', '.join(names)}", where=where, hint=did_you_mean(names[0], known)
-        )
-    return selected
-
-
-def index_of(part: PreparedDocuments, params: Mapping[str, Any], indices: Indices, where: str) -> str | None:
-    """Return the index or data stream that a file's documents go to; None if only their action lines name it."""
-    if target := part.target_index or part.target_data_stream:
-        return target
-    if part.has_own_actions and params.get("index") is None:
-        return None
-    return default_index(params, indices, where)
-
-
-def counts_to_send(documents: Sequence[PreparedDocuments], params: Mapping[str, Any]) -> list[int]:
-    """Return the number of documents to send of each file.
-
-    They are the first ones of the file, so that reading tasks know which documents exist.
-    """
-    counts = [part.document_count for part in documents]
-    if params.get("ingest-doc-count") is None:
-        return [math.ceil(count * float(_share_percent(params)) / 100) for count in counts]
-    total = sum(counts)
-    wanted = min(total, _whole(params, "ingest-doc-count", ""))
-    ends = [round(wanted * upto / total) for upto in accumulate(counts)]
-    return [end - start for start, end in pairwise([0, *ends])]
-
-
-def bulk_size_of(params: Mapping[str, Any]) -> int:
-    """Return the number of documents per bulk."""
-    return _whole(params, "bulk-size", "")
-
-
-def retries_of(params: Mapping[str, Any]) -> int:
-    """Return how often documents that were refused with status 429 are sent again."""
-    return whole(params.get("retries_on_429")) or 0
-
-
-def _names(value: Any) -> list[str]:
-    if value is None:
-        return []
-    return [str(name) for name in value] if isinstance(value, list | tuple) else [str(value)]
-
-
 def _number(value: Any) -> float | None:
     try:
         number = float(value)
     except (TypeError, ValueError):
         return None
     return number if math.isfinite(number) else None
-
-
-def _whole(params: Mapping[str, Any], name: str, where: str) -> int:
-    """Return a parameter that must be a whole number above zero, else raise TrackError."""
-    number = whole(params[name])
-    if number is None or number < 1:
-        raise TrackError(f'"{name}" must be a whole number above zero, not {params[name]!r}', where=where)
-    return number
-
-
-def _share_percent(params: Mapping[str, Any]) -> Any:
-    share = params.get("ingest-percentage")
-    return 100 if share is None else share

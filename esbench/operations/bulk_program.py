@@ -1,36 +1,143 @@
-"""The program of the operation type bulk: the requests of its clients and the judging of their replies."""
+"""The program of the operation type bulk: its documents, the requests of its clients, the judging of their replies."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import accumulate, groupby, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from esbench.corpus.bulk_source import Bulks, BulkSource, ConflictingBulks, conflicts_of, in_turn, partition
-from esbench.corpus.prepared import DocumentFile
+from esbench.corpus.prepared import DocumentFile, PreparedDocuments
+from esbench.errors import TrackError, did_you_mean
 from esbench.measure.verdict import Details, Verdict
-from esbench.operations.base import TaskContext
-from esbench.operations.bulk import bulk_size_of, counts_to_send, index_of, query_of, retries_of, select
-from esbench.operations.parameters import flag
+from esbench.model import DataStream, Index
+from esbench.operations.base import TaskContext, default_index
+from esbench.operations.parameters import flag, seconds, whole
 from esbench.operations.replies import bulk_details, created_by_index, judge_bulk, judge_unrefused
-from esbench.requests.compression import GZIP_HEADER, compressed, is_encoded
 from esbench.requests.exchange import Body, Exchange, Exhausted, NotReady, RequestBytes
 from esbench.requests.programs import common_headers
-from esbench.units import parse_duration
+from esbench.requests.templates import GZIP_HEADER, compressed, is_encoded, plain
 
 if TYPE_CHECKING:
-    from esbench.corpus.prepared import PreparedDocuments
     from esbench.corpus.stream import BulkStream
 
+Indices = Sequence[Index | DataStream]
 RETRIED = "retried"  # the result of a document that was refused temporarily and sent again
 
 
+def query_of(params: Mapping[str, Any]) -> dict[str, str]:
+    """Return the query string parameters of a bulk's requests as text.
+
+    They are `request-params`, overridden by `pipeline`, `refresh` and `timeout`.
+    """
+    own = {name: params[name] for name in ("pipeline", "refresh", "timeout") if params.get(name) is not None}
+    return {str(name): plain(value) for name, value in {**(params.get("request-params") or {}), **own}.items()}
+
+
+def bulk_head(
+    path: str, query: Mapping[str, str], headers: bytes, params: Mapping[str, Any], compress: bool = False
+) -> bytes:
+    """Return the head of a bulk's requests up to `Content-Length: `.
+
+    The caller adds the length of the body and a blank line. `headers` are the lines of the connection. `compress`: the
+    body is sent as gzip, which the head states.
+    """
+    own = "".join(f"{name}: {value}\r\n" for name, value in common_headers(params).items())
+    return (
+        f"POST {path}{'?' if query else ''}{urlencode(query)} HTTP/1.1\r\n".encode()
+        + headers
+        + own.encode("latin-1")
+        + (GZIP_HEADER if compress else b"")
+        + b"Content-Type: application/x-ndjson\r\nContent-Length: "
+    )
+
+
+def files_to_send(
+    params: Mapping[str, Any], documents: Sequence[PreparedDocuments], indices: Indices, where: str
+) -> list[tuple[PreparedDocuments, int]]:
+    """Return the document files that a bulk sends, each with the number of its documents to send.
+
+    They are those of its `corpora`, `indices` and `data-streams`. Raises TrackError for an unknown corpus, or if no
+    file is left.
+    """
+    wanted, into, streams = (_names(params.get(name)) for name in ("corpora", "indices", "data-streams"))
+    known = {part.corpus for part in documents}
+    for name in wanted:
+        if name not in known:
+            raise TrackError(f'unknown corpus "{name}"', where=where, hint=did_you_mean(name, known))
+    if not documents:
+        raise TrackError("there are no documents to index", where=where, hint="the track needs a corpus")
+    found = [part for part in documents if not wanted or part.corpus in wanted]
+    selected = [
+        part
+        for part in found
+        if (not streams or part.target_data_stream in streams)
+        and (not into or (not part.target_data_stream and _index_of(part, params, indices, where) in into))
+    ]
+    if not selected:
+        known = {name for part in found for name in (part.target_index, part.target_data_stream) if name}
+        names = [*into, *streams]
+        raise TrackError(
+            f"no document of the corpora is for {', '.join(names)}", where=where, hint=did_you_mean(names[0], known)
+        )
+    return list(zip(selected, counts_to_send(selected, params), strict=True))
+
+
+def _names(value: Any) -> list[str]:
+    if value is None:
+        return []
+    return [str(name) for name in value] if isinstance(value, list | tuple) else [str(value)]
+
+
+def _index_of(part: PreparedDocuments, params: Mapping[str, Any], indices: Indices, where: str) -> str | None:
+    """Return the index or data stream that a file's documents go to; None if only their action lines name it."""
+    if target := part.target_index or part.target_data_stream:
+        return target
+    if part.has_own_actions and params.get("index") is None:
+        return None
+    return default_index(params, indices, where)
+
+
+def counts_to_send(documents: Sequence[PreparedDocuments], params: Mapping[str, Any]) -> list[int]:
+    """Return the number of documents to send of each file, in the order of `documents`.
+
+    It is the share `ingest-percentage`, rounded up, or the file's part of `ingest-doc-count`. They are the first ones
+    of the file, so that reading tasks know which documents exist.
+    """
+    counts = [part.document_count for part in documents]
+    if params.get("ingest-doc-count") is None:
+        return [math.ceil(count * float(share_percent(params)) / 100) for count in counts]
+    total = sum(counts)
+    wanted = min(total, above_zero(params, "ingest-doc-count"))
+    ends = [round(wanted * upto / total) for upto in accumulate(counts)]
+    return [end - start for start, end in pairwise([0, *ends])]
+
+
+def share_percent(params: Mapping[str, Any]) -> Any:
+    """Return the parameter `ingest-percentage`, 100 if it is not given."""
+    share = params.get("ingest-percentage")
+    return 100 if share is None else share
+
+
+def above_zero(params: Mapping[str, Any], name: str, where: str = "") -> int:
+    """Return a parameter that must be a whole number above zero, else raise TrackError; KeyError if it is missing."""
+    number = whole(params[name])
+    if number is None or number < 1:
+        raise TrackError(f'"{name}" must be a whole number above zero, not {params[name]!r}', where=where)
+    return number
+
+
 @dataclass(frozen=True)
-class Target:
-    """The destination of a file's documents: `index` (or a data stream); None if only action lines name it."""
+class BulkTarget:
+    """The destination of a file's documents: `index` (or a data stream); None if only action lines name it.
+
+    `path` is that of the requests. `has_own_actions`: the file came with action lines, which may name other indices.
+    """
 
     path: str
     index: str | None
@@ -38,10 +145,10 @@ class Target:
 
 
 @dataclass(slots=True)
-class Part:
+class FilePart:
     """A client's part of a file, from document `first` on; the documents before `end` have been sent."""
 
-    target: Target
+    target: BulkTarget
     bulks: Bulks
     file: str
     first: int
@@ -56,17 +163,17 @@ class Piece:
     `failed` is the verdict on other documents that failed in earlier tries.
     """
 
-    target: Target
+    target: BulkTarget
     lines: Body
     body: Body
     documents: int
-    part: Part | None = None
+    part: FilePart | None = None
     end: int = 0
     tries: int = 1
     failed: Verdict | None = None
 
     def keep(self, positions: Sequence[int]) -> None:
-        """Keep only the documents at these positions."""
+        """Keep only the documents at these positions (from 0) in `lines`; `body` is left as it was."""
         lines = bytes(self.lines).split(b"\n")
         self.lines = b"".join(b"%b\n%b\n" % (lines[2 * n], lines[2 * n + 1]) for n in positions)
         self.documents = len(positions)
@@ -76,35 +183,33 @@ class BulkProgram:
     """The program of a bulk: each client sends its own part of every file, alternating between the corpora.
 
     Files that are read as a stream come first; of these a client sends the next bulk when it is free.
+    `acknowledged`: the new documents of each index.
     """
 
     def __init__(self, context: TaskContext) -> None:
         params = context.params
-        self._context = context
-        self._bulk_size = bulk_size_of(params)
+        self.context = context
+        self.acknowledged: Counter[str] = Counter()
+        self._bulk_size = above_zero(params, "bulk-size")
         self._indices = context.indices or context.data_streams
-        self._documents = select(params, context.documents, self._indices, context.where)
-        self._streamed: tuple[Target, ...] = ()
-        self._stream: BulkStream | None = None
-        self._counts = counts_to_send(self._documents, params)
-        self._conflicts = conflicts_of(params, self._documents, context.where)
+        files = files_to_send(params, context.documents, self._indices, context.where)
+        self._files = [(documents, count) for documents, count in files if documents.streamed is None]
+        self._conflicts = conflicts_of(params, [documents for documents, _ in files], context.where)
         self._looped = flag(params.get("looped"))
-        self._acknowledged: dict[str, int] = {}
-        self._parts: list[Part] = []
-        self._files: dict[Path, DocumentFile] = {}
-        self._open_stream()
+        self.only_created = self._looped or self._conflicts is not None
+        self._parts: list[FilePart] = []
+        self._mapped: dict[Path, DocumentFile] = {}
+        self.streamed: tuple[BulkTarget, ...] = ()
+        self._stream: BulkStream | None = None
+        if streamed := [(documents, count) for documents, count in files if documents.streamed is not None and count]:
+            self._open_stream(streamed)
 
-    def _open_stream(self) -> None:
+    def _open_stream(self, files: Sequence[tuple[PreparedDocuments, int]]) -> None:
         """Start the stream of the files that are to be read as one, and wait for its first bulks."""
-        counted = zip(self._documents, self._counts, strict=True)
-        files = [(documents, count) for documents, count in counted if documents.streamed is not None and count]
-        if not files:
-            return
         from esbench.corpus.stream import BulkStream
 
-        context = self._context
-        self._streamed = tuple(self._target(documents) for documents, _ in files)
-        self._stream = BulkStream(files, self._bulk_size, context.task.clients, context.slots)
+        self.streamed = tuple(self._target(documents) for documents, _ in files)
+        self._stream = BulkStream(files, self._bulk_size, self.context.task.clients, self.context.slots)
         try:
             self._stream.start()
         except BaseException:
@@ -120,51 +225,38 @@ class BulkProgram:
         return 0 if self._stream is None else self._stream.waits
 
     def client(self, slot: int, headers: bytes) -> BulkClientProgram:
-        files = [each for each in zip(self._documents, self._counts, strict=True) if each[0].streamed is None]
-        corpora = [list(group) for _, group in groupby(files, key=lambda file: file[0].corpus)]
+        corpora = [list(group) for _, group in groupby(self._files, key=lambda file: file[0].corpus)]
         parts = [
             part
             for documents, count in in_turn(corpora, slot)
             if (part := self._part(documents, count, slot)) is not None
         ]
         self._parts += parts
-        return BulkClientProgram(
-            self._context,
-            {*self._streamed, *(part.target for part in parts)},
-            self._next_streamed,
-            self._pieces(parts),
-            headers,
-            self._acknowledge,
-            only_created=self._looped or self._conflicts is not None,
-        )
+        return BulkClientProgram(self, parts, headers)
 
-    def _part(self, documents: PreparedDocuments, count: int, slot: int) -> Part | None:
+    def _part(self, documents: PreparedDocuments, count: int, slot: int) -> FilePart | None:
         """Return a client's part of the first `count` documents of a file; None if the part is empty."""
-        context = self._context
+        context = self.context
         first, last = partition(count, context.task.clients, slot)
         if first == last:
             return None
-        file = self._mapped(documents)
-        bulks: Bulks = (source := BulkSource(documents, first, last, self._bulk_size, file))
+        path = documents.file  # mapped once for all clients
+        if path not in self._mapped:
+            self._mapped[path] = DocumentFile(documents)
+        bulks: Bulks = (source := BulkSource(documents, first, last, self._bulk_size, self._mapped[path]))
         if self._conflicts is not None:
             seed = f"{context.seed}/{context.task.name}/{slot}/{documents.path.name}"
             bulks = ConflictingBulks(source, first, last - first, self._conflicts, seed)
-        return Part(self._target(documents), bulks, str(documents.path), first, first)
+        return FilePart(self._target(documents), bulks, str(documents.path), first, first)
 
-    def _mapped(self, documents: PreparedDocuments) -> DocumentFile:
-        """Return a mapped file, shared by all clients."""
-        path = documents.file
-        if path not in self._files:
-            self._files[path] = DocumentFile(documents)
-        return self._files[path]
-
-    def _target(self, documents: PreparedDocuments) -> Target:
-        context = self._context
-        index = index_of(documents, context.params, self._indices, context.where)
+    def _target(self, documents: PreparedDocuments) -> BulkTarget:
+        context = self.context
+        index = _index_of(documents, context.params, self._indices, context.where)
         path = "/_bulk" if index is None else context.dialect.bulk_path(index, documents.target_type)
-        return Target(path, index, documents.has_own_actions)
+        return BulkTarget(path, index, documents.has_own_actions)
 
-    def _pieces(self, parts: Sequence[Part]) -> Iterator[Piece]:
+    def pieces(self, parts: Sequence[FilePart]) -> Iterator[Piece]:
+        """Yield the bulks of a client's parts, one part after the other; without end if the operation is looped."""
         while parts:
             for part in parts:
                 end = part.first
@@ -174,7 +266,7 @@ class BulkProgram:
             if not self._looped:
                 return
 
-    def _next_streamed(self) -> Piece | None:
+    def next_streamed(self) -> Piece | None:
         """Return the next bulk of the stream; None after its last one. Raises NotReady if none is unpacked yet."""
         stream = self._stream
         if stream is None or stream.is_over:
@@ -182,63 +274,39 @@ class BulkProgram:
         bulk = stream.take()
         if bulk is None:
             raise NotReady(stream.call_back)
-        return Piece(self._streamed[bulk.file], bulk.lines, bulk.lines, bulk.documents)
-
-    def _acknowledge(self, index: str, documents: int) -> None:
-        self._acknowledged[index] = self._acknowledged.get(index, 0) + documents
+        return Piece(self.streamed[bulk.file], bulk.lines, bulk.lines, bulk.documents)
 
     def close(self) -> None:
         if self._stream is not None:
             self._stream.close()
-        self._files.clear()
-        for index, documents in self._acknowledged.items():
-            self._context.ledger.acknowledge(index, documents)
+        self._mapped.clear()
+        ledger = self.context.ledger
+        for index, documents in self.acknowledged.items():
+            ledger.acknowledge(index, documents)
         sent = [part for part in self._parts if part.end > part.first]
-        for prepared in self._documents if sent else ():
-            if prepared.streamed is None:
-                file = str(prepared.path)
-                spans = [(part.first, part.end) for part in sent if part.file == file]
-                self._context.ledger.load(self._target(prepared).index or "", file, spans)
+        for prepared, _ in self._files if sent else ():
+            file = str(prepared.path)
+            spans = [(part.first, part.end) for part in sent if part.file == file]
+            ledger.load(self._target(prepared).index or "", file, spans)
 
 
 class BulkClientProgram:
-    """The bulks of one client. With `only_created`, only created documents are acknowledged, not updated ones."""
+    """The bulks of one client: those of the program's stream, then those of the client's parts of files."""
 
-    def __init__(
-        self,
-        context: TaskContext,
-        targets: set[Target],
-        streamed: Callable[[], Piece | None],
-        pieces: Iterator[Piece],
-        headers: bytes,
-        acknowledge: Callable[[str, int], None],
-        *,
-        only_created: bool = False,
-    ) -> None:
-        params = context.params
-        self._acknowledge = acknowledge
-        self._only_created = only_created
+    def __init__(self, program: BulkProgram, parts: Sequence[FilePart], headers: bytes) -> None:
+        context, params = program.context, program.context.params
+        self._program = program
         self._compress = context.compress and not is_encoded(common_headers(params))
-        self._heads = {target.path: self._head(context, target.path, headers) for target in targets}
-        self._streamed = streamed
-        self._pieces = pieces
+        targets = {*program.streamed, *(part.target for part in parts)}
+        self._heads = {
+            target.path: bulk_head(target.path, query_of(params), headers, params, self._compress) for target in targets
+        }
+        self._streamed = program.next_streamed
+        self._pieces = program.pieces(parts)
         self._is_detailed = flag(params.get("detailed-results"))
-        self._most_tries = 1 + retries_of(params)
-        wait = params.get("retry-wait-period")
-        self._wait_s = 0.5 if wait is None else parse_duration(wait)
+        self._most_tries = 1 + (whole(params.get("retries_on_429")) or 0)
+        self._wait_s = seconds(params, "retry-wait-period", 0.5)
         self.exchanges = (Exchange("", self._render, self._judge),)
-
-    def _head(self, context: TaskContext, path: str, headers: bytes) -> bytes:
-        params = context.params
-        query = query_of(params)
-        own = "".join(f"{name}: {value}\r\n" for name, value in common_headers(params).items())
-        return (
-            f"POST {path}{'?' if query else ''}{urlencode(query)} HTTP/1.1\r\n".encode()
-            + headers
-            + own.encode("latin-1")
-            + (GZIP_HEADER if self._compress else b"")
-            + b"Content-Type: application/x-ndjson\r\nContent-Length: "
-        )
 
     def draw(self) -> Piece:
         piece = self._streamed() or next(self._pieces, None)
@@ -265,15 +333,15 @@ class BulkClientProgram:
             verdict = replace(verdict, error=piece.failed.error, example=piece.failed.example)
         return verdict
 
-    def _enter(self, verdict: Verdict, body: bytes, target: Target) -> None:
-        """Report the new documents of each index, by `acknowledge`."""
+    def _enter(self, verdict: Verdict, body: bytes, target: BulkTarget) -> None:
+        """Count the new documents of each index."""
+        acknowledged = self._program.acknowledged
         if target.index is None or target.has_own_actions:
-            for index, documents in created_by_index(body).items():
-                self._acknowledge(index, documents)
-        elif self._only_created:
-            self._acknowledge(target.index, body.count(b'"result":"created"'))  # quotes within ids are escaped
+            acknowledged.update(created_by_index(body))
+        elif self._program.only_created:
+            acknowledged[target.index] += body.count(b'"result":"created"')  # quotes within ids are escaped
         else:
-            self._acknowledge(target.index, int(verdict.units))
+            acknowledged[target.index] += int(verdict.units)
 
     def _try_again(self, verdict: Verdict, status: int, body: bytes, piece: Piece) -> Verdict:
         """Prepare a retry of the temporarily refused documents of a bulk, if there are any, and return the verdict.

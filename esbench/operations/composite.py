@@ -16,14 +16,12 @@ from esbench.errors import EsbenchError, TrackError, did_you_mean
 from esbench.measure.verdict import GOOD, Verdict
 from esbench.model import Operation
 from esbench.operations.assertions import asserted
-from esbench.operations.base import OperationType, TaskContext
+from esbench.operations.base import REQUEST, OperationType, TaskContext
 from esbench.operations.drawn import VariableScript, as_drawn, insist
 from esbench.operations.parameters import Parameter, whole
 from esbench.operations.points_in_time import OPEN_POINT_IN_TIME, SUBMIT_ASYNC_SEARCH
-from esbench.operations.traits import REQUEST
-from esbench.requests.exchange import RequestFailed
+from esbench.requests.exchange import RequestFailed, Script, ScriptSession
 from esbench.requests.programs import Program
-from esbench.requests.script import Script, Session
 from esbench.units import parse_duration
 
 # Parameters that name an earlier request, and that request's type.
@@ -37,7 +35,7 @@ _REFERENCES = {
 class Composite(OperationType):
     name = "composite"
     traits = REQUEST
-    doc = "Several requests as one operation, each with a row of its own; streams run beside each other."
+    doc = "Several requests as one operation, each with its own row; streams run beside each other."
     parameters = {
         "requests": Parameter(
             'operations, each with "operation-type" and "name", and {"stream": [...]} of the same',
@@ -67,7 +65,7 @@ class Composite(OperationType):
 
 
 def _check_elements(elements: Sequence[Any], names: dict[str, str], where: str) -> None:
-    """Raise TrackError for an element that is no valid request or stream of requests.
+    """Raise TrackError for an element that is not a valid request or stream of requests.
 
     `names`: the types of the requests before, by name; those of the elements are added.
     """
@@ -208,7 +206,7 @@ class _CompositeScript(VariableScript):
     def draw(self) -> list[Any]:
         return [script.draw() for script in self._scripts]
 
-    async def play(self, session: Session, drawn: list[Any]) -> Verdict:
+    async def play(self, session: ScriptSession, drawn: list[Any]) -> Verdict:
         await _Turn(session.lanes, self._scripts, drawn).run(self._elements)
         return GOOD
 
@@ -219,11 +217,11 @@ class _Turn:
     A failed request ends its stream; the streams beside it run to their end, so that no request is interrupted.
     """
 
-    def __init__(self, lanes: Sequence[Session], scripts: Sequence[VariableScript], drawn: Sequence[Any]) -> None:
+    def __init__(self, lanes: Sequence[ScriptSession], scripts: Sequence[VariableScript], drawn: Sequence[Any]) -> None:
         self._scripts = scripts
         self._drawn = drawn
         self._failures: list[RequestFailed] = []
-        self._free: asyncio.LifoQueue[Session] = asyncio.LifoQueue()
+        self._free: asyncio.LifoQueue[ScriptSession] = asyncio.LifoQueue()
         for lane in reversed(lanes):
             self._free.put_nowait(lane)
 

@@ -10,13 +10,12 @@ from typing import Any
 from esbench.corpus.prepared import PreparedDocuments, documents_of, mean_document_bytes
 from esbench.errors import TrackError
 from esbench.measure.verdict import Verdict
-from esbench.model import Index as IndexOfATrack
-from esbench.operations.base import OperationType, TaskContext
+from esbench.model import Index
+from esbench.operations.base import MEASURED, REQUEST, OperationType, TaskContext
 from esbench.operations.parameters import REFRESH, Parameter, flag
 from esbench.operations.replies import judge_deleted, judge_found, judge_get, judge_indexed
-from esbench.operations.traits import MEASURED, REQUEST
 from esbench.requests.ledger import Ledger
-from esbench.requests.programs import Judge, Program, Request, TemplateProgram, common_headers
+from esbench.requests.programs import Judge, Program, Request, TemplateProgram, template_of
 from esbench.requests.templates import Encoding, RequestTemplate, Slot, encode_all, segment
 from esbench.requests.variables import Places
 
@@ -48,17 +47,12 @@ def _get_template(context: TaskContext, document_id: Any, routing: Any) -> Reque
     query = _routed(routing)
     if not flag(context.params.get("realtime"), True):
         query["realtime"] = "false"
-    return RequestTemplate.of(
-        "GET",
-        _document_path(context, document_id),
-        query=query,
-        headers=common_headers(context.params),
-        where=context.where,
-    )
+    return template_of(context, "GET", _document_path(context, document_id), query=query)
 
 
 def _document_path(context: TaskContext, document_id: Any) -> str:
-    return f"{context.dialect.document_path(context.default_index())}/{segment(document_id)}"
+    path = context.dialect.document_path(context.default_index())
+    return path if document_id is None else f"{path}/{segment(document_id)}"
 
 
 def _routed(routing: Any) -> dict[str, Any]:
@@ -78,20 +72,16 @@ class Delete(OperationType):
 
     def compile(self, context: TaskContext) -> Program:
         params = context.params
-        template = RequestTemplate.of(
-            "DELETE",
-            _document_path(context, params["id"]),
-            query=_routed(params.get("routing")),
-            headers=common_headers(params),
-            where=context.where,
-        )
+        path, query = _document_path(context, params["id"]), _routed(params.get("routing"))
+        template = template_of(context, "DELETE", path, query=query)
         return WritingProgram(context, [Request(template, judge_deleted)], documents=-1)
 
 
 class WritingProgram(TemplateProgram):
-    """A program whose first request writes: acknowledged documents are entered in the ledger.
+    """A program whose first request writes: `close` enters acknowledged documents in the ledger; updates do not count.
 
-    documents: the change in the number of documents per write, -1 for a delete.
+    `documents`: the change in the number of documents per write, -1 for a delete. `fresh`: the source of the documents,
+    which `close` also closes; None if the request's template has the body.
     """
 
     def __init__(
@@ -129,18 +119,21 @@ class WritingProgram(TemplateProgram):
 
 
 class FreshDocuments:
-    """A source of documents that were never indexed: each draw has the id, routing value and body of one document."""
+    """A source of documents that were never indexed: each draw has the id, routing value and body of one document.
+
+    A draw returns encoded values, one for each of `places`: (field, encoding) with the field id, routing or body.
+    """
 
     at_send = False
 
     def __init__(self, context: TaskContext, documents: PreparedDocuments, places: Places) -> None:
-        from esbench.corpus.feed import DocumentFeed
+        from esbench.corpus.feed import document_feed
 
         self._key = f"documents/{documents.corpus}"
         self._first_index = first = context.before.next_values.get(self._key, documents.count_of_all)
         self._last_index = first + context.stripe - context.stripes
         self._step = context.stripes
-        self._feed = DocumentFeed(documents, first + context.stripe, context.stripes)
+        self._feed = document_feed(documents, first + context.stripe, context.stripes)
         self._draws = chain.from_iterable(self._blocks(places))
         self._feed.start()
 
@@ -177,7 +170,7 @@ _WRITE_PARAMETERS = {
 }
 
 
-class Index(OperationType):
+class IndexDocument(OperationType):
     name = "index"
     traits = replace(MEASURED, sends_corpora=True)
     asks_index = True
@@ -192,7 +185,7 @@ class Index(OperationType):
         self,
         params: Mapping[str, Any],
         documents: Sequence[PreparedDocuments],
-        indices: Sequence[IndexOfATrack],
+        indices: Sequence[Index],
         where: str,
     ) -> float:
         return mean_document_bytes(_corpus_of(params, documents, where))
@@ -206,7 +199,7 @@ class ReadAfterWrite(OperationType):
     name = "read-after-write"
     traits = replace(MEASURED, sends_corpora=True)
     asks_index = True
-    doc = "Index a fresh document and, once it is acknowledged, GET it; each half has a row of its own."
+    doc = "Index a fresh document and, once it is acknowledged, GET it; each half has its own row."
     parameters = {**_WRITE_PARAMETERS, "realtime": Get.parameters["realtime"]}
 
     def compile(self, context: TaskContext) -> Program:
@@ -218,10 +211,10 @@ class ReadAfterWrite(OperationType):
 def _read_template(context: TaskContext) -> RequestTemplate:
     """Return the template of the GET for the document that the operation has just written."""
     documents = _new_documents(context)
-    document_id = _document_id(context.params, documents)
+    document_id = _given_or_drawn(context, documents, "id")
     if document_id is None:
         raise TrackError('read-after-write needs the document\'s "id"', where=context.where)
-    return _get_template(context, document_id, _document_routing(context.params, documents))
+    return _get_template(context, document_id, _given_or_drawn(context, documents, "routing"))
 
 
 def _write_template(context: TaskContext) -> tuple[RequestTemplate, FreshDocuments | None]:
@@ -231,19 +224,16 @@ def _write_template(context: TaskContext) -> tuple[RequestTemplate, FreshDocumen
     """
     params = context.params
     documents = _new_documents(context)
-    document_id = _document_id(params, documents)
+    document_id = _given_or_drawn(context, documents, "id")
     query = {key: params[key] for key in ("pipeline", "refresh") if params.get(key) is not None}
     if params.get("op-type") == "create":
         query["op_type"] = "create"
-    template = RequestTemplate.of(
+    template = template_of(
+        context,
         "POST" if document_id is None else "PUT",
-        context.dialect.document_path(context.default_index())
-        if document_id is None
-        else _document_path(context, document_id),
-        query={**query, **_routed(_document_routing(params, documents))},
-        headers=common_headers(params),
+        _document_path(context, document_id),
+        query={**query, **_routed(_given_or_drawn(context, documents, "routing"))},
         body=params["body"] if documents is None else Slot(_FRESH, "body", Encoding.RAW),
-        where=context.where,
     )
     if documents is None:
         return template, None
@@ -257,17 +247,15 @@ def _new_documents(context: TaskContext) -> PreparedDocuments | None:
     return _corpus_of(params, context.documents, context.where) if params.get("body") is None else None
 
 
-def _document_id(params: Mapping[str, Any], documents: PreparedDocuments | None) -> Any:
-    """Return the operation's `id`, else the variable for the id of the corpus' document; None if neither exists."""
-    if params.get("id") is not None:
-        return params["id"]
-    return f"$[[{_FRESH}.id]]" if documents is not None and documents.id_field is not None else None
-
-
-def _document_routing(params: Mapping[str, Any], documents: PreparedDocuments | None) -> Any:
-    if params.get("routing") not in (None, ""):
-        return params["routing"]
-    return f"$[[{_FRESH}.routing]]" if documents is not None and documents.routing_field is not None else None
+def _given_or_drawn(context: TaskContext, documents: PreparedDocuments | None, name: str) -> Any:
+    """Return the operation's `id` or `routing`, else the variable for that of the corpus' document; None without it."""
+    given = context.params.get(name)
+    if given is not None and (name, given) != ("routing", ""):
+        return given
+    if documents is None:
+        return None
+    field = documents.id_field if name == "id" else documents.routing_field
+    return None if field is None else f"$[[{_FRESH}.{name}]]"
 
 
 def _corpus_of(params: Mapping[str, Any], documents: Sequence[PreparedDocuments], where: str) -> PreparedDocuments:
@@ -277,4 +265,4 @@ def _corpus_of(params: Mapping[str, Any], documents: Sequence[PreparedDocuments]
     return documents_of(documents, None if wanted is None else str(wanted), where)
 
 
-TYPES = (Get(), Index(), Delete(), ReadAfterWrite())
+TYPES = (Get(), IndexDocument(), Delete(), ReadAfterWrite())

@@ -15,24 +15,23 @@ from esbench.errors.json_faults import json_fault
 from esbench.measure.verdict import GOOD, Verdict
 from esbench.operations.base import TaskContext
 from esbench.operations.replies import judge_plain
-from esbench.requests.exchange import ClientProgram, RequestFailed
-from esbench.requests.programs import Judge, Request, TemplateProgram
-from esbench.requests.script import Script, Session
+from esbench.requests.exchange import ClientProgram, RequestFailed, Script, ScriptSession
+from esbench.requests.programs import Request, TemplateProgram
 from esbench.requests.templates import RequestTemplate
 
 
 class VariableScript(ABC):
-    """A script in two steps: draw the values of a turn, then play the turn with them."""
+    """A script in two steps: draw the values of a turn, then play the turn with them; `run` does both."""
 
     @abstractmethod
     def draw(self) -> Any:
         """Draw the values of the next turn."""
 
     @abstractmethod
-    async def play(self, session: Session, drawn: Any) -> Verdict:
+    async def play(self, session: ScriptSession, drawn: Any) -> Verdict:
         """Run one turn with these values."""
 
-    async def run(self, session: Session) -> Verdict:
+    async def run(self, session: ScriptSession) -> Verdict:
         return await self.play(session, self.draw())
 
 
@@ -45,7 +44,7 @@ class Undrawn(VariableScript):
     def draw(self) -> None:
         """Do nothing: there are no variables."""
 
-    async def play(self, session: Session, drawn: None) -> Verdict:
+    async def play(self, session: ScriptSession, drawn: None) -> Verdict:
         return await self._script.run(session)
 
 
@@ -58,7 +57,7 @@ class Exchanges(VariableScript):
     def draw(self) -> Any:
         return self._program.draw()
 
-    async def play(self, session: Session, drawn: Any) -> Verdict:
+    async def play(self, session: ScriptSession, drawn: Any) -> Verdict:
         verdict = GOOD
         for exchange in self._program.exchanges:
             reply = await session.send(exchange.render(drawn))
@@ -92,16 +91,13 @@ class Question:
     body: dict[str, Any]
 
 
-class QuestionTemplate:
-    """A template whose rendered request is parsed into a Question, so that each page can change its JSON."""
-
-    def __init__(self, program: ClientProgram) -> None:
-        self.draw = program.draw
-        self._render = program.exchanges[0].render
+class Questions(Exchanges):
+    """Base of scripts whose rendered request is parsed into a Question, so that each page can change its JSON."""
 
     def question(self, drawn: Any) -> Question:
-        """Return the request of a draw; raises RequestFailed if its body is no JSON object."""
-        head, _, body = b"".join(bytes(piece) for piece in self._render(drawn)).partition(b"\r\n\r\n")
+        """Return the request of a draw; raises RequestFailed if its body is not a JSON object."""
+        rendered = self._program.exchanges[0].render(drawn)
+        head, _, body = b"".join(bytes(piece) for piece in rendered).partition(b"\r\n\r\n")
         line, *lines = head.decode("latin-1").split("\r\n")  # as a session encodes them again
         method, target, _ = line.split(" ")
         headers = dict(header.split(": ", 1) for header in lines)
@@ -115,30 +111,18 @@ class QuestionTemplate:
         return Question(method, target, headers, content)
 
 
-class ProgramOfScripts:
-    """Base of programs whose clients run scripts around a template; `templates` has its values and ledger entries."""
+class DrawnProgram(TemplateProgram):
+    """A program with one script per client, which renders the template itself.
 
-    finite = False
-
-    def __init__(self, context: TaskContext, template: RequestTemplate, judge: Judge = judge_plain) -> None:
-        self.templates = TemplateProgram(context, [Request(template, judge)])
-
-    @property
-    def feed_waits(self) -> int:
-        return self.templates.feed_waits
-
-    def close(self) -> None:
-        self.templates.close()
-
-
-class DrawnProgram(ProgramOfScripts):
-    """A program with one script per client, which renders the template itself."""
+    `script` makes a client's script from a client program whose one exchange is the template's request. Request bodies
+    are not compressed.
+    """
 
     def __init__(
-        self, context: TaskContext, template: RequestTemplate, script: Callable[[QuestionTemplate], VariableScript]
+        self, context: TaskContext, template: RequestTemplate, script: Callable[[ClientProgram], VariableScript]
     ) -> None:
-        super().__init__(replace(context, compress=False), template)
+        super().__init__(replace(context, compress=False), [Request(template, judge_plain)])
         self._script = script
 
     def client(self, slot: int, headers: bytes) -> Script:
-        return self._script(QuestionTemplate(self.templates.client(slot, b"")))
+        return self._script(self.exchanging(b""))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from esbench.errors import TrackError, did_you_mean
+from esbench.errors import TrackError
 from esbench.measure.verdict import GOOD, Verdict
 from esbench.model import Index
 from esbench.operations.administrative import (
@@ -17,24 +17,22 @@ from esbench.operations.administrative import (
     QUERY,
     AdministrativeType,
     Call,
-    Condition,
-    Run,
+    ask,
+    condition_met,
     delete_matching,
     finished_task,
     if_exists,
     in_turn,
+    named,
     query_of,
-    seconds,
+    running,
     segment,
 )
-from esbench.operations.base import TaskContext
+from esbench.operations.base import ADMINISTRATIVE, TaskContext
 from esbench.operations.parameters import Parameter, whole
 from esbench.operations.replies import judge_shards
-from esbench.operations.scripts import ask
-from esbench.operations.settings import with_settings
-from esbench.operations.traits import ADMINISTRATIVE
-from esbench.requests.exchange import RequestFailed
-from esbench.requests.script import Session
+from esbench.operations.templates import with_settings
+from esbench.requests.exchange import RequestFailed, Run, ScriptSession
 from esbench.requests.templates import plain
 
 ASSERTION_FAILED = "wrong count"
@@ -60,18 +58,10 @@ def _to_create(context: TaskContext) -> tuple[Index, ...]:
         if not isinstance(wanted, str):
             raise TrackError('create-index with a "body" needs an "index"', where=context.where)
         return (Index(wanted, params["body"]),)
-    if wanted is None:
-        if not context.indices:
-            raise TrackError(
-                "the track has no index to create", where=context.where, hint='give the operation "index" and "body"'
-            )
-        return context.indices
-    names = [wanted] if isinstance(wanted, str) else list(wanted)
-    known = {index.name: index for index in context.indices}
-    for name in names:
-        if name not in known:
-            raise TrackError(f'the track has no index "{name}"', where=context.where, hint=did_you_mean(name, known))
-    return tuple(known[name] for name in names)
+    if wanted is None and not context.indices:
+        what = "the track has no index to create"
+        raise TrackError(what, where=context.where, hint='give the operation "index" and "body"')
+    return named(context.indices, wanted, "index", context.where)
 
 
 def _delete(context: TaskContext) -> Run:
@@ -82,7 +72,7 @@ def _delete(context: TaskContext) -> Run:
         raise TrackError("the track has no index to delete", where=context.where, hint='give the operation an "index"')
     query, accept = query_of(context.params), if_exists(context.params)
 
-    async def run(session: Session) -> Verdict:
+    async def run(session: ScriptSession) -> Verdict:
         for name in names:
             if "*" in name or name == "_all":
                 await delete_matching(session, name, context.ledger, query)
@@ -94,52 +84,37 @@ def _delete(context: TaskContext) -> Run:
     return run
 
 
-def _refresh(context: TaskContext) -> Run:
-    return _post(f"/{_target(context)}/_refresh", query_of(context.params))
+@running
+async def _refresh(context: TaskContext, session: ScriptSession) -> Verdict:
+    path = f"/{_target(context)}/_refresh"
+    return judge_shards((await ask(session, "POST", path, params=query_of(context.params))).json())
 
 
-def _post(path: str, query: Mapping[str, Any]) -> Run:
-    async def run(session: Session) -> Verdict:
-        return judge_shards((await ask(session, "POST", path, params=query)).json())
-
-    return run
-
-
-def _force_merge(context: TaskContext) -> Run:
+@running
+async def _force_merge(context: TaskContext, session: ScriptSession) -> Verdict:
     params = context.params
-    path = f"/{_target(context)}/_forcemerge"
     query = query_of(params, max_num_segments=whole(params.get("max-num-segments")) or None)
-    if params.get("mode") != "polling":
-        return _post(path, query)
-    query["wait_for_completion"] = "false"
-    poll_s = seconds(params, "poll-period", 10.0)
-
-    async def run(session: Session) -> Verdict:
-        started = (await ask(session, "POST", path, params=query)).json()
-        if "task" not in started:
+    if is_polled := params.get("mode") == "polling":
+        query["wait_for_completion"] = "false"
+    reply: dict[str, Any] = (await ask(session, "POST", f"/{_target(context)}/_forcemerge", params=query)).json()
+    if is_polled:
+        if "task" not in reply:
             raise RequestFailed("bad response", "this version cannot force-merge in the background: use mode blocking")
-        return judge_shards(await finished_task(session, started["task"], poll_s, "force-merge"))
+        reply = await finished_task(session, reply["task"], params, "force-merge")
+    return judge_shards(reply)
 
-    return run
 
-
-def _stats(context: TaskContext) -> Run:
+@running
+async def _stats(context: TaskContext, session: ScriptSession) -> Verdict:
     path = f"/{segment(context.params.get('index') or '_all')}/_stats"
-    condition = Condition.of(context.params, context.where)
-
-    async def run(session: Session) -> Verdict:
-        stats = (await ask(session, "GET", path)).json()
-        if condition is None:
-            return GOOD
-        return condition.verdict(stats, missing=0 if stats.get("indices") == {} else None)  # of no index, all is 0
-
-    return run
+    stats = (await ask(session, "GET", path)).json()
+    return condition_met(context.params, stats, missing=0 if stats.get("indices") == {} else None)  # of no index: 0
 
 
 def _count(context: TaskContext) -> Run:
     index, expected = context.default_index(), _expected(context)
 
-    async def run(session: Session) -> Verdict:
+    async def run(session: ScriptSession) -> Verdict:
         await ask(session, "POST", f"/{index}/_refresh")
         found = (await ask(session, "GET", f"/{index}/_count")).json()["count"]
         if found == expected:
@@ -177,7 +152,7 @@ TYPES = (
         {
             "index": Parameter("which indices of the track; all by default", (str, list)),
             "settings": Parameter("settings merged into those of the index", (dict,)),
-            "body": Parameter("a body of its own, with index", (dict,)),
+            "body": Parameter("its own body, with index", (dict,)),
             "request-params": QUERY,
         },
         in_turn(_create),

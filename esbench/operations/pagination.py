@@ -1,6 +1,7 @@
 """Paging through the results of one search: by scroll, by search_after, by the after_key of a composite aggregation.
 
-A page is a unit. The first page and the next ones are reported in separate rows.
+A page is a unit. The first page and the next ones are reported in separate rows. Replies are parsed by msgspec: a
+thousand hits must not block the event loop.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import msgspec
+
 from esbench.measure.verdict import Details, Verdict
-from esbench.operations.drawn import Question, QuestionTemplate, VariableScript, insist
-from esbench.operations.pages import Page, read_page
-from esbench.operations.parameters import whole
+from esbench.operations.administrative import ask
+from esbench.operations.drawn import Question, Questions, insist
+from esbench.operations.parameters import flag, whole
 from esbench.operations.replies import judge_search
-from esbench.operations.scripts import ask
-from esbench.requests.exchange import RequestFailed
-from esbench.requests.script import Session
+from esbench.requests.exchange import ClientProgram, RequestFailed, ScriptSession
 
 FIRST, NEXT, CLOSE = "first-page", "next-page", "close"
 _KEEP_ALIVE = "1m"  # of a point in time, with each page
@@ -26,19 +27,55 @@ SCROLL_KEEP_ALIVE = "10s"
 _DEFAULT_SIZE = 10  # the server's
 
 
-class Pages(VariableScript):
+class PageHit(msgspec.Struct):
+    sort: list[Any] | None = None
+
+
+class Hits(msgspec.Struct):
+    hits: list[PageHit] = []
+    total: dict[str, Any] | int | None = None
+
+    @property
+    def counted(self) -> int | None:
+        """The number of matching documents, exact or a lower bound; None if the reply does not count them."""
+        return self.total.get("value") if isinstance(self.total, dict) else self.total
+
+    @property
+    def known_total(self) -> int | None:
+        """The exact number of matching documents; None if the reply does not state it exactly."""
+        is_lower_bound = isinstance(self.total, dict) and self.total.get("relation") != "eq"
+        return None if is_lower_bound else self.counted
+
+
+class Page(msgspec.Struct):
+    """The parts of a search reply that the next page needs; `took` is in ms."""
+
+    hits: Hits = msgspec.field(default_factory=Hits)
+    took: int = 0
+    scroll_id: str | None = msgspec.field(default=None, name="_scroll_id")
+    pit_id: str | None = None
+    aggregations: dict[str, Any] | None = None
+
+
+def read_page(body: bytes) -> Page:
+    """Parse a reply as a page; raises RequestFailed if it is not a page of results."""
+    try:
+        return msgspec.json.decode(body, type=Page)
+    except (msgspec.DecodeError, RecursionError) as error:
+        text = body[:1000].decode("utf-8", "replace")
+        raise RequestFailed("bad response", f"not a page of results: {error}: {text}") from None
+
+
+class Pages(Questions):
     """Base of paging scripts: request page after page, up to the wanted number or the last one."""
 
-    def __init__(self, template: QuestionTemplate, pages: float, detailed: bool) -> None:
-        self._template = template
-        self._pages = pages
-        self._detailed = detailed
+    def __init__(self, program: ClientProgram, params: Mapping[str, Any]) -> None:
+        super().__init__(program)
+        self._pages = page_count(params)
+        self._detailed = flag(params.get("detailed-results"))
 
-    def draw(self) -> Any:
-        return self._template.draw()
-
-    async def play(self, session: Session, drawn: Any) -> Verdict:
-        question: Question | None = self._template.question(drawn)
+    async def play(self, session: ScriptSession, drawn: Any) -> Verdict:
+        question: Question | None = self.question(drawn)
         pages, took_ms, results = 0, 0, {}
         while question is not None and pages < self._pages:
             with session.part(NEXT if pages else FIRST):
@@ -50,19 +87,23 @@ class Pages(VariableScript):
         await self.end(session)
         return Verdict(pages, details=Details(results, took_ms) if self._detailed else None)
 
-    def prepared(self, session: Session, question: Question) -> Question:
+    def prepared(self, session: ScriptSession, question: Question) -> Question:
         """Return the question as it is sent; subclasses may extend it."""
         return question
 
     @abstractmethod
-    def next(self, session: Session, question: Question, page: Page, pages: int) -> Question | None:
-        """Return the question for the page after this one; None if it was the last."""
+    def next(self, session: ScriptSession, question: Question, page: Page, pages: int) -> Question | None:
+        """Return the question for the page after this one; None if it was the last.
 
-    async def end(self, session: Session) -> None:
+        `question` is the one that `page` answers, `pages` the number of pages read, this one included. Raises
+        RequestFailed if the page lacks what the next one needs.
+        """
+
+    async def end(self, session: ScriptSession) -> None:
         """Free the resources that the server keeps for the pages."""
 
 
-async def _page(session: Session, question: Question) -> Page:
+async def _page(session: ScriptSession, question: Question) -> Page:
     reply = await session.request(
         question.method, question.target, body=question.body or None, headers=question.headers
     )
@@ -73,11 +114,11 @@ async def _page(session: Session, question: Question) -> Page:
 class Scroll(Pages):
     """Paging by scroll: a snapshot that the server keeps, cleared at the end."""
 
-    async def play(self, session: Session, drawn: Any) -> Verdict:
+    async def play(self, session: ScriptSession, drawn: Any) -> Verdict:
         session.notes.pop(_SCROLL, None)
         return await super().play(session, drawn)
 
-    def next(self, session: Session, question: Question, page: Page, pages: int) -> Question | None:
+    def next(self, session: ScriptSession, question: Question, page: Page, pages: int) -> Question | None:
         if page.scroll_id is None:
             raise RequestFailed("bad response", 'a scrolled search has no "_scroll_id"')
         session.notes[_SCROLL] = page.scroll_id
@@ -86,7 +127,7 @@ class Scroll(Pages):
         body = {"scroll": SCROLL_KEEP_ALIVE, "scroll_id": page.scroll_id}
         return replace(question, method="POST", target="/_search/scroll", body=body)
 
-    async def end(self, session: Session) -> None:
+    async def end(self, session: ScriptSession) -> None:
         last_page = session.answer
         with session.part(CLOSE):
             body = {"scroll_id": [session.notes.pop(_SCROLL)]}
@@ -98,19 +139,19 @@ _SCROLL = "esbench-scroll"  # a name that no operation has: only this script kno
 
 
 class InPointInTime(Pages):
-    """Base of paging in a point in time, if a composite opened one under the name `point_in_time`."""
+    """Base of paging in a point in time, if a composite opened the one that `with-point-in-time-from` names."""
 
-    def __init__(self, template: QuestionTemplate, pages: float, detailed: bool, point_in_time: str | None) -> None:
-        super().__init__(template, pages, detailed)
-        self._point_in_time = point_in_time
+    def __init__(self, program: ClientProgram, params: Mapping[str, Any]) -> None:
+        super().__init__(program, params)
+        self._point_in_time = params.get("with-point-in-time-from")
 
-    def prepared(self, session: Session, question: Question) -> Question:
+    def prepared(self, session: ScriptSession, question: Question) -> Question:
         if self._point_in_time is None:
             return question
         pit = {"id": noted(session, self._point_in_time), "keep_alive": _KEEP_ALIVE}
         return replace(question, body={**question.body, "pit": pit})
 
-    def remember(self, session: Session, page: Page) -> None:
+    def remember(self, session: ScriptSession, page: Page) -> None:
         """Store the id of the point in time from a page, since each page may change it."""
         if self._point_in_time is not None and page.pit_id:
             session.notes[self._point_in_time] = page.pit_id
@@ -119,7 +160,7 @@ class InPointInTime(Pages):
 class SearchAfter(InPointInTime):
     """Paging by search_after: each page begins after the last hit of the one before."""
 
-    def next(self, session: Session, question: Question, page: Page, pages: int) -> Question | None:
+    def next(self, session: ScriptSession, question: Question, page: Page, pages: int) -> Question | None:
         self.remember(session, page)
         size = int(question.body.get("size", _DEFAULT_SIZE))
         hits, total = page.hits.hits, page.hits.known_total
@@ -131,44 +172,33 @@ class SearchAfter(InPointInTime):
 
 
 class CompositeAggregation(InPointInTime):
-    """Paging by after_key: each page begins after the last bucket of the one before.
+    """Paging by after_key: each page begins after the last bucket of the one before."""
 
-    path: the names of the aggregations down to the composite one, from the outermost.
-    """
-
-    def __init__(
-        self,
-        template: QuestionTemplate,
-        pages: float,
-        detailed: bool,
-        point_in_time: str | None,
-        path: tuple[str, ...],
-    ) -> None:
-        super().__init__(template, pages, detailed, point_in_time)
-        self._path = path
-
-    def next(self, session: Session, question: Question, page: Page, pages: int) -> Question | None:
+    def next(self, session: ScriptSession, question: Question, page: Page, pages: int) -> Question | None:
         self.remember(session, page)
+        (path,) = composite_paths(question.body)
         result: Any = page.aggregations
-        for name in self._path:
+        for name in path:
             result = result.get(name) if isinstance(result, dict) else None
         if not isinstance(result, dict):
-            raise RequestFailed("bad response", f'no aggregation "{" > ".join(self._path)}" in the reply')
+            raise RequestFailed("bad response", f'no aggregation "{" > ".join(path)}" in the reply')
         if (after := result.get("after_key")) is None:
             return None
-        body = with_composite(question.body, self._path, {"after": after})
-        return replace(question, body=body)
+        return replace(question, body=with_composite(question.body, path, {"after": after}))
 
 
-def noted(session: Session, name: str) -> str:
-    """Return the id that an operation of the same composite has stored under its name; else raise RequestFailed."""
+def noted(session: ScriptSession, name: str) -> str:
+    """Return the id that the operation `name` of the same composite has stored; raises RequestFailed without one."""
     if not (note := session.notes.get(name)):
         raise RequestFailed("bad request", f'"{name}" has not given an id before')
     return note
 
 
 def aggregations_of(body: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """Return (key, aggregations) of a search body or of an aggregation; the key is "aggs" or "aggregations"."""
+    """Return (key, aggregations) of a search body or of an aggregation; the key is "aggs" or "aggregations".
+
+    Without aggregations: ("aggs", {}).
+    """
     for word in ("aggs", "aggregations"):
         if isinstance(found := body.get(word), Mapping):
             return word, found
@@ -187,7 +217,7 @@ def composite_paths(body: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 
 def with_composite(body: Mapping[str, Any], path: tuple[str, ...], keys: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a search body with `keys` added to its composite aggregation at `path`."""
+    """Return a copy of a search body with `keys` added to the composite aggregation at a path of `composite_paths`."""
     word, aggregations = aggregations_of(body)
     name, *inner = path
     aggregation = aggregations[name]
@@ -198,6 +228,7 @@ def with_composite(body: Mapping[str, Any], path: tuple[str, ...], keys: Mapping
     return {**body, word: {**aggregations, name: changed}}
 
 
-def page_count(value: object) -> float:
-    """Return the `pages` parameter as a number; infinity for "all"."""
-    return math.inf if value == "all" else float(whole(value) or 1)
+def page_count(params: Mapping[str, Any]) -> float:
+    """Return the `pages` parameter as a number; infinity for "all", and if it is not given; 1 for an invalid one."""
+    pages = params.get("pages")
+    return math.inf if pages in (None, "all") else float(whole(pages) or 1)

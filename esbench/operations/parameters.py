@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,11 +24,12 @@ KIND_NAMES = {
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of an operation type.
+    """A parameter of an operation type; `doc` and `default` are shown in the reference, `default` is not applied.
 
-    `kinds` are the Python types that its value may have; a boolean may also be the text "true" or "false". A
-    `duration` is seconds, or text with a unit. A whole number may be written as Rally's int() reads it (`whole`). A
-    number is at least `least`, an object has all `keys`; a list in place of text is a list of text.
+    `kinds` are the Python types that its value may have; a boolean may also be the text "true" or "false", a whole
+    number be written as Rally's int() reads it (`whole`). With text and lists as kinds, a list has only text. A
+    `duration` is in seconds, or text with a unit. A number is at least `least` (inclusive), an object has all `keys`.
+    `choices`: the allowed values as text, () for all.
     """
 
     doc: str
@@ -40,7 +42,7 @@ class Parameter:
     keys: tuple[str, ...] = ()
 
     def check(self, name: str, value: Any, where: str) -> None:
-        """Raise TrackError for a value that the parameter cannot have."""
+        """Raise TrackError, which shows `name`, for a value that the parameter cannot have; None is such a value."""
         kinds = (*self.kinds, int) if float in self.kinds else self.kinds
         if self._is_inexact(value):
             value = whole(value)
@@ -124,7 +126,10 @@ REFRESH = Parameter("whether the reply comes after a refresh", (str, bool), choi
 
 
 def whole(value: object) -> int | None:
-    """Return a value as a whole number, as Rally's int() reads it: 70.0 and 70.9 are 70, "100" is 100; else None."""
+    """Return a value as a whole number, as Rally's int() reads it: 70.0 and 70.9 are 70, "100" and "100.0" are 100.
+
+    None for all else: booleans, "70.9", other text, infinity, other types.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     if isinstance(value, int):
@@ -138,7 +143,19 @@ def whole(value: object) -> int | None:
 
 
 def flag(value: object, default: bool = False) -> bool:
-    """Return a boolean parameter, which may be the text "true" or "false"; `default` if it is None."""
+    """Return a boolean parameter, which may be the text "true" or "false"; `default` if it is None.
+
+    Anything else is False.
+    """
     if value is None:
         return default
     return value if isinstance(value, bool) else str(value).lower() == "true"
+
+
+def seconds(params: Mapping[str, Any], name: str, default: float) -> float:
+    """Return a duration parameter (30, "500ms", "5m") in seconds; `default`, in seconds, if it is not given or null.
+
+    Raises UsageError for an invalid one.
+    """
+    value = params.get(name)
+    return default if value is None else parse_duration(value)

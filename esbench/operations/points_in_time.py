@@ -5,27 +5,24 @@ They are requests of a composite: one opens or submits and stores the id under i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
 from esbench.cluster.dialect import Feature
 from esbench.errors import TrackError
 from esbench.measure.verdict import GOOD, Verdict
-from esbench.operations.administrative import QUERY, Prepared, query_of
-from esbench.operations.base import OperationType, TaskContext
-from esbench.operations.drawn import Exchanges, ProgramOfScripts
-from esbench.operations.feature_checks import needing
+from esbench.operations.administrative import QUERY, ask, query_of
+from esbench.operations.base import REQUEST, OperationType, TaskContext, Traits
+from esbench.operations.drawn import Exchanges
 from esbench.operations.pagination import noted
 from esbench.operations.parameters import Parameter
-from esbench.operations.replies import judge_plain
-from esbench.operations.scripts import ask
+from esbench.operations.replies import judge_plain, needing
 from esbench.operations.search import TARGET, target
-from esbench.operations.traits import REQUEST, Traits
-from esbench.requests.exchange import ClientProgram
-from esbench.requests.programs import Program, ScriptProgram, common_headers
-from esbench.requests.script import Script, Session
+from esbench.requests.exchange import ClientProgram, Script, ScriptSession
+from esbench.requests.programs import Program, Request, ScriptProgram, TemplateProgram, template_of
 from esbench.requests.templates import RequestTemplate
 
 POINTS_IN_TIME = Feature("points in time", (7, 10), (2, 4))
@@ -53,16 +50,16 @@ class PartOfComposite(OperationType):
         return self.program(context)
 
 
-class _NotingProgram(ProgramOfScripts):
+class _NotingProgram(TemplateProgram):
     """The program of one request; the session stores the id under `key` of the reply, by the operation's name."""
 
     def __init__(self, context: TaskContext, template: RequestTemplate, key: str, feature: Feature) -> None:
-        super().__init__(context, template, needing(feature, context, judge_plain))
+        super().__init__(context, [Request(template, needing(feature, context, judge_plain))])
         self._name = context.task.operation.name
         self._key = key
 
     def client(self, slot: int, headers: bytes) -> Script:
-        return _Noting(self.templates.client(slot, headers), self._name, self._key)
+        return _Noting(self.exchanging(headers), self._name, self._key)
 
 
 class _Noting(Exchanges):
@@ -71,7 +68,7 @@ class _Noting(Exchanges):
         self._name = name
         self._key = key
 
-    async def play(self, session: Session, drawn: Any) -> Verdict:
+    async def play(self, session: ScriptSession, drawn: Any) -> Verdict:
         verdict = await super().play(session, drawn)
         if verdict.error is None and session.answer is not None:
             # an async search that ended in time may have no id: there is nothing to fetch any more
@@ -82,68 +79,58 @@ class _Noting(Exchanges):
 def _open(context: TaskContext) -> Program:
     params = context.params
     opensearch = context.dialect.distribution == "opensearch"
-    template = RequestTemplate.of(
+    template = template_of(
+        context,
         "POST",
         f"{target(context)}/_search/point_in_time" if opensearch else f"{target(context)}/_pit",
         query=query_of(params, keep_alive=params.get("keep-alive") or "1m"),
-        headers=common_headers(params),
-        where=context.where,
     )
     return _NotingProgram(context, template, "pit_id" if opensearch else "id", POINTS_IN_TIME)
 
 
-def _close(context: TaskContext) -> Program:
+def _script(
+    run: Callable[[TaskContext, ScriptSession], Coroutine[Any, Any, Verdict]],
+) -> Callable[[TaskContext], Program]:
+    """Return the `program` function of a script."""
+    return lambda context: ScriptProgram(partial(run, context), context.params)
+
+
+@_script
+async def _close(context: TaskContext, session: ScriptSession) -> Verdict:
     name = context.params["with-point-in-time-from"]
-
-    async def run(session: Session) -> Verdict:
-        pit = noted(session, name)
-        if context.dialect.distribution == "opensearch":
-            await ask(session, "DELETE", "/_search/point_in_time", body={"pit_id": [pit]})
-        else:
-            await ask(session, "DELETE", "/_pit", body={"id": pit})
-        del session.notes[name]
-        return GOOD
-
-    return ScriptProgram(Prepared(run), context.params)
+    pit = noted(session, name)
+    if context.dialect.distribution == "opensearch":
+        await ask(session, "DELETE", "/_search/point_in_time", body={"pit_id": [pit]})
+    else:
+        await ask(session, "DELETE", "/_pit", body={"id": pit})
+    del session.notes[name]
+    return GOOD
 
 
 def _submit(context: TaskContext) -> Program:
     params = context.params
-    template = RequestTemplate.of(
-        "POST",
-        f"{target(context)}/_async_search",
-        query=params.get("request-params"),
-        headers=common_headers(params),
-        body=params["body"],
-        where=context.where,
+    template = template_of(
+        context, "POST", f"{target(context)}/_async_search", query=params.get("request-params"), body=params["body"]
     )
     return _NotingProgram(context, template, "id", ASYNC_SEARCHES)
 
 
-def _get_results(context: TaskContext) -> Program:
-    names, query = _names(context.params["retrieve-results-for"]), query_of(context.params)
-
-    async def run(session: Session) -> Verdict:
-        for name in names:
-            if not (search := session.notes.get(name)):
-                continue
-            if (await ask(session, "GET", _path(search), params=query)).json()["is_running"]:
-                return Verdict(0, "search still running", f'the async search "{name}" has not ended yet')
-        return GOOD
-
-    return ScriptProgram(Prepared(run), context.params)
+@_script
+async def _get_results(context: TaskContext, session: ScriptSession) -> Verdict:
+    for name in _names(context.params["retrieve-results-for"]):
+        if not (search := session.notes.get(name)):
+            continue
+        if (await ask(session, "GET", _path(search), params=query_of(context.params))).json()["is_running"]:
+            return Verdict(0, "search still running", f'the async search "{name}" has not ended yet')
+    return GOOD
 
 
-def _delete_results(context: TaskContext) -> Program:
-    names, query = _names(context.params["delete-results-for"]), query_of(context.params)
-
-    async def run(session: Session) -> Verdict:
-        for name in names:
-            if search := session.notes.pop(name, ""):
-                await ask(session, "DELETE", _path(search), params=query)
-        return GOOD
-
-    return ScriptProgram(Prepared(run), context.params)
+@_script
+async def _delete_results(context: TaskContext, session: ScriptSession) -> Verdict:
+    for name in _names(context.params["delete-results-for"]):
+        if search := session.notes.pop(name, ""):
+            await ask(session, "DELETE", _path(search), params=query_of(context.params))
+    return GOOD
 
 
 def _names(named: Any) -> tuple[str, ...]:

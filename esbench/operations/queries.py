@@ -10,15 +10,13 @@ from typing import Any
 from esbench.cluster.dialect import Feature
 from esbench.errors import TrackError
 from esbench.measure.verdict import Details, Verdict
-from esbench.operations.base import OperationType, TaskContext
-from esbench.operations.drawn import DrawnProgram, QuestionTemplate, VariableScript, insist
-from esbench.operations.feature_checks import needing
+from esbench.operations.base import MEASURED, REQUEST, OperationType, TaskContext
+from esbench.operations.drawn import DrawnProgram, Questions, insist
 from esbench.operations.parameters import Parameter, flag, whole
-from esbench.operations.replies import judge_plain, judge_raw_bulk
-from esbench.operations.traits import MEASURED, REQUEST
-from esbench.requests.programs import Judge, Program, Request, TemplateProgram, common_headers
-from esbench.requests.script import Session
-from esbench.requests.templates import RequestTemplate, json_text, plain
+from esbench.operations.replies import judge_plain, judge_raw_bulk, needing
+from esbench.requests.exchange import ClientProgram, ScriptSession
+from esbench.requests.programs import Judge, Program, Request, TemplateProgram, template_of
+from esbench.requests.templates import json_text, plain
 
 _QUERY = Parameter("query string parameters, with variables", (dict,))
 ESQL = Feature("ES|QL", (8, 11))
@@ -50,13 +48,12 @@ class RawRequest(OperationType):
 
     def compile(self, context: TaskContext) -> Program:
         params = context.params
-        template = RequestTemplate.of(
+        template = template_of(
+            context,
             params.get("method") or "GET",
             params["path"],
             query=params.get("request-params"),
-            headers=common_headers(params),
             body=_lines(params.get("body")),
-            where=context.where,
         )
         ignored = {whole(status) for status in _statuses(params)}
         is_bulk = params["path"].partition("?")[0].endswith("_bulk")
@@ -102,13 +99,12 @@ class FieldCaps(OperationType):
     def compile(self, context: TaskContext) -> Program:
         params = context.params
         only = params.get("index_filter")
-        template = RequestTemplate.of(
+        template = template_of(
+            context,
             "POST" if only else "GET",
             f"/{plain(params.get('index') or '_all')}/_field_caps",
             query={"fields": params.get("fields") or "*", **(params.get("request-params") or {})},
-            headers=common_headers(params),
             body={"index_filter": only} if only else None,
-            where=context.where,
         )
         return TemplateProgram(context, [Request(template, judge_plain)])
 
@@ -138,14 +134,7 @@ class Esql(OperationType):
             body["filter"] = params["filter"]
         if self.profile:
             body["profile"] = True
-        template = RequestTemplate.of(
-            "POST",
-            "/_query",
-            query=params.get("request-params"),
-            headers=common_headers(params),
-            body=body,
-            where=context.where,
-        )
+        template = template_of(context, "POST", "/_query", query=params.get("request-params"), body=body)
         judge = _judge_in_detail if flag(params.get("detailed-results")) else judge_esql
         return TemplateProgram(context, [Request(template, needing(ESQL, context, judge))])
 
@@ -199,16 +188,11 @@ class Sql(OperationType):
 
     def compile(self, context: TaskContext) -> Program:
         params = context.params
-        template = RequestTemplate.of(
-            "POST",
-            _sql_path(context),
-            query=params.get("request-params"),
-            headers=common_headers(params),
-            body=params["body"],
-            where=context.where,
+        template = template_of(
+            context, "POST", _sql_path(context), query=params.get("request-params"), body=params["body"]
         )
         pages, judge = whole(params.get("pages")) or 1, needing(SQL, context, judge_plain)
-        return DrawnProgram(context, template, lambda question: _SqlPages(question, pages, judge))
+        return DrawnProgram(context, template, lambda program: _SqlPages(program, pages, judge))
 
 
 def _sql_path(context: TaskContext) -> str:
@@ -217,19 +201,16 @@ def _sql_path(context: TaskContext) -> str:
     return "/_xpack/sql" if context.dialect.typed else "/_sql"
 
 
-class _SqlPages(VariableScript):
+class _SqlPages(Questions):
     """The pages of an SQL query: each reply has a cursor for the next page."""
 
-    def __init__(self, template: QuestionTemplate, pages: int, judge: Judge) -> None:
-        self._template = template
+    def __init__(self, program: ClientProgram, pages: int, judge: Judge) -> None:
+        super().__init__(program)
         self._pages = pages
         self._judge = judge
 
-    def draw(self) -> Any:
-        return self._template.draw()
-
-    async def play(self, session: Session, drawn: Any) -> Verdict:
-        question = self._template.question(drawn)
+    async def play(self, session: ScriptSession, drawn: Any) -> Verdict:
+        question = self.question(drawn)
         body = question.body
         for number in range(self._pages):
             with session.part("next-page" if number else "first-page"):

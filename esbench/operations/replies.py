@@ -12,7 +12,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from esbench.cluster.bounded import MOST_BYTES
+from esbench.cluster.dialect import Dialect, Feature
 from esbench.measure.verdict import GOOD, Details, Verdict
+from esbench.operations.base import TaskContext
+from esbench.requests.programs import Judge
 
 _EXAMPLE_LENGTH = 2_000  # characters; the client shortens it further, once its secrets are hidden
 _KIND = re.compile(r"[A-Za-z_][\w.$-]{0,79}")
@@ -21,7 +25,11 @@ UPDATED = Verdict(label="updated")
 
 
 def http_failure(status: int, body: bytes) -> Verdict:
-    """Return the verdict on a failed reply: kind `HTTP 429 es_rejected_execution_exception`, its reason as example."""
+    """Return the verdict on a failed reply: no units, kind `HTTP 429 es_rejected_execution_exception`.
+
+    Its example is the error's reason, else the body, at most 2,000 characters. A body without an error type gives the
+    kind `HTTP 502`.
+    """
     decoded = _decoded(body)
     error = decoded.get("error") if isinstance(decoded, dict) else None
     kind = f"HTTP {status} {_type_of(error) if isinstance(error, dict) else ''}".rstrip()
@@ -35,7 +43,10 @@ def _type_of(error: object) -> str:
 
 
 def reason_of(error: object) -> str:
-    """Return the reason of an `error` in a reply, followed by those of its root cause and last cause if they differ."""
+    """Return the reason of an `error` in a reply, followed by those of its root cause and last cause if they differ.
+
+    "" if an error object gives no reason; an error that is text is returned as it is.
+    """
     if not isinstance(error, dict):
         return str(error)
     said = ""
@@ -68,7 +79,7 @@ def judge_plain(status: int, body: bytes, drawn: object) -> Verdict:
 
 
 def judge_found(status: int, body: bytes, drawn: object) -> Verdict:
-    """Judge a GET that must find its document."""
+    """Judge a GET that must find its document; a missing one is a failure of the kind "not found"."""
     if status == 200 and body.find(b'"found":true') >= 0:  # half the cost of `in`
         return GOOD
     if status not in (200, 404):
@@ -94,7 +105,7 @@ _IDENTIFIER = re.compile(rb'\{"(?:_scroll_id|pit_id)":"[^"\\]*"')
 
 
 def judge_search(status: int, body: bytes, drawn: object) -> Verdict:
-    """Judge a search: good if all shards answered and it did not time out."""
+    """Judge a search: good if its status is 200, it did not time out and no shard failed."""
     if status != 200:
         return http_failure(status, body)
     # the first count of failures is that of its shards; those of remote clusters come later
@@ -113,6 +124,31 @@ def judge_search(status: int, body: bytes, drawn: object) -> Verdict:
     return judge_shards(decoded)
 
 
+_TOOK = re.compile(rb'"took":(\d{1,15})')
+_TOTAL = re.compile(rb'"hits":\{"total":(?:\{"value":)?(\d{1,18})')
+
+
+def judge_in_detail(status: int, body: bytes, drawn: object) -> Verdict:
+    """Judge a search as `judge_search` does, and add the details (hits, `took`) from the reply's beginning."""
+    verdict = judge_search(status, body, drawn)
+    return verdict if verdict.error is not None else replace(verdict, details=search_details(body))
+
+
+def search_details(body: bytes) -> Details:
+    """Return the details of a search from the reply's beginning: `results["hits"]` and the server's `took` in ms.
+
+    "hits" is the number of matching documents, maybe a lower bound; it is absent if the reply does not count them.
+    """
+    begin = body.find(b'"hits":{')  # the first ones: those of documents come later
+    total = _TOTAL.match(body, begin) if begin >= 0 else None
+    return Details({"hits": int(total[1])} if total else {}, _took_ms(body))
+
+
+def _took_ms(body: bytes) -> int | None:
+    took = _TOOK.search(body, 0, 200)
+    return int(took[1]) if took else None
+
+
 def judge_shards(decoded: Any) -> Verdict:
     """Judge a decoded reply by its `_shards`: good if no shard failed, or if it has no `_shards`."""
     shards = decoded.get("_shards") if isinstance(decoded, dict) else None
@@ -126,7 +162,11 @@ def judge_shards(decoded: Any) -> Verdict:
 
 
 def judge_bulk(status: int, body: bytes, documents: int) -> Verdict:
-    """Judge a bulk of `documents` documents: acknowledged ones are units, a rejected one makes it a failure."""
+    """Judge a bulk of `documents` documents: acknowledged ones are units, a rejected one makes it a failure.
+
+    The failure's kind is the most frequent one of the rejected documents: `bulk item 429
+    es_rejected_execution_exception`.
+    """
     if status != 200:
         return http_failure(status, body)
     if body.find(b'"errors":false', 0, 200) >= 0:
@@ -175,7 +215,8 @@ def _judge_items(items: object, body: bytes, documents: int) -> Verdict:
 def judge_unrefused(status: int, body: bytes, documents: int) -> tuple[list[int], Verdict]:
     """Return (positions of a failed bulk's documents that were refused temporarily, with 429; verdict on the others).
 
-    There are no such positions in a reply that does not have one item per document.
+    Positions count from 0. There are no such positions in a reply that does not have one item per document; the verdict
+    is then that on the whole bulk. A reply with status 429 refuses all.
     """
     if status == 429:
         return list(range(documents)), Verdict(0)
@@ -191,18 +232,20 @@ def judge_unrefused(status: int, body: bytes, documents: int) -> tuple[list[int]
 
 _RESULT = re.compile(rb'"result":"(\w{1,40})"')
 _SHARD_FAILED = re.compile(rb'"failed":[1-9]')
-_TOOK = re.compile(rb'"took":(\d{1,15})')
 
 
 def bulk_details(status: int, body: bytes) -> Details:
-    """Return the document counts per result of a bulk ("created", "noop" ...) and the server's `took`."""
+    """Return the details of a bulk's reply: document counts by result, and the server's `took` in ms.
+
+    Results are "created", "updated", "noop" ..., and "with failed shards" for documents that not all copies have; both
+    are empty unless the status is 200.
+    """
     if status != 200:
         return Details()
     results = {name.decode(): count for name, count in Counter(_RESULT.findall(body)).items()}
     if failed := len(_SHARD_FAILED.findall(body)):
         results["with failed shards"] = failed
-    took = _TOOK.search(body, 0, 200)
-    return Details(results, None if took is None else int(took[1]))
+    return Details(results, _took_ms(body))
 
 
 # an item up to its result; ids may hold any text, escaped as JSON
@@ -238,12 +281,48 @@ def judge_indexed(status: int, body: bytes, drawn: object) -> Verdict:
 
 
 def judge_deleted(status: int, body: bytes, drawn: object) -> Verdict:
-    """Judge a delete that must find its document."""
+    """Judge a delete that must find its document; a missing one is a failure of the kind "not found"."""
     if status == 200:
         return GOOD
     if status == 404 and (b'"result":"not_found"' in body or b'"found":false' in body):
         return Verdict(0, "not found", _text(body))
     return http_failure(status, body)
+
+
+# how versions refuse a path that they do not know, which may look like an index or a document to them
+_UNKNOWN_PATH = ("HTTP 405", "HTTP 400 invalid_index_name_exception", "HTTP 400 invalid_type_name_exception")
+_SAID = re.compile(
+    r"no handler found|request body is required"
+    r"|unrecognized parameters?: \[(force|keep_on_completion|wait_for_completion_timeout)\]"
+)
+
+
+def not_supported(feature: Feature, dialect: Dialect, kind: str, detail: str) -> Verdict | None:
+    """Return a failure that names the missing feature if a reply shows that the server does not know it; else None.
+
+    `kind` and `detail` are those of the failed request, `HTTP 405 ...` and its reason.
+    """
+    if not kind.startswith(_UNKNOWN_PATH) and not _SAID.search(detail):
+        return None
+    missing = f"this {dialect.server} has no {feature.name}: its distribution or license leaves them out"
+    return Verdict(0, "not supported", f"{missing} ({kind}: {detail})")
+
+
+def needing(feature: Feature, context: TaskContext, judge: Judge) -> Judge:
+    """Return a judge like `judge` whose failures name the feature if the server turns out not to have it.
+
+    Raises TrackError at once if the server's version lacks it.
+    """
+    dialect = context.dialect
+    dialect.require(feature, context.where)
+
+    def judged(status: int, body: bytes, drawn: object) -> Verdict:
+        verdict = judge(status, body, drawn)
+        if verdict.error is None:
+            return verdict
+        return not_supported(feature, dialect, verdict.error, verdict.example) or verdict
+
+    return judged
 
 
 def _bad(what: str, body: bytes, units: float = 0) -> Verdict:
@@ -257,6 +336,6 @@ def _text(body: bytes) -> str:
 
 def _decoded(body: bytes) -> Any:
     try:
-        return json.loads(body)
+        return json.loads(body) if len(body) <= MOST_BYTES else None  # it takes some 20 times the memory of its text
     except (ValueError, RecursionError):
         return None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from esbench.cluster.dialect import Feature
@@ -15,64 +15,51 @@ from esbench.operations.administrative import (
     QUERY,
     AdministrativeType,
     Call,
-    Run,
+    ask,
     at,
     concrete_indices,
     count_at,
     finished_task,
     in_turn,
     query_of,
-    seconds,
+    running,
     segment,
 )
-from esbench.operations.base import TaskContext
+from esbench.operations.base import MEASURED, TaskContext
 from esbench.operations.parameters import Parameter
-from esbench.operations.scripts import ask
-from esbench.operations.traits import MEASURED
-from esbench.requests.exchange import RequestFailed
-from esbench.requests.script import Session
+from esbench.requests.exchange import RequestFailed, ScriptSession
 
 DOWNSAMPLING = Feature("downsampling", (8, 5))
 
 
-def _shrink(context: TaskContext) -> Run:
+async def shrink(context: TaskContext, session: ScriptSession, poll_s: float = 0.5) -> Verdict:
+    """Shrink one index, or each index that matches a pattern, one after the other; each is a unit.
+
+    Each is moved to one node, stays read-only, and the new index is waited for; `poll_s` is the time between two looks.
+    Raises RequestFailed if nothing matches, the cluster has no data node or a request fails.
+    """
     params = context.params
-    return Shrink(params["source-index"], params["target-index"], params["target-body"], params.get("shrink-node")).run
-
-
-@dataclass(frozen=True)
-class Shrink:
-    """The script of shrink-index: shrinks one index, or each index that matches a pattern, one after the other."""
-
-    source: str
-    target: str
-    body: Mapping[str, Any]
-    node: str | None
-    poll_s: float = 0.5
-
-    async def run(self, session: Session) -> Verdict:
-        node = self.node or await _first_data_node(session)
-        sources = await concrete_indices(session, self.source) if "*" in self.source else [self.source]
-        if not sources:
-            raise RequestFailed("no such index", f'nothing matches "{self.source}"')
-        stem = self.source.partition("*")[0]
-        for source in sources:
-            await self._shrink(session, source, self.target + source.removeprefix(stem), node)
-        return Verdict(len(sources))
-
-    async def _shrink(self, session: Session, source: str, target: str, node: str) -> None:
-        moved = {"index.routing.allocation.require._name": node, "index.blocks.write": True}
+    pattern = params["source-index"]
+    node = params.get("shrink-node") or await _first_data_node(session)
+    sources = await concrete_indices(session, pattern) if "*" in pattern else [pattern]
+    if not sources:
+        raise RequestFailed("no such index", f'nothing matches "{pattern}"')
+    stem = pattern.partition("*")[0]
+    body, moved = params["target-body"], {"index.routing.allocation.require._name": node, "index.blocks.write": True}
+    settings = {**dict.fromkeys(moved), **(body.get("settings") or {})}  # the new index is free of both
+    for source in sources:
+        target = params["target-index"] + source.removeprefix(stem)
         await ask(session, "PUT", f"/{segment(source)}/_settings", body={"settings": moved})
         while not await _is_on(session, source, node):
-            await asyncio.sleep(self.poll_s)
-        settings = {**dict.fromkeys(moved), **(self.body.get("settings") or {})}  # the new index is free of both
+            await asyncio.sleep(poll_s)
         path = f"/{segment(source)}/_shrink/{segment(target)}"
-        await ask(session, "POST", path, body={**self.body, "settings": settings})
+        await ask(session, "POST", path, body={**body, "settings": settings})
         while not await _is_allocated(session, target):
-            await asyncio.sleep(self.poll_s)
+            await asyncio.sleep(poll_s)
+    return Verdict(len(sources))
 
 
-async def _first_data_node(session: Session) -> str:
+async def _first_data_node(session: ScriptSession) -> str:
     nodes = (await ask(session, "GET", "/_nodes")).json().get("nodes")
     found = nodes.values() if isinstance(nodes, dict) else ()
     names = [str(at(node, "name")) for node in found if "data" in str(at(node, "roles"))]
@@ -81,7 +68,7 @@ async def _first_data_node(session: Session) -> str:
     return min(names)
 
 
-async def _is_on(session: Session, index: str, node: str) -> bool:
+async def _is_on(session: ScriptSession, index: str, node: str) -> bool:
     """True if each shard has a started copy on the node, and no copy is being moved."""
     reply = (await ask(session, "GET", f"/{segment(index)}/_search_shards")).json()
     nodes, shards = reply["nodes"], reply["shards"]
@@ -93,7 +80,7 @@ async def _is_on(session: Session, index: str, node: str) -> bool:
     )
 
 
-async def _is_allocated(session: Session, index: str) -> bool:
+async def _is_allocated(session: ScriptSession, index: str) -> bool:
     """True if all primary shards are assigned (status yellow or green) and no shard is being moved."""
     health = (await ask(session, "GET", f"/_cluster/health/{segment(index)}", accept=(408,))).json()
     return health["status"] in ("yellow", "green") and not health.get("relocating_shards")
@@ -110,21 +97,17 @@ def _downsample(context: TaskContext) -> Iterable[Call]:
     yield Call("POST", f"/{segment(source)}/_downsample/{segment(target)}", query_of(params), body)
 
 
-def _reindex(context: TaskContext) -> Run:
+@running
+async def _reindex(context: TaskContext, session: ScriptSession) -> Verdict:
     params = context.params
     query = query_of(params, wait_for_completion="false" if params.get("mode") == "polling" else None)
-    poll_s = seconds(params, "poll-period", 10.0)
-
-    async def run(session: Session) -> Verdict:
-        reply: dict[str, Any] = (await ask(session, "POST", "/_reindex", params=query, body=params["body"])).json()
-        if "task" in reply:
-            reply = await finished_task(session, reply["task"], poll_s, "reindex")
-        written = count_at(reply, "created") + count_at(reply, "updated")
-        if (first := at(reply, "failures", 0)) is not None:
-            return Verdict(written, "reindex failed", f"{len(reply['failures'])} failures, the first: {first}")
-        return Verdict(written)
-
-    return run
+    reply: dict[str, Any] = (await ask(session, "POST", "/_reindex", params=query, body=params["body"])).json()
+    if "task" in reply:
+        reply = await finished_task(session, reply["task"], params, "reindex")
+    written = count_at(reply, "created") + count_at(reply, "updated")
+    if (first := at(reply, "failures", 0)) is not None:
+        return Verdict(written, "reindex failed", f"{len(reply['failures'])} failures, the first: {first}")
+    return Verdict(written)
 
 
 TYPES = (
@@ -137,7 +120,7 @@ TYPES = (
             "target-body": Parameter("settings and aliases of the new index", (dict,), required=True),
             "shrink-node": Parameter("the node's name; the first data node by default"),
         },
-        _shrink,
+        running(shrink),
     ),
     AdministrativeType(
         "downsample",

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-import re
+import math
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from esbench.cluster.dialect import Feature
 from esbench.errors import TrackError
 from esbench.errors.json_faults import json_fault
-from esbench.measure.verdict import Details, Verdict
-from esbench.operations.base import OperationType, TaskContext
+from esbench.operations.base import REQUEST, OperationType, TaskContext
 from esbench.operations.drawn import DrawnProgram
 from esbench.operations.pagination import (
     SCROLL_KEEP_ALIVE,
     CompositeAggregation,
+    Pages,
     Scroll,
     SearchAfter,
     composite_paths,
@@ -24,13 +23,12 @@ from esbench.operations.pagination import (
     with_composite,
 )
 from esbench.operations.parameters import Parameter, flag, whole
-from esbench.operations.replies import judge_search
-from esbench.operations.traits import REQUEST
-from esbench.requests.programs import Program, Request, TemplateProgram, common_headers
+from esbench.operations.replies import judge_in_detail, judge_search
+from esbench.requests.programs import Program, Request, TemplateProgram, template_of
 from esbench.requests.templates import RequestTemplate
 
 COMPOSITE_AGGREGATIONS = Feature("composite aggregations", (6, 1), (1, 0))
-_PAGES = Parameter("how many pages at most, or all", (int, str))
+_PAGES = "how many pages at most, or all"
 _PER_PAGE = "results-per-page"
 _POINT_IN_TIME = "with-point-in-time-from"
 TARGET = {
@@ -56,7 +54,10 @@ _IN_POINT_IN_TIME = Parameter("inside a composite: the name of its open-point-in
 
 
 def target(context: TaskContext) -> str:
-    """Return the path that a search-like request addresses: its index, its data stream, or the track's only one."""
+    """Return the path that a search-like request addresses: its index, its data stream, or the track's only one.
+
+    It is "/orders", or "/orders/TYPE" where the server has types. Raises TrackError if there is no such index.
+    """
     params = context.params
     index = params.get("index") or params.get("data-stream") or context.default_index()
     kind = params.get("type") if context.dialect.typed else None
@@ -70,36 +71,9 @@ def _template(context: TaskContext, path: str, body: Any, further: Mapping[str, 
         query["request_cache"] = str(flag(params["cache"])).lower()
     if params.get("routing") not in (None, ""):
         query["routing"] = params["routing"]
-    headers = common_headers(params)
-    if not flag(params.get("response-compression-enabled"), True):
-        headers["Accept-Encoding"] = "identity"
-    return RequestTemplate.of(
-        "GET", path, query={**query, **(further or {})}, headers=headers, body=body or None, where=context.where
-    )
-
-
-_TOOK = re.compile(rb'"took":(\d{1,15})')
-_TOTAL = re.compile(rb'"hits":\{"total":(?:\{"value":)?(\d{1,18})')
-
-
-def judge_in_detail(status: int, body: bytes, drawn: object) -> Verdict:
-    """Judge a search as `judge_search` does, and add the details (hits, `took`) from the reply's beginning."""
-    verdict = judge_search(status, body, drawn)
-    return verdict if verdict.error is not None else replace(verdict, details=details_of(body))
-
-
-def details_of(body: bytes) -> Details:
-    """Return the number of matching documents, if the reply counts them, and the server's `took` (ms)."""
-    took = _TOOK.search(body, 0, 200)
-    begin = body.find(b'"hits":{')  # the first ones: those of documents come later
-    total = _TOTAL.match(body, begin) if begin >= 0 else None
-    return Details({"hits": int(total[1])} if total else {}, int(took[1]) if took else None)
-
-
-def _check_pages(params: Mapping[str, Any], where: str) -> None:
-    pages = params.get("pages")
-    if pages is not None and pages != "all" and (whole(pages) or 0) < 1:
-        raise TrackError(f'"pages" must be a number of them, or "all", not {pages!r}', where=where)
+    is_plain = not flag(params.get("response-compression-enabled"), True)
+    headers = {"Accept-Encoding": "identity"} if is_plain else {}
+    return template_of(context, "GET", path, query={**query, **(further or {})}, headers=headers, body=body or None)
 
 
 def _decoded_body(params: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -123,38 +97,13 @@ class _ByPages(OperationType):
 
     def check(self, params: Mapping[str, Any], where: str) -> None:
         super().check(params, where)
-        _check_pages(params, where)
+        pages = params.get("pages")
+        if pages is not None and pages != "all" and (whole(pages) or 0) < 1:
+            raise TrackError(f'"pages" must be a number of them, or "all", not {pages!r}', where=where)
 
     def units_per_request(self, params: Mapping[str, Any]) -> float:
-        pages = params.get("pages")
-        return 1.0 if pages in (None, "all") else float(whole(pages) or 1)
-
-
-class Search(_ByPages):
-    name = "search"
-    traits = REQUEST
-    asks_index = True
-    doc = (
-        "One search request, whose reply must cover all shards in time; with `pages` a scroll, "
-        "which counts pages (first-page, next-page and close have rows of their own)."
-    )
-    unit = "ops"
-    parameters = {
-        **_ONE_PAGE,
-        "pages": Parameter("scroll through so many pages at most, or all", (int, str)),
-    }
-
-    def unit_of(self, params: Mapping[str, Any]) -> str:
-        return "ops" if params.get("pages") is None else "pages"
-
-    def compile(self, context: TaskContext) -> Program:
-        params = context.params
-        if params.get("pages") is not None:
-            return _scrolled(context)
-        size = {} if params.get(_PER_PAGE) is None else {"size": whole(params[_PER_PAGE])}
-        template = _template(context, f"{target(context)}/_search", params.get("body"), size)
-        judge = judge_in_detail if _detailed(params) else judge_search
-        return TemplateProgram(context, [Request(template, judge)])
+        pages = page_count(params)
+        return pages if math.isfinite(pages) else 1.0
 
 
 class ScrollSearch(_ByPages):
@@ -164,27 +113,48 @@ class ScrollSearch(_ByPages):
     doc = "Scroll through a search; first-page, next-page and close have rows of their own."
     parameters = {
         **_ONE_PAGE,
-        "pages": Parameter("how many pages at most, or all", (int, str), required=True),
+        "pages": Parameter(_PAGES, (int, str), required=True),
         _PER_PAGE: Parameter("hits per page", (int,), least=1),
     }
 
     def compile(self, context: TaskContext) -> Program:
-        return _scrolled(context)
+        body = _decoded_body(context.params, context.where)
+        query = {"sort": "_doc", "scroll": SCROLL_KEEP_ALIVE, **_size(context.params)}
+        return _paged(context, _template(context, f"{target(context)}/_search", body, query), Scroll)
 
 
-def _detailed(params: Mapping[str, Any]) -> bool:
-    return flag(params.get("detailed-results"))
+class Search(ScrollSearch):
+    name = "search"
+    traits = REQUEST
+    doc = (
+        "One search request, whose reply must cover all shards in time; with `pages` a scroll, "
+        "which counts pages (first-page, next-page and close have rows of their own)."
+    )
+    unit = "ops"
+    parameters = {
+        **_ONE_PAGE,
+        "pages": Parameter("scroll through this many pages at most, or all", (int, str)),
+    }
+
+    def unit_of(self, params: Mapping[str, Any]) -> str:
+        return "ops" if params.get("pages") is None else "pages"
+
+    def compile(self, context: TaskContext) -> Program:
+        params = context.params
+        if params.get("pages") is not None:
+            return super().compile(context)
+        template = _template(context, f"{target(context)}/_search", params.get("body"), _size(params))
+        judge = judge_in_detail if flag(params.get("detailed-results")) else judge_search
+        return TemplateProgram(context, [Request(template, judge)])
 
 
-def _scrolled(context: TaskContext) -> Program:
-    params = context.params
-    query: dict[str, Any] = {"sort": "_doc", "scroll": SCROLL_KEEP_ALIVE}
-    if params.get(_PER_PAGE) is not None:
-        query["size"] = whole(params[_PER_PAGE])
-    body = _decoded_body(params, context.where)
-    template = _template(context, f"{target(context)}/_search", body, query)
-    pages = page_count(params["pages"])
-    return DrawnProgram(context, template, lambda question: Scroll(question, pages, _detailed(params)))
+def _size(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the `size` that a request asks for; empty if the operation does not say it."""
+    return {} if params.get(_PER_PAGE) is None else {"size": whole(params[_PER_PAGE])}
+
+
+def _paged(context: TaskContext, template: RequestTemplate, pages: type[Pages]) -> Program:
+    return DrawnProgram(context, template, lambda program: pages(program, context.params))
 
 
 class _InPointInTime(_ByPages):
@@ -202,11 +172,10 @@ class _InPointInTime(_ByPages):
     def check_part(self, params: Mapping[str, Any], where: str) -> None:
         super().check(params, where)
 
-
-def _paged_template(context: TaskContext, body: dict[str, Any]) -> RequestTemplate:
-    if context.params.get(_POINT_IN_TIME) is None:
-        return _template(context, f"{target(context)}/_search", body)
-    return _template(context, "/_search", body)  # the point in time knows its index
+    def template(self, context: TaskContext, body: dict[str, Any]) -> RequestTemplate:
+        """Return the template of the search; a point in time knows its index."""
+        is_within = context.params.get(_POINT_IN_TIME) is not None
+        return _template(context, "/_search" if is_within else f"{target(context)}/_search", body)
 
 
 class PaginatedSearch(_InPointInTime):
@@ -216,7 +185,7 @@ class PaginatedSearch(_InPointInTime):
     parameters = {
         **_ONE_PAGE,
         "body": Parameter('the search body, with a "sort" and variables', (dict, str)),
-        "pages": Parameter(_PAGES.doc, _PAGES.kinds, required=True),
+        "pages": Parameter(_PAGES, (int, str), required=True),
         _PER_PAGE: Parameter("hits per page; those of the body by default", (int,), least=1),
         _POINT_IN_TIME: _IN_POINT_IN_TIME,
     }
@@ -231,13 +200,8 @@ class PaginatedSearch(_InPointInTime):
             )
 
     def compile(self, context: TaskContext) -> Program:
-        params = context.params
-        body = _decoded_body(params, context.where)
-        if params.get(_PER_PAGE) is not None:
-            body = {**body, "size": whole(params[_PER_PAGE])}
-        pages, point_in_time = page_count(params["pages"]), params.get(_POINT_IN_TIME)
-        template, detailed = _paged_template(context, body), _detailed(params)
-        return DrawnProgram(context, template, lambda question: SearchAfter(question, pages, detailed, point_in_time))
+        body = {**_decoded_body(context.params, context.where), **_size(context.params)}
+        return _paged(context, self.template(context, body), SearchAfter)
 
 
 class CompositeAgg(_InPointInTime):
@@ -248,7 +212,7 @@ class CompositeAgg(_InPointInTime):
     parameters = {
         **_ONE_PAGE,
         "body": Parameter("the search body, with one composite aggregation and variables", (dict, str), required=True),
-        "pages": Parameter("how many pages at most, or all", (int, str), "all"),
+        "pages": Parameter(_PAGES, (int, str), "all"),
         _PER_PAGE: Parameter("buckets per page; those of the aggregation by default", (int,), least=1),
         _POINT_IN_TIME: _IN_POINT_IN_TIME,
     }
@@ -261,17 +225,11 @@ class CompositeAgg(_InPointInTime):
             raise TrackError(f"composite-agg needs one composite aggregation, and its body has {found}", where=where)
 
     def compile(self, context: TaskContext) -> Program:
-        params = context.params
         context.dialect.require(COMPOSITE_AGGREGATIONS, context.where)
-        body = _decoded_body(params, context.where)
+        body = _decoded_body(context.params, context.where)
         (path,) = composite_paths(body)
-        if params.get(_PER_PAGE) is not None:
-            body = with_composite(body, path, {"size": whole(params[_PER_PAGE])})
-        pages, point_in_time = page_count(params.get("pages") or "all"), params.get(_POINT_IN_TIME)
-        template, detailed = _paged_template(context, body), _detailed(params)
-        return DrawnProgram(
-            context, template, lambda question: CompositeAggregation(question, pages, detailed, point_in_time, path)
-        )
+        body = with_composite(body, path, _size(context.params))
+        return _paged(context, self.template(context, body), CompositeAggregation)
 
 
 TYPES = (Search(), PaginatedSearch(), ScrollSearch(), CompositeAgg())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from esbench.measure.verdict import GOOD, Verdict
@@ -11,21 +12,18 @@ from esbench.operations.administrative import (
     BODY,
     QUERY,
     AdministrativeType,
-    Run,
+    ask,
     at,
     count_at,
     query_of,
     request,
-    seconds,
+    running,
     segment,
 )
-from esbench.operations.base import TaskContext
-from esbench.operations.parameters import SECONDS, Parameter, flag
+from esbench.operations.base import MEASURED, TaskContext
+from esbench.operations.parameters import SECONDS, Parameter, flag, seconds
 from esbench.operations.replies import judge_shards
-from esbench.operations.scripts import ask
-from esbench.operations.traits import MEASURED
-from esbench.requests.exchange import RequestFailed
-from esbench.requests.script import Session
+from esbench.requests.exchange import RequestFailed, ScriptSession
 
 _BETWEEN = "completion-recheck-wait-period"
 _UNDER_WAY = ("INIT", "STARTED", "IN_PROGRESS")
@@ -35,70 +33,57 @@ def _path(params: Mapping[str, Any]) -> str:
     return f"/_snapshot/{segment(params['repository'])}/{segment(params['snapshot'])}"
 
 
-def _snapshot(method: str, ending: str = "") -> Callable[[TaskContext], Run]:
-    """Return the `prepare` function of a request on a snapshot.
+async def _snapshot(line: str, context: TaskContext, session: ScriptSession) -> Verdict:
+    """Send a request on a snapshot: its method, and the end of its path.
 
     If the request waited for completion, the snapshot must have succeeded.
     """
-
-    def prepare(context: TaskContext) -> Run:
-        params = context.params
-        path = f"{_path(params)}{ending}"
-        query = query_of(params, wait_for_completion=flag(params.get("wait-for-completion")))
-
-        async def run(session: Session) -> Verdict:
-            reply = (await ask(session, method, path, params=query, body=params.get("body"))).json()
-            state = at(reply, "snapshot", "state")
-            if state not in (None, "SUCCESS", *_UNDER_WAY):
-                return Verdict(0, "snapshot failed", f"the snapshot is {state}: {at(reply, 'snapshot', 'failures')}")
-            return judge_shards({"_shards": at(reply, "snapshot", "shards")})
-
-        return run
-
-    return prepare
-
-
-def _wait_until_taken(context: TaskContext) -> Run:
-    path, between_s = f"{_path(context.params)}/_status", seconds(context.params, _BETWEEN, 1.0)
-
-    async def run(session: Session) -> Verdict:
-        while True:
-            reply = (await ask(session, "GET", path, params={"ignore_unavailable": "true"})).json()
-            snapshot = at(reply["snapshots"], 0)  # nothing, as long as the repository does not know it
-            state = at(snapshot, "state")
-            if state == "SUCCESS":  # `total` is there from 6.4 on
-                size = count_at(snapshot, "stats", "total", "size_in_bytes")
-                return Verdict(size or count_at(snapshot, "stats", "total_size_in_bytes"))
-            if state is not None and state not in _UNDER_WAY:
-                return Verdict(0, "snapshot failed", f"the snapshot is {state}")
-            await asyncio.sleep(between_s)
-
-    return run
-
-
-def _wait_for_current(context: TaskContext) -> Run:
+    method, _, ending = line.partition(" ")
     params = context.params
-    path, between_s = f"/_snapshot/{segment(params['repository'])}/_current", seconds(params, _BETWEEN, 1.0)
-
-    async def run(session: Session) -> Verdict:
-        while (await ask(session, "GET", path, params=query_of(params))).json()["snapshots"]:
-            await asyncio.sleep(between_s)
-        return GOOD
-
-    return run
+    query = query_of(params, wait_for_completion=flag(params.get("wait-for-completion")))
+    reply = (await ask(session, method, f"{_path(params)}{ending}", params=query, body=params.get("body"))).json()
+    state = at(reply, "snapshot", "state")
+    if state not in (None, "SUCCESS", *_UNDER_WAY):
+        return Verdict(0, "snapshot failed", f"the snapshot is {state}: {at(reply, 'snapshot', 'failures')}")
+    return judge_shards({"_shards": at(reply, "snapshot", "shards")})
 
 
-def _wait_for_recovery(context: TaskContext) -> Run:
-    path, between_s = f"/{segment(context.params['index'])}/_recovery", seconds(context.params, _BETWEEN, 1.0)
+async def _pause(context: TaskContext) -> None:
+    await asyncio.sleep(seconds(context.params, _BETWEEN, 1.0))
 
-    async def run(session: Session) -> Verdict:
-        while True:
-            shards = list(_shards((await ask(session, "GET", path)).json()))
-            if shards and all(at(shard, "stage") == "DONE" for shard in shards):
-                return Verdict(sum(count_at(shard, "index", "size", "recovered_in_bytes") for shard in shards))
-            await asyncio.sleep(between_s)
 
-    return run
+@running
+async def _wait_until_taken(context: TaskContext, session: ScriptSession) -> Verdict:
+    path = f"{_path(context.params)}/_status"
+    while True:
+        reply = (await ask(session, "GET", path, params={"ignore_unavailable": "true"})).json()
+        snapshot = at(reply["snapshots"], 0)  # nothing, as long as the repository does not know it
+        state = at(snapshot, "state")
+        if state == "SUCCESS":  # `total` is there from 6.4 on
+            size = count_at(snapshot, "stats", "total", "size_in_bytes")
+            return Verdict(size or count_at(snapshot, "stats", "total_size_in_bytes"))
+        if state is not None and state not in _UNDER_WAY:
+            return Verdict(0, "snapshot failed", f"the snapshot is {state}")
+        await _pause(context)
+
+
+@running
+async def _wait_for_current(context: TaskContext, session: ScriptSession) -> Verdict:
+    params = context.params
+    path = f"/_snapshot/{segment(params['repository'])}/_current"
+    while (await ask(session, "GET", path, params=query_of(params))).json()["snapshots"]:
+        await _pause(context)
+    return GOOD
+
+
+@running
+async def _wait_for_recovery(context: TaskContext, session: ScriptSession) -> Verdict:
+    path = f"/{segment(context.params['index'])}/_recovery"
+    while True:
+        shards = list(_shards((await ask(session, "GET", path)).json()))
+        if shards and all(at(shard, "stage") == "DONE" for shard in shards):
+            return Verdict(sum(count_at(shard, "index", "size", "recovered_in_bytes") for shard in shards))
+        await _pause(context)
 
 
 def _shards(recovery: Mapping[str, Any]) -> Iterator[Any]:
@@ -132,12 +117,12 @@ TYPES = (
         "DELETE /_snapshot/{repository}",
         _REPOSITORY,
     ),
-    AdministrativeType("create-snapshot", "Take a snapshot.", _REQUEST, _snapshot("PUT")),
+    AdministrativeType("create-snapshot", "Take a snapshot.", _REQUEST, running(partial(_snapshot, "PUT"))),
     AdministrativeType(
         "restore-snapshot",
         "Restore a snapshot, or the indices of it that the body names.",
         _REQUEST,
-        _snapshot("POST", "/_restore"),
+        running(partial(_snapshot, "POST /_restore")),
     ),
     AdministrativeType(
         "wait-for-snapshot-create",

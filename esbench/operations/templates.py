@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from typing import Any
 
 from esbench.cluster.dialect import Feature
-from esbench.errors import TrackError, closest, did_you_mean
+from esbench.errors import TrackError, closest
 from esbench.measure.verdict import Verdict
 from esbench.model import Template, Templates
 from esbench.operations.administrative import (
@@ -17,29 +17,62 @@ from esbench.operations.administrative import (
     QUERY,
     AdministrativeType,
     Call,
-    Run,
     delete_matching,
     if_exists,
     in_turn,
+    named,
     query_of,
     segment,
     sending,
 )
 from esbench.operations.base import TaskContext
 from esbench.operations.parameters import Parameter, flag
-from esbench.operations.settings import with_settings
-from esbench.requests.script import Session
+from esbench.requests.exchange import Run, ScriptSession
 
 COMPOSABLE = Feature("composable templates", (7, 8), (1, 0))
 
 
 @dataclass(frozen=True)
 class _Kind:
-    """A kind of template: its path, and functions for a track's templates and for a body with further settings."""
+    """A kind of template: its name in operation types and in the track, its path, what a server must be able to do.
 
+    `of` returns those of a track; `body` a body with further settings.
+    """
+
+    name: str
+    word: str
     path: str
     of: Callable[[Templates], tuple[Template, ...]]
     body: Callable[[TaskContext, Mapping[str, Any]], dict[str, Any]]
+    feature: Feature | None = None
+
+
+def with_settings(body: Mapping[str, Any], settings: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the body of an index or template with its `settings` overridden by others, in any of their spellings.
+
+    Settings may be nested or dotted, with or without `index.`; in the result they are dotted. Without others the body
+    keeps its own as they are.
+    """
+    if not settings:
+        return dict(body)
+    theirs = dict(_flat(body.get("settings") or {}))
+    ours = dict(_flat(settings))
+    overridden = {_full(name) for name in ours}
+    kept = {name: value for name, value in theirs.items() if _full(name) not in overridden}
+    return {**body, "settings": {**kept, **ours}}
+
+
+def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield (dotted name, value) of nested settings; an empty mapping counts as a value."""
+    for key, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _full(name: str) -> str:
+    return name if name.startswith("index.") else f"index.{name}"
 
 
 def _legacy_body(context: TaskContext, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -49,11 +82,6 @@ def _legacy_body(context: TaskContext, body: Mapping[str, Any]) -> dict[str, Any
 def _composable_body(context: TaskContext, body: Mapping[str, Any]) -> dict[str, Any]:
     settings = context.params.get("settings")
     return {**body, "template": with_settings(body.get("template") or {}, settings)} if settings else dict(body)
-
-
-_LEGACY = _Kind("/_template", attrgetter("legacy"), _legacy_body)
-_COMPOSABLE = _Kind("/_index_template", attrgetter("composable"), _composable_body)
-_COMPONENT = _Kind("/_component_template", attrgetter("component"), _composable_body)
 
 
 def _create(kind: _Kind, context: TaskContext) -> Iterable[Call]:
@@ -93,7 +121,7 @@ def _delete(kind: _Kind, context: TaskContext) -> Run:
     paths = [f"{kind.path}/{segment(template.name)}" for template in templates]
     delete_templates = sending(tuple(Call("DELETE", path, query, accept=accept) for path in paths), context.ledger)
 
-    async def run(session: Session) -> Verdict:
+    async def run(session: ScriptSession) -> Verdict:
         verdict = await delete_templates(session)
         for template in templates:
             delete_indices = flag(params.get("delete-matching-indices"), template.delete_matching_indices)
@@ -105,7 +133,7 @@ def _delete(kind: _Kind, context: TaskContext) -> Run:
 
 
 def _is_foreign(wanted: Any, templates: tuple[Template, ...]) -> bool:
-    """True if `wanted` names a template that the track does not declare, and is no misspelling of a declared one."""
+    """True if `wanted` names a template that the track does not declare, and is not a misspelling of a declared one."""
     known = {template.name for template in templates}
     return isinstance(wanted, str) and wanted not in known and not closest(wanted, known)
 
@@ -127,70 +155,50 @@ def _chosen(templates: tuple[Template, ...], context: TaskContext, otherwise: st
     """Return the track's templates that the operation names, or all; raises TrackError for an unknown one."""
     if not templates:
         raise TrackError("the track declares no such template", where=context.where, hint=otherwise)
-    wanted = context.params.get("template")
-    if wanted is None:
-        return templates
-    known = {template.name: template for template in templates}
-    names = [wanted] if isinstance(wanted, str) else wanted
-    for name in names:
-        if name not in known:
-            hint = did_you_mean(name, known)
-            raise TrackError(f'the track has no template "{name}"', where=context.where, hint=hint)
-    return tuple(known[name] for name in names)
+    return named(templates, context.params.get("template"), "template", context.where)
 
 
-def _create_type(name: str, doc: str, kind: _Kind, feature: Feature | None = None) -> AdministrativeType:
-    parameters = {
-        "template": Parameter("which templates of the track; all by default", (str, list)),
-        "settings": Parameter("settings merged into those of the template", (dict,)),
-        "body": Parameter("a body of its own, with template", (dict,)),
-        "request-params": QUERY,
-    }
-    prepare = in_turn(partial(_create, kind))
-    return AdministrativeType(name, doc, parameters, prepare, feature=feature, idle=partial(_idleness, kind))
-
-
-_CHOICE = "which templates of the track, or the name of another one; all of the track by default"
-_DELETE = {"template": Parameter(_CHOICE, (str, list)), "only-if-exists": ONLY_IF_EXISTS}
-_DELETE_INDICES = {
-    **_DELETE,
-    "delete-matching-indices": Parameter("delete the indices of its pattern, too; the track's own say it", (bool,)),
-    "index-pattern": Parameter("which indices those are, for a template that the track does not declare"),
+_CREATE = {
+    "template": Parameter("which templates of the track; all by default", (str, list)),
+    "settings": Parameter("settings merged into those of the template", (dict,)),
+    "body": Parameter("its own body, with template", (dict,)),
     "request-params": QUERY,
 }
+_CHOICE = "which templates of the track, or the name of another one; all of the track by default"
+_DELETE = {"template": Parameter(_CHOICE, (str, list)), "only-if-exists": ONLY_IF_EXISTS}
+_INDICES = {
+    "delete-matching-indices": Parameter("delete the indices of its pattern, too; the track's own say it", (bool,)),
+    "index-pattern": Parameter("which indices those are, for a template that the track does not declare"),
+}
 
-TYPES = (
-    _create_type("create-index-template", "Create the track's legacy templates, or one from its own body.", _LEGACY),
-    AdministrativeType(
-        "delete-index-template",
-        "Delete the track's legacy templates, or the named one, and the indices of their patterns.",
-        _DELETE_INDICES,
-        partial(_delete, _LEGACY),
-    ),
-    _create_type(
-        "create-composable-template",
-        "Create the track's composable templates, or one from its own body.",
-        _COMPOSABLE,
-        COMPOSABLE,
-    ),
-    AdministrativeType(
-        "delete-composable-template",
-        "Delete the track's composable templates, or the named one, and the indices of their patterns.",
-        _DELETE_INDICES,
-        partial(_delete, _COMPOSABLE),
-        feature=COMPOSABLE,
-    ),
-    _create_type(
-        "create-component-template",
-        "Create the track's component templates, or one from its own body.",
-        _COMPONENT,
-        COMPOSABLE,
-    ),
-    AdministrativeType(
-        "delete-component-template",
-        "Delete the track's component templates, or the named one.",
-        {**_DELETE, "request-params": QUERY},
-        partial(_delete, _COMPONENT),
-        feature=COMPOSABLE,
-    ),
+
+def _types(kind: _Kind, has_patterns: bool = True) -> tuple[AdministrativeType, AdministrativeType]:
+    """Return the types that create and delete templates of a kind; `has_patterns`: indices match these templates."""
+    return (
+        AdministrativeType(
+            f"create-{kind.name}-template",
+            f"Create the track's {kind.word} templates, or one from its own body.",
+            _CREATE,
+            in_turn(partial(_create, kind)),
+            feature=kind.feature,
+            idle=partial(_idleness, kind),
+        ),
+        AdministrativeType(
+            f"delete-{kind.name}-template",
+            f"Delete the track's {kind.word} templates, or the named one"
+            f"{', and the indices of their patterns' if has_patterns else ''}.",
+            {**_DELETE, **(_INDICES if has_patterns else {}), "request-params": QUERY},
+            partial(_delete, kind),
+            feature=kind.feature,
+        ),
+    )
+
+
+_LEGACY = _Kind("index", "legacy", "/_template", attrgetter("legacy"), _legacy_body)
+_COMPOSABLE = _Kind(
+    "composable", "composable", "/_index_template", attrgetter("composable"), _composable_body, COMPOSABLE
 )
+_COMPONENT = _Kind(
+    "component", "component", "/_component_template", attrgetter("component"), _composable_body, COMPOSABLE
+)
+TYPES = (*_types(_LEGACY), *_types(_COMPOSABLE), *_types(_COMPONENT, has_patterns=False))

@@ -4,32 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from esbench.cluster.dialect import Feature
-from esbench.measure.verdict import GOOD, Verdict
+from esbench.measure.verdict import Verdict
 from esbench.operations.administrative import (
     BODY,
     CONDITION,
     QUERY,
     AdministrativeType,
-    Condition,
-    Run,
+    ask,
     at,
+    condition_met,
     count_at,
     query_of,
     request,
-    seconds,
+    running,
     segment,
 )
 from esbench.operations.base import TaskContext
-from esbench.operations.parameters import SECONDS, Parameter, flag
-from esbench.operations.scripts import ask
-from esbench.requests.exchange import RequestFailed
-from esbench.requests.script import Session
+from esbench.operations.parameters import SECONDS, Parameter, flag, seconds
+from esbench.requests.exchange import RequestFailed, ScriptSession
 
 TRANSFORMS = Feature("transforms", (7, 2))
 
@@ -49,63 +45,41 @@ def _stop_query(context: TaskContext, checkpoint: bool = False) -> dict[str, Any
     }
 
 
-def _stats(context: TaskContext) -> Run:
-    path, condition = f"{_path(context)}/_stats", Condition.of(context.params, context.where)
-
-    async def run(session: Session) -> Verdict:
-        stats = await _stats_of(session, path)
-        return GOOD if condition is None else condition.verdict(stats)
-
-    return run
+@running
+async def _stats(context: TaskContext, session: ScriptSession) -> Verdict:
+    return condition_met(context.params, await _stats_of(context, session))
 
 
-async def _stats_of(session: Session, path: str) -> dict[str, Any]:
-    """Return the statistics of the transform at a path; raises RequestFailed if the reply has none."""
+async def _stats_of(context: TaskContext, session: ScriptSession) -> dict[str, Any]:
+    """Return the statistics of the transform; raises RequestFailed if the reply has none."""
+    path = f"{_path(context)}/_stats"
     found = at((await ask(session, "GET", path)).json(), "transforms", 0)
     if not isinstance(found, dict):
         raise RequestFailed("bad response", f"no transform in the reply to GET {path}")
     return found
 
 
-def _wait(context: TaskContext) -> Run:
-    params = context.params
-    return Finished(
-        path=_path(context),
-        # to wait for it in the request itself would hold that for as long as it takes
-        query=query_of(params, **{**_stop_query(context, checkpoint=True), "wait_for_completion": False}),
-        wait=flag(params.get("wait-for-completion"), True),
-        timeout_s=seconds(params, "transform-timeout", 3600.0),
-        poll_s=seconds(params, "poll-interval", 0.5),
-    ).run
+@running
+async def _wait(context: TaskContext, session: ScriptSession) -> Verdict:
+    """Ask a transform to stop, and poll it until it has stopped; fails after `transform-timeout`.
 
-
-@dataclass(frozen=True)
-class Finished:
-    """The script of wait-for-transform: asks a transform to stop, and polls it until it has stopped.
-
-    By default the transform finishes its checkpoint first. Fails after `timeout_s`. With `wait` false it polls once.
+    By default the transform finishes its checkpoint first. With `wait-for-completion` false it is polled once.
     """
-
-    path: str
-    query: Mapping[str, Any]
-    wait: bool
-    timeout_s: float
-    poll_s: float
-    clock: Callable[[], float] = time.monotonic
-
-    async def run(self, session: Session) -> Verdict:
-        begun_s = self.clock()
-        await ask(session, "POST", f"{self.path}/_stop", params=self.query)
-        while True:
-            stats = await _stats_of(session, f"{self.path}/_stats")
-            state = at(stats, "state", "task_state") or stats.get("state")  # a mapping up to 7.4
-            if state == "failed":
-                return Verdict(0, "transform failed", str(stats.get("reason") or "it does not say why"))
-            if state == "stopped" or not self.wait:
-                return Verdict(count_at(stats, "stats", "documents_processed"))
-            if self.clock() - begun_s >= self.timeout_s:
-                return Verdict(0, "transform not finished", f"it is {state} after {self.timeout_s:g} s")
-            await asyncio.sleep(self.poll_s)
+    params = context.params
+    begun_s, timeout_s = time.monotonic(), seconds(params, "transform-timeout", 3600.0)
+    # to wait for it in the request itself would hold that for as long as it takes
+    query = query_of(params, **{**_stop_query(context, checkpoint=True), "wait_for_completion": False})
+    await ask(session, "POST", f"{_path(context)}/_stop", params=query)
+    while True:
+        stats = await _stats_of(context, session)
+        state = at(stats, "state", "task_state") or stats.get("state")  # a mapping up to 7.4
+        if state == "failed":
+            return Verdict(0, "transform failed", str(stats.get("reason") or "it does not say why"))
+        if state == "stopped" or not flag(params.get("wait-for-completion"), True):
+            return Verdict(count_at(stats, "stats", "documents_processed"))
+        if time.monotonic() - begun_s >= timeout_s:
+            return Verdict(0, "transform not finished", f"it is {state} after {timeout_s:g} s")
+        await asyncio.sleep(seconds(params, "poll-interval", 0.5))
 
 
 _ID = {"transform-id": Parameter("the transform's id", required=True)}

@@ -6,22 +6,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from esbench.events.progress import Job
-from esbench.progress.race_state import Figures, RunningTask
-from esbench.progress.servers import Servers
-from esbench.progress.task_progress import Following
+from esbench.progress.race_state import RecentFigures, RunningTask, Servers
+from esbench.progress.task_progress import FollowingProgress
 from esbench.progress.texts import how_long, job_text, milliseconds
 from esbench.units import format_number
 
 Line = list[tuple[str, str]]  # texts, each with its style
+Columns = tuple[tuple[str, int], ...]  # names, each with its width
 
 _ABOVE = 5  # rows that are left to what scrolls by, and to the cursor
 _NAME = 24
 _PHASE = 11
 _BAR = 20
 _LEFT = 18
-_FIGURES = (("throughput", 14), ("target", 8), ("p50 ms", 7), ("p99 ms", 7), ("p50 so far", 10), ("p99 so far", 10))
-_REST = (("max lag", 8), ("errors", 7))
-_COLUMNS = (*_FIGURES, *_REST)
+_COLUMNS = (
+    *(("throughput", 14), ("target", 8), ("p50 ms", 7), ("p99 ms", 7)),
+    *(("p50 so far", 10), ("p99 so far", 10), ("max lag", 8), ("errors", 7)),
+)
+_SHORT = (("left", 16), ("throughput", 13), ("target", 6), ("p50 ms", 6), ("p99 ms", 6), ("errors", 6))
+_SHORT_NAME = 20
 _WIDTH_OF_FIGURES = sum(width + 1 for _, width in _COLUMNS)
 WIDE = _NAME + _PHASE + _BAR + _LEFT + 4 + _WIDTH_OF_FIGURES  # from here on a task is one line
 
@@ -35,7 +38,7 @@ class Screen:
     ascii_only: bool = False
 
 
-def frame(race: Following, jobs: Sequence[Job], screen: Screen, now_s: float) -> list[Line]:
+def frame(race: FollowingProgress, jobs: Sequence[Job], screen: Screen, now_s: float) -> list[Line]:
     """Return the lines of the view, at most as many as fit. Lines may be too wide, to be cut.
 
     Call it under the race's lock.
@@ -49,7 +52,7 @@ def frame(race: Following, jobs: Sequence[Job], screen: Screen, now_s: float) ->
     return lines[:rows]
 
 
-def _heading(race: Following, screen: Screen, now_s: float) -> Line:
+def _heading(race: FollowingProgress, screen: Screen, now_s: float) -> Line:
     place = f"step {race.number + 1} of {len(race.steps)}"
     servers = _servers(race.servers)
     return [(place, "bold"), (" " * max(2, screen.width - len(place) - len(servers)), ""), (servers, "cyan")]
@@ -114,30 +117,22 @@ def _bar(ratio: float | None, width: int, ascii_only: bool) -> Line:
     return [(full * done, "green"), (rest * (width - done), "dim")]
 
 
-def _header(indent: int) -> Line:
-    return [(" " * indent + "".join(f" {name:>{width}}" for name, width in _COLUMNS), "dim")]
+def _header(indent: int, columns: Columns = _COLUMNS) -> Line:
+    return [(" " * indent + "".join(f" {name:>{width}}" for name, width in columns), "dim")]
 
 
 def _row(task: RunningTask, now_s: float) -> Line:
-    of_second, so_far = task.of_second(now_s), task.so_far
-    p50, p99 = _times(of_second)
-    p50_so_far, p99_so_far = _times(so_far)
+    of_second = task.of_second(now_s)
     lag = "" if of_second.lag_ms is None else format_number(of_second.lag_ms)
-    texts = [_rate(task, of_second, now_s), _target(task, now_s), p50, p99, p50_so_far, p99_so_far, lag]
-    cells: Line = [(f" {text:>{width}}", "") for text, (_, width) in zip(texts, (*_FIGURES, *_REST[:1]), strict=True)]
-    return [*cells, (f" {task.errors:>{_REST[1][1]}}", "red" if task.errors else "")]
-
-
-_SHORT = (("left", 16), ("throughput", 13), ("target", 6), ("p50 ms", 6), ("p99 ms", 6), ("errors", 6))
-_SHORT_NAME = 20
+    times = (*_times(of_second), *_times(task.so_far))
+    return _cells(_COLUMNS, task, (_rate(task, of_second, now_s), _target(task, now_s), *times, lag))
 
 
 def _short_rows(tasks: Sequence[RunningTask], width: int, now_s: float) -> list[Line]:
     """Return the header and a short line for each task."""
     room = width - sum(width + 1 for _, width in _SHORT)
     name_width = max(_SHORT_NAME, min(room, max(len(task.task.name) for task in tasks)))
-    header: Line = [(" " * name_width + "".join(f" {name:>{width}}" for name, width in _SHORT), "dim")]
-    return [header, *(_short_row(task, name_width, now_s) for task in tasks)]
+    return [_header(name_width, _SHORT), *(_short_row(task, name_width, now_s) for task in tasks)]
 
 
 def _short_row(task: RunningTask, name_width: int, now_s: float) -> Line:
@@ -145,13 +140,17 @@ def _short_row(task: RunningTask, name_width: int, now_s: float) -> Line:
     told = how_long(task.left_s(now_s), task.elapsed_s(now_s))
     if (phase := task.phase(now_s)) in ("end", "waiting", "prepare"):
         told = phase
-    texts = [told, _rate(task, of_second, now_s), _target(task, now_s), *_times(of_second)]
-    cells: Line = [(f" {text:>{width}}", "") for text, (_, width) in zip(texts, _SHORT[:-1], strict=True)]
-    errors = (f" {task.errors:>{_SHORT[-1][1]}}", "red" if task.errors else "")
-    return [(_fit(task.task.name, name_width), "bold"), *cells, errors]
+    texts = (told, _rate(task, of_second, now_s), _target(task, now_s), *_times(of_second))
+    return [(_fit(task.task.name, name_width), "bold"), *_cells(_SHORT, task, texts)]
 
 
-def _rate(task: RunningTask, figures: Figures, now_s: float) -> str:
+def _cells(columns: Columns, task: RunningTask, texts: Sequence[str]) -> Line:
+    """Return texts in the width of their columns, and the errors in the last one."""
+    *cells, errors = (f" {text:>{width}}" for text, (_, width) in zip((*texts, task.errors), columns, strict=True))
+    return [*((cell, "") for cell in cells), (errors, "red" if task.errors else "")]
+
+
+def _rate(task: RunningTask, figures: RecentFigures, now_s: float) -> str:
     """Return the rate of the last second, in requests if the target is in requests, else in the task's unit."""
     if task.phase(now_s) == "end" or (not figures.requests and task.done_ratio(now_s) is None):
         return ""  # one long request, as a force-merge is, has no pace
@@ -170,7 +169,7 @@ def _target(task: RunningTask, now_s: float) -> str:
     return f"{value} MB" if target.unit == "MB" else value
 
 
-def _times(figures: Figures) -> Iterator[str]:
+def _times(figures: RecentFigures) -> Iterator[str]:
     for value, at_least in zip(figures.times_ms, figures.at_least_ms, strict=True):
         yield "" if value is None else milliseconds(value, at_least).removesuffix(" ms")
 

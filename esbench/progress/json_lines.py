@@ -10,9 +10,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from esbench.events.progress import Job, print_to_stderr
-from esbench.progress.printed import PrintedProgress
-from esbench.progress.race_state import Figures, Sum, target_at
-from esbench.progress.texts import names_of
+from esbench.progress.race_state import RecentFigures, Sum, target_at
+from esbench.progress.task_progress import PrintedProgress
 from esbench.record.model import time_text
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ class JsonProgress(PrintedProgress):
             race_id=record.race_id,
             track=record.track.name,
             challenge=record.challenge,
-            steps=names_of(steps),
+            steps=[[task.name for task in step.tasks] for step in steps],
         )
 
     def step_begins(self, number: int, step: Step) -> None:
@@ -163,7 +162,7 @@ class JsonProgress(PrintedProgress):
             self._write(json.dumps({"event": event, "at": at, **keys}, allow_nan=False))
 
 
-def _times(figures: Figures) -> dict[str, Any]:
+def _times(figures: RecentFigures) -> dict[str, Any]:
     p50, p99 = figures.times_ms
     return {"p50_ms": _number(p50), "p99_ms": _number(p99), "schedule_lag_max_ms": figures.lag_ms}
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from esbench.events.progress import Job, print_to_stderr
-from esbench.progress.printed import PrintedProgress
 from esbench.progress.race_state import Sum
+from esbench.progress.task_progress import PrintedProgress
 from esbench.progress.texts import announcement, host_text, job_begins, job_text, result_text, running_text
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self, TextIO
 
 from esbench.events.progress import Job, print_to_stderr
 from esbench.progress.frame import Line, frame
-from esbench.progress.task_progress import Following
+from esbench.progress.task_progress import FollowingProgress
 from esbench.progress.texts import host_text, job_begins, place, result_text
 from esbench.units import format_duration
 
@@ -29,7 +29,7 @@ _AT_MOST_EVERY_S = 0.1
 _END_WITHIN_S = 2.0  # a terminal that takes nothing (Ctrl-S) does not keep a race from its end
 
 
-class LiveProgress(Following):
+class LiveProgress(FollowingProgress):
     """The live view on the terminal behind `stream` (default: stderr), for the length of a `with`."""
 
     def __init__(self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:

@@ -17,11 +17,15 @@ from rich.control import Control
 from rich.segment import ControlType
 from rich.text import Text
 
+from esbench.errors.printable import printable
 from esbench.progress.frame import Line, Screen
 
 
 def size_of(stream: TextIO) -> os.terminal_size:
-    """Return the present columns and rows of the terminal behind a stream, not those of $COLUMNS."""
+    """Return the present columns and rows of the terminal behind a stream, not those of $COLUMNS.
+
+    If that is no terminal, or one without a size: $COLUMNS and $LINES, else the terminal of stdout, else 80 and 24.
+    """
     with suppress(OSError):
         size = os.get_terminal_size(stream.fileno())
         if size.columns and size.lines:  # zeros: the size was never set
@@ -45,7 +49,11 @@ class Painter:
         return Screen(columns, rows, self._console.options.ascii_only)
 
     def paint(self, above: Sequence[tuple[Line, bool]], region: Sequence[Line]) -> None:
-        """Print lines, whole or cut, and the region below them. Writes nothing if nothing has changed."""
+        """Print lines, and the region below them in place of the region of the last call.
+
+        `above`: lines that stay, each with True if it is cut to the terminal's width, not wrapped. Lines of the region
+        are always cut. Writes nothing if nothing has changed.
+        """
         width = self.screen.width
         if not above and self._drawn == (region, width):
             return
@@ -58,7 +66,7 @@ class Painter:
 
     def _print(self, line: Line, width: int | None) -> int:
         """Print a line, or as much of it as fits; return the number of columns used."""
-        text = Text.assemble(*line)
+        text = Text.assemble(*((printable(text), style) for text, style in line))
         text.rstrip()
         if width is not None:
             text.truncate(width, overflow="crop" if self._console.options.ascii_only else "ellipsis")

@@ -1,9 +1,13 @@
-"""The state of a running task: its progress and recent figures, from its description, the clock and merged seconds."""
+"""The state of a race: progress and recent figures of its running tasks, and the load of the servers.
+
+From descriptions of tasks, the clock, merged seconds, and samples of the nodes' own statistics.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from esbench.measure.histogram import Counts, at_least_ns, percentiles_ns, supported
 from esbench.measure.schedule import measured_period_s, nominal_rate
@@ -11,28 +15,33 @@ from esbench.measure.tally import Second, Tally
 from esbench.model import Task
 from esbench.units import Rate
 
+if TYPE_CHECKING:
+    from esbench.telemetry.device import Reading
+
 RANKS = (50.0, 99.0)
 _STALE_S = 3.0  # a second arrives about one second after its end: without one for so long, nothing was done
+DEVICES = ("nodes", "node-stats")  # of which a race has one, which reads CPU time and heap use of the servers
+_OLD_S = 10.0  # a sample of a node
 
 
 @dataclass(frozen=True)
-class Figures:
+class RecentFigures:
     """The figures of a task over some seconds.
 
-    `times_ms`: p50 and p99 of latency (closed loop: service time), if enough requests support them; infinite if they
-    fall among timeouts, with their lower bounds in `at_least_ms`. `lag_ms` is the longest schedule lag.
+    `times_ms`: p50 and p99 of latency (closed loop: service time), None unless enough requests support them; infinite
+    if they fall among timeouts, with their lower bounds in `at_least_ms`. `lag_ms` is the longest schedule lag, None in
+    a closed loop.
     """
 
     requests: int = 0
     units: float = 0.0
-    errors: int = 0
     times_ms: tuple[float | None, float | None] = (None, None)
     at_least_ms: tuple[float | None, float | None] = (None, None)
     lag_ms: float | None = None
 
 
 class Sum:
-    """The requests of a task, added up over seconds."""
+    """The requests of a task, added up over seconds. `is_open`: times are latencies, else service times."""
 
     def __init__(self, is_open: bool) -> None:
         self._is_open = is_open
@@ -41,31 +50,28 @@ class Sum:
         self._beyond = Counts()
         self.requests = 0
         self.units = 0.0
-        self.errors = 0
-        self._figures: Figures | None = None
+        self._figures: RecentFigures | None = None
 
     def add(self, tally: Tally) -> None:
         self._figures = None
         self.requests += tally.requests
         self.units += tally.units
-        self.errors += tally.errors.total
         self._times.merge(tally.latency if self._is_open else tally.service_time)
         self._beyond.merge(tally.latency_beyond if self._is_open else tally.service_time_beyond)
         self._lag_ns = max(self._lag_ns, tally.schedule_lag.max_ns)
 
     @property
-    def figures(self) -> Figures:
+    def figures(self) -> RecentFigures:
         if self._figures is None:
             self._figures = self._count()
         return self._figures
 
-    def _count(self) -> Figures:
+    def _count(self) -> RecentFigures:
         times, beyond = self._times, self._beyond
         ranks = supported(RANKS, times.count + beyond.count)
-        return Figures(
+        return RecentFigures(
             self.requests,
             self.units,
-            self.errors,
             _both_ms(percentiles_ns(times, ranks, beyond.count)),
             _both_ms(at_least_ns(times, ranks, beyond)) if beyond.buckets else (None, None),
             self._lag_ns / 1e6 if self._is_open and self.requests else None,
@@ -153,14 +159,14 @@ class RunningTask:
         self.errors += second.tally.errors.total
         self._heard_s = now_s
 
-    def of_second(self, now_s: float) -> Figures:
+    def of_second(self, now_s: float) -> RecentFigures:
         """Return the figures of the last second; zeros if none was reported lately or the task is at its end."""
         if now_s - self._heard_s >= _STALE_S or self.phase(now_s) == "end":
-            return Figures()
+            return RecentFigures()
         return self._of_second.figures
 
     @property
-    def so_far(self) -> Figures:
+    def so_far(self) -> RecentFigures:
         """The figures of its current phase so far."""
         return self._so_far.figures
 
@@ -196,5 +202,44 @@ class RunningTask:
         return elapsed_s * (1 - ratio) / ratio if ratio else None
 
     def target(self, now_s: float) -> Rate | None:
-        """Return the target rate of the last second, or None."""
+        """Return the target rate of the last second; None in a closed loop, after the last stage, and before the task
+        runs."""
         return target_at(self.task, self.elapsed_s(now_s) - 1) if self._runs else None
+
+
+class Servers:
+    """The CPU use and heap use of the server processes, by their latest samples."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._cpu: dict[str, tuple[float, float, float | None]] = {}  # node -> when, ms of CPU, percent of one core
+        self._heap: dict[str, tuple[float, float]] = {}  # node -> when, percent
+
+    def take(self, reading: Reading) -> None:
+        """Take CPU time and heap use from a reading; ignore other groups of figures."""
+        now_s = self._clock() - reading.age_s
+        if reading.group == "process" and (ms := reading.counters.get("cpu_ms")) is not None:
+            percent = None
+            if (before := self._cpu.get(reading.of)) is not None and now_s > before[0] and ms >= before[1]:
+                percent = (ms - before[1]) / (now_s - before[0]) / 10
+            self._cpu[reading.of] = (now_s, ms, percent)
+        if reading.group == "jvm" and (percent := reading.gauges.get("heap_used_percent")) is not None:
+            self._heap[reading.of] = (now_s, percent)
+
+    @property
+    def cpu_core_percent(self) -> float | None:
+        """The mean CPU use of the nodes, 100 being one core; None without a recent sample."""
+        lately = [percent for when, _, percent in self._cpu.values() if percent is not None and self._is_fresh(when)]
+        return sum(lately) / len(lately) if lately else None
+
+    @property
+    def heap_percent(self) -> float | None:
+        """The heap use of the node that uses most of its heap, in percent; None without a recent sample."""
+        return max((percent for when, percent in self._heap.values() if self._is_fresh(when)), default=None)
+
+    @property
+    def nodes(self) -> int:
+        return len(self._cpu)
+
+    def _is_fresh(self, when_s: float) -> bool:
+        return self._clock() - when_s < _OLD_S

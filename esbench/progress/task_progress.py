@@ -1,17 +1,16 @@
-"""The state of a race that all kinds of progress share: its steps, the running tasks, the load of the servers."""
+"""The state of a race that all kinds of progress follow, and the base of those that are written line by line."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from esbench.events.listeners import Listener
-from esbench.events.progress import Progress
+from esbench.events.progress import Progress, print_to_stderr
 from esbench.load.assignment import waits_for
-from esbench.progress.race_state import RunningTask
-from esbench.progress.servers import DEVICES, Servers
+from esbench.progress.race_state import DEVICES, RunningTask, Servers
 
 if TYPE_CHECKING:
     from esbench.measure.tally import Second
@@ -19,12 +18,14 @@ if TYPE_CHECKING:
     from esbench.record.model import RaceRecord, TaskResult
     from esbench.telemetry.device import Reading
 
+_TICK_S = 1.0
+
 
 class Quiet(Listener, Progress):
     """Progress that shows nothing but what `insist` prints (--quiet)."""
 
 
-class Following(Listener, Progress):
+class FollowingProgress(Listener, Progress):
     """Progress that follows a race. Its state is read and changed under its lock."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -72,3 +73,31 @@ class Following(Listener, Progress):
     def race_ended(self, record: RaceRecord) -> None:
         with self.lock:
             self.tasks = {}
+
+
+class PrintedProgress(FollowingProgress):
+    """Progress as lines on stderr; `tick` is called every second for the length of a `with`."""
+
+    def __init__(
+        self, write: Callable[[str], None] = print_to_stderr, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__(clock)
+        self._write = write
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._tick_on, name="progress", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._ended.set()
+        self._thread.join()  # a tick that is under way
+
+    def _tick_on(self) -> None:
+        while not self._ended.wait(_TICK_S):
+            self.tick()
+
+    def tick(self) -> None:
+        """Write the state of every running job and task."""
+        raise NotImplementedError

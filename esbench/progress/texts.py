@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from math import isinf
 
 from esbench.events.progress import Job
 from esbench.model import Step
-from esbench.progress.race_state import Figures, RunningTask
+from esbench.progress.race_state import RecentFigures, RunningTask
 from esbench.record.model import HostEvent, TaskResult
 from esbench.units import format_bytes, format_duration, format_number
 
@@ -15,12 +15,12 @@ RANK_NAMES = ("p50", "p99")
 
 
 def place(number: int, steps: int) -> str:
-    """Return the number of a step, of all steps: `[7/13]`."""
+    """Return the number of a step (`number`, from 0), of all steps: `[7/13]` for 6 and 13."""
     return f"[{number + 1}/{steps}]"
 
 
 def announcement(number: int, steps: int, step: Step) -> str:
-    """Return the line of a step that begins: `[7/13] get-by-id`."""
+    """Return the line of a step that begins, `number` from 0: `[7/13] get-by-id`."""
     return f"{place(number, steps)} {', '.join(task.name for task in step.tasks)}"
 
 
@@ -46,7 +46,10 @@ def host_text(event: HostEvent) -> str:
 
 
 def milliseconds(value: float, at_least: float | None) -> str:
-    """Return a time in ms, for an infinite one (among unsent and timed-out requests) `> ` and its lower bound."""
+    """Return a time in ms, for an infinite one (among unsent and timed-out requests) `> ` and its lower bound.
+
+    `none` if that bound is unknown, too.
+    """
     if isinf(value):
         return "none" if at_least is None else f"> {format_number(at_least)} ms"
     return f"{format_number(value)} ms"
@@ -62,8 +65,11 @@ def _times(is_open: bool, found: Iterable[tuple[float | None, float | None]], *,
     return texts
 
 
-def running_text(task: RunningTask, lately: Figures, length_s: float, now_s: float) -> str:
-    """Return the figures of a task's last seconds (its phase if there were none), and its time left or so far."""
+def running_text(task: RunningTask, lately: RecentFigures, length_s: float, now_s: float) -> str:
+    """Return the figures of a task's last seconds (its phase if there were none), and its time left or so far.
+
+    `lately` are the figures of the last `length_s` seconds; `now_s` is a time of the clock that the task was given.
+    """
     figures = [task.phase(now_s)]
     if lately.requests:
         figures = [f"{format_number(lately.units / length_s)} {task.unit}/s"]
@@ -75,7 +81,7 @@ def running_text(task: RunningTask, lately: Figures, length_s: float, now_s: flo
 
 
 def how_long(left_s: float | None, elapsed_s: float) -> str:
-    """Return `12 s left`, or `12 s so far`; whole seconds."""
+    """Return `12 s left` or, if `left_s` is None, `12 s so far`; whole seconds."""
     if left_s is None:
         return f"{whole_seconds(elapsed_s)} so far"
     return f"{whole_seconds(left_s)} left"
@@ -112,7 +118,3 @@ def amount(count: float, unit: str) -> str:
 
 def rate(per_s: float, unit: str) -> str:
     return f"{format_bytes(per_s)}/s" if unit == "bytes" else f"{per_s:,.0f}/s"
-
-
-def names_of(steps: Sequence[Step]) -> list[list[str]]:
-    return [[task.name for task in step.tasks] for step in steps]

@@ -43,7 +43,7 @@ _END_S = 2.0  # for what has not been sent at the end of the race
 
 @dataclass(frozen=True)
 class Grafana:
-    """The Grafana to annotate: `url` without credentials, which are in `headers`."""
+    """The Grafana to annotate: `url` without credentials, which are in `headers`; `secrets` are hidden in messages."""
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -53,16 +53,17 @@ class Grafana:
 def parse_grafana(url: str, token: str = "") -> Grafana:
     """Parse the URL of a Grafana, which may hold user and password; or use `token` instead.
 
-    Errors never repeat secrets.
+    Raises UsageError if it is not an http or https URL, has ? or #, comes with both a user and a token, or if the token
+    is malformed. Errors never repeat secrets.
     """
     example = "say http://grafana.local:3000"
     try:
         parts = urlsplit(url.strip())
         _ = parts.port
     except ValueError as error:
-        raise UsageError("this is no URL", where=OPTION, hint=example) from error
+        raise UsageError("this is not a URL", where=OPTION, hint=example) from error
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UsageError("this is no http or https URL", where=OPTION, hint=example)
+        raise UsageError("this is not an http or https URL", where=OPTION, hint=example)
     if parts.query or parts.fragment:
         raise UsageError("the URL of Grafana itself is wanted, without ? and #", where=OPTION, hint=example)
     host = parts.netloc.rpartition("@")[2]
@@ -72,7 +73,7 @@ def parse_grafana(url: str, token: str = "") -> Grafana:
         raise UsageError(f"a user in the URL and {TOKEN} exclude each other", where=OPTION)
     if token:
         if not token.isascii() or not token.isprintable() or " " in token:
-            raise UsageError("this is no token", where=TOKEN)
+            raise UsageError("this is not a token", where=TOKEN)
         return Grafana(plain, {"Authorization": f"Bearer {token}"}, (token,))
     if parts.username is not None:
         user, password = unquote(parts.username), unquote(parts.password or "")
@@ -100,7 +101,10 @@ class _Note:
 
 
 class Annotations(Listener):
-    """Annotates a race and its tasks in Grafana, from the race's begin until `close`. Failures go to `warn`."""
+    """Annotates a race and its tasks in Grafana, until the end of a `with`.
+
+    `warn` gets the first failure as one line, and may be called in the thread that sends; further failures are ignored.
+    """
 
     def __init__(self, grafana: Grafana, warn: Callable[[str], None], *, now: Callable[[], float] = time.time) -> None:
         """`now` is the time of day, in seconds since 1970."""
@@ -139,15 +143,12 @@ class Annotations(Listener):
         text = f"race of {self._race}: {record.status}"
         self._sender.send(_Note("race", self._race_begun_s, self._now(), (*self._tags, "race"), text))
 
-    def close(self) -> None:
-        """Wait at most a few seconds until the remaining annotations are sent."""
-        self._sender.close()
-
     def __enter__(self) -> Annotations:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self.close()
+        """Wait at most a few seconds until the remaining annotations are sent."""
+        self._sender.close()
 
     def _tags_of(self, task: str) -> tuple[str, ...]:
         return (*self._tags, "task", f"task:{task}")

@@ -20,7 +20,7 @@ from esbench.load.messages import Target
 from esbench.model import Challenge, Track
 from esbench.operations import OperationTypes
 from esbench.race.options import RaceOptions
-from esbench.race.recording import RecordKeeper
+from esbench.race.recording import RecordWriter
 from esbench.record.model import ClusterFacts, NodeFacts
 from esbench.record.series import TelemetryWriter
 from esbench.record.store import RaceFolder
@@ -37,7 +37,9 @@ FACTS_TIMEOUT_S = 5.0  # a cluster that hangs must not hold up the end of a race
 class RacedCluster:
     """A cluster for the length of a race. An external one is connected at once, a node is started by `start`.
 
-    A `node` that runs already is used as it is, and its owner stops it.
+    A `node` that runs already is used as it is, and its owner stops it. At the end of `stack` connections are closed
+    and nodes that were started are stopped. Raises a ClusterError for an external cluster that cannot be raced, a
+    UsageError or EngineError for wrong options of a node.
     """
 
     def __init__(
@@ -74,7 +76,11 @@ class RacedCluster:
         return {f"node-{number}": pid for number, pid in enumerate(pids)}
 
     def require(self, track: Track, challenge: Challenge, operations: OperationTypes) -> None:
-        """Raise an error if an embedded node would lack what the challenge needs, or if there are too few nodes."""
+        """Raise an error if an embedded node cannot be raced with the challenge; other clusters are not checked.
+
+        EngineError if it cannot start here or lacks a feature, UsageError if there are too few nodes or a feature is
+        unknown.
+        """
         if not isinstance(self._engine, EmbeddedEngine):
             return
         self._engine.require(features_needed(track, challenge, operations))
@@ -84,8 +90,11 @@ class RacedCluster:
                 hint=f"--nodes={needed}, or fewer replicas",
             )
 
-    def start(self, keeper: RecordKeeper) -> Target:
-        """Start the embedded node, if any; return what load workers need to send to the cluster."""
+    def start(self, recording: RecordWriter) -> Target:
+        """Start the embedded node, if any; return what load workers need to send to the cluster.
+
+        Warnings about other activity in the cluster go into the record. Raises EngineError or ClusterError.
+        """
         if self._endpoint is None:
             self._stack.callback(self._engine.stop)
             with self._progress.job(f"starting {self.info.distribution}-{self.info.version}"):
@@ -93,17 +102,17 @@ class RacedCluster:
             self.info = self._connect(self._endpoint)
         hosts, client_options = parse_hosts(self._endpoint.urls, self._options.client_options)
         self._hosts = resolve(hosts)
-        self._before = cluster_state.look(self.client)
+        self._before = cluster_state.before(self.client)
         found = tuple(disturbances(self._before, self._earlier))
         for warning in found:
             self._progress.warn(warning)
-        keeper.warn(*self._before.notes, *found)
+        recording.warn(*self._before.notes, *found)
         return Target(self._hosts, client_options, self.info.dialect)
 
     @contextmanager
     def telemetry(
         self,
-        keeper: RecordKeeper,
+        recording: RecordWriter,
         track: Track,
         audience: Listener,
         clock: Callable[[], float],
@@ -132,23 +141,23 @@ class RacedCluster:
                         telemetry.close()
             finally:
                 telemetry.close(in_a_hurry=True)  # when it could not begin; else it is closed already
-                keeper.tell(telemetry.news())
+                recording.tell(telemetry.news())
                 facts = replace(self.facts(), statistics=telemetry.statistics())
-                keeper.record = replace(keeper.record, telemetry=telemetry.report(), clusters={"default": facts})
-                keeper.warn(*telemetry.notes)
+                recording.record = replace(recording.record, telemetry=telemetry.report(), clusters={"default": facts})
+                recording.warn(*telemetry.notes)
 
-    def finish(self, keeper: RecordKeeper, track: Track) -> None:
+    def finish(self, recording: RecordWriter, track: Track) -> None:
         """Put the state of the cluster after the race into the record, with warnings about interference."""
         names = track.targets
-        facts = keeper.record.clusters["default"]
+        facts = recording.record.clusters["default"]
         try:
             facts = replace(facts, indices=self.client.indices_facts(names, timeout_s=FACTS_TIMEOUT_S))
         except ClusterError as error:
-            keeper.warn(f"no facts about the indices: {error}")
-        after = cluster_state.look_back(self.client, names)
+            recording.warn(f"no facts about the indices: {error}")
+        after = cluster_state.after(self.client, names)
         facts = cluster_state.completed(facts, after)
-        keeper.record = replace(keeper.record, clusters={"default": facts})
-        keeper.warn(*after.notes, *disturbed(self._before, after, {*names, *facts.indices}))
+        recording.record = replace(recording.record, clusters={"default": facts})
+        recording.warn(*after.notes, *disturbed(self._before, after, {*names, *facts.indices}))
 
     def explain(self, error: EsbenchError) -> str:
         """Return an error's text, with the reason if an embedded node has died."""

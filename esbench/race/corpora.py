@@ -38,7 +38,10 @@ class DocumentFiles:
     progress: Progress
 
     def prepare(self, track: Track, challenge: Challenge, code: OwnCode | None) -> tuple[PreparedDocuments, ...]:
-        """Prepare every document file that the challenge needs; those that processors make come last."""
+        """Prepare every document file that the challenge needs; those that processors make come last.
+
+        `code` is the track's own Python code, None if it has none.
+        """
         made, root = tuple[Corpus, ...](), self.home / "cache" / "made" / self._kind()
         if code is not None:
             track, made = code.prepare(
@@ -122,7 +125,10 @@ class CorpusJobs:
         self._open.close()
 
     def reach(self, what: str, done: int, total: int | None) -> None:
-        """Set the number of documents done; `total` is None if a file gives it only at its end."""
+        """Set the number of documents done of the job `what`; a new `what` ends the job before and begins the next one.
+
+        `total` is None if a file gives it only at its end.
+        """
         if self._job is None or self._job.what != what:
             self._open.close()
             self._job = self._open.enter_context(self._progress.job(what, total, "documents"))

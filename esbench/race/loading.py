@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from esbench.errors import UsageError
+from esbench.events.progress import Progress
 from esbench.model import Track
 from esbench.operations import OperationTypes
+from esbench.track.document import DocumentNode
 from esbench.track.faults import Faults
-from esbench.track.loader import load_track, track_file
-from esbench.track.python_part import has_plugins
+from esbench.track.loader import load_track, read_track, track_file
+from esbench.track.python_part import python_entry
 from esbench.track.rendering import RenderContext
 
 if TYPE_CHECKING:
@@ -21,9 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LoadedTrack:
-    """A track as in its files, the types of its operations, and its Python part if it has one."""
+    """A track as in its files, its rendered file, the types of its operations, and its Python part if it has one."""
 
     track: Track
+    document: DocumentNode
     types: OperationTypes
     plugins: Plugins | None = None
 
@@ -53,23 +56,33 @@ def load_with_python(
     test_mode: bool = False,
     faults: Faults | None = None,
     install_dependencies: bool = False,
-    say: Callable[[str], None] = lambda text: None,
+    no_python: bool = False,
+    progress: Progress | None = None,
 ) -> LoadedTrack:
     """Load a track and its Python part, whose dependencies are below `home`, or installed there.
 
-    Raises a TrackError with file:line for a fault of the track, a UsageError for an unknown track parameter. If
-    `faults` are gathered, it raises only a fault that hides all others, and the track lacks the parts that could not be
-    built.
+    Code that is met for the first time is named on the screen. Raises a TrackError with file:line for a fault of the
+    track (DependencyError if dependencies are missing and not to be installed), a UsageError for an unknown track
+    parameter, and for a track with a Python part if `no_python`. If `faults` was made with `gather`, it raises only a
+    fault that hides all others, and the track lacks the parts that could not be built.
     """
     faults = faults or Faults()
     path, plugins = track_file(path, "the track"), None
-    if has_plugins(path.parent):
+    document = read_track(path, context)
+    progress = progress or Progress()
+    if (entry := python_entry(path.parent)) is not None:
+        if no_python:
+            raise UsageError("the track runs its own Python", where=str(entry), hint="--no-python refuses it")
         from esbench.rally_python.dependencies import Libraries, libraries_folder
-        from esbench.rally_python.loading import plugins_of
+        from esbench.rally_python.known_code import name_new_code
+        from esbench.rally_python.loading import load_plugins
         from esbench.rally_python.operations import TrackOperationTypes
 
+        name_new_code(path.parent, home, progress.insist)
         with faults.apart():
-            plugins = plugins_of(path, context, Libraries(libraries_folder(home), install_dependencies, say))
+            libraries = Libraries(libraries_folder(home), install_dependencies, progress.say)
+            libraries.provide(document.find("dependencies"))
+            plugins = load_plugins(path.parent, libraries.folder)
         types = TrackOperationTypes(types)
-    track = load_track(path, context, types, test_mode=test_mode, faults=faults, python=plugins)
-    return LoadedTrack(track, types, plugins)
+    track = load_track(document, types, test_mode=test_mode, faults=faults, python=plugins)
+    return LoadedTrack(track, document, types, plugins)

@@ -17,7 +17,11 @@ from esbench.telemetry import Chosen
 
 @dataclass(frozen=True)
 class RaceOptions:
-    """The options of a race: the track, the cluster, the load and the telemetry."""
+    """The options of a race: the track, the cluster, the load and the telemetry.
+
+    Without a `challenge` it is the track's default; without `include_tasks` all of its tasks are raced. `node` is used
+    if `hosts` is empty.
+    """
 
     home: Path
     race_id: str
@@ -29,6 +33,7 @@ class RaceOptions:
     user_tags: Mapping[str, str] = field(default_factory=dict)
     test_mode: bool = False
     install_dependencies: bool = False
+    no_python: bool = False
     abort_on_error: bool = True
     # of each task's requests; instead of abort_on_error
     max_error_ratio: float | None = None

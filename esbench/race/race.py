@@ -29,8 +29,8 @@ from esbench.operations import OperationTypes
 from esbench.race.cluster import RacedCluster
 from esbench.race.interrupts import Interrupts
 from esbench.race.options import RaceOptions
-from esbench.race.recording import RecordKeeper, now
-from esbench.race.telemetry_feed import Pulses, spans
+from esbench.race.recording import RecordWriter, now
+from esbench.race.telemetry_feed import TelemetryFeed, spans
 from esbench.race.track import RacedTrack
 from esbench.record.calibration import CalibrationFile
 from esbench.record.host import esbench_facts, host_class, host_facts
@@ -60,9 +60,7 @@ def run(
     A started `node`, if given, is raced instead of one that the race starts, and runs on afterwards. Raises an
     EsbenchError if the race could not begin. What was measured before a failure or Ctrl-C is in the record.
     """
-    secrets = (*secret_values(options.track_params), *secret_values(options.node.node_settings))
-    options = replace(options, client_options=replace(options.client_options, other_secrets=secrets))
-    started_at, epoch_ns = now(), clock_ns()
+    options, started_at, epoch_ns = _knowing_secrets(options), now(), clock_ns()
     with ExitStack() as stack:
         interrupts = stack.enter_context(Interrupts())
         folder = stack.enter_context(_race_folder(options))
@@ -71,37 +69,20 @@ def run(
         coordinator = stack.enter_context(_coordinator(options, folder, epoch_ns))
         cluster = RacedCluster(options, progress, folder, stack, node)
         raced = _raced_track(options, cluster, types, progress)
-        keeper = stack.enter_context(RecordKeeper(folder, _first_record(options, started_at, raced, cluster.facts())))
-        audience = Listeners((keeper, *listeners))
-        audience.race_begins(keeper.record, raced.challenge.steps)
-        try:
-            documents = raced.prepare_documents()
-            target = cluster.start(keeper)
-            keeper.begin(cluster.facts(), [_corpus_facts(part) for part in documents])
-            _refuse_missing_features(raced, target.dialect)
-            _count_what_is_there(raced, cluster.client, coordinator)
-            stock = raced.stock(documents)
-            for warning in _too_fast(options, raced, stock, keeper.record.host_class):
-                progress.warn(warning)
-                keeper.warn(warning)
+        first = _first_record(options, started_at, raced, cluster.facts())
+        recording = stack.enter_context(RecordWriter(folder, first))
+        audience = Listeners((recording, *listeners))
+        audience.race_begins(first, raced.challenge.steps)
+        stack.callback(lambda: audience.race_ended(recording.record))
+        with _kept_to_its_end(recording, cluster):
+            target, stock = _prepared(options, raced, cluster, coordinator, recording, progress)
             clock = partial(_seconds_since, epoch_ns)
-            with cluster.telemetry(keeper, raced.track, audience, clock, coordinator.pids) as telemetry:
-                load = _Load(interrupts, coordinator, target, stock, raced.types, keeper, audience, telemetry)
+            with cluster.telemetry(recording, raced.track, audience, clock, coordinator.pids) as telemetry:
+                load = _Load(interrupts, coordinator, target, stock, raced.types, recording, audience, telemetry)
                 for number, step in enumerate(raced.challenge.steps):
                     load.run(number, step)
-            cluster.finish(keeper, raced.track)
-            keeper.finish("complete")
-        except (Cancelled, KeyboardInterrupt):
-            keeper.finish("cancelled")
-        except StepFailed as failed:
-            keeper.finish("failed", cluster.explain(failed.error))
-        except EsbenchError as error:
-            keeper.finish("failed", cluster.explain(error))
-            if not keeper.record.tasks:
-                raise
-        finally:
-            audience.race_ended(keeper.record)
-        return keeper.record
+            cluster.finish(recording, raced.track)
+        return recording.record
 
 
 def look(options: RaceOptions, types: OperationTypes, progress: Progress) -> RacedTrack:
@@ -112,6 +93,52 @@ def look(options: RaceOptions, types: OperationTypes, progress: Progress) -> Rac
     with ExitStack() as stack:
         folder = RaceFolder(RaceStore(options.home).races_folder / options.race_id)
         return _raced_track(options, RacedCluster(options, progress, folder, stack), types, progress)
+
+
+def _knowing_secrets(options: RaceOptions) -> RaceOptions:
+    """Return the options with the secrets of track parameters and node settings, which errors then hide, too."""
+    secrets = (*secret_values(options.track_params), *secret_values(options.node.node_settings))
+    return replace(options, client_options=replace(options.client_options, other_secrets=secrets))
+
+
+@contextmanager
+def _kept_to_its_end(recording: RecordWriter, cluster: RacedCluster) -> Iterator[None]:
+    """Save the record as complete, cancelled or failed. Raises the error of a race that has measured nothing."""
+    try:
+        yield
+        recording.finish("complete")
+    except (Cancelled, KeyboardInterrupt):
+        recording.finish("cancelled")
+    except StepFailed as failed:
+        recording.finish("failed", cluster.explain(failed.error))
+    except EsbenchError as error:
+        recording.finish("failed", cluster.explain(error))
+        if not recording.record.tasks:
+            raise
+
+
+def _prepared(
+    options: RaceOptions,
+    raced: RacedTrack,
+    cluster: RacedCluster,
+    coordinator: Coordinator,
+    recording: RecordWriter,
+    progress: Progress,
+) -> tuple[Target, Stock]:
+    """Prepare the documents, start the cluster, and return what the load workers need of both.
+
+    Raises an EsbenchError for an operation that the cluster lacks.
+    """
+    documents = raced.prepare_documents()
+    target = cluster.start(recording)
+    recording.begin(cluster.facts(), [_corpus_facts(part) for part in documents])
+    _refuse_missing_features(raced, target.dialect)
+    _count_what_is_there(raced, cluster.client, coordinator)
+    stock = raced.stock(documents)
+    for warning in _too_fast(options, raced, stock, recording.record.host_class):
+        progress.warn(warning)
+        recording.warn(warning)
+    return target, stock
 
 
 def _coordinator(options: RaceOptions, folder: RaceFolder, epoch_ns: int) -> Coordinator:
@@ -143,7 +170,7 @@ class _Load:
     target: Target
     stock: Stock
     types: OperationTypes
-    keeper: RecordKeeper
+    recording: RecordWriter
     audience: Listener
     telemetry: Telemetry
 
@@ -154,7 +181,7 @@ class _Load:
         self.telemetry.begin_step(number, [task.name for task in step.tasks])
         following = self.audience
         if self.telemetry.follows_seconds:
-            following = Listeners((self.audience, Pulses(self.telemetry.pulse, step.tasks)))
+            following = Listeners((self.audience, TelemetryFeed(self.telemetry.pulse, step.tasks)))
         try:
             results = self.coordinator.run(number, step, self.target, self.stock, self.types, following)
         except CutShort as ended:
@@ -166,13 +193,13 @@ class _Load:
         self._end(number, results)
 
     def _keep(self, results: tuple[TaskResult, ...]) -> None:
-        self.keeper.add(results, self.coordinator.drivers)
+        self.recording.add(results, self.coordinator.drivers)
         for result in results:
             self.audience.task_ended(result)
 
     def _end(self, number: int, results: tuple[TaskResult, ...], *, cut_short: bool = False) -> None:
         self.telemetry.end_step(number, spans(results), cut_short=cut_short)
-        self.keeper.tell(self.telemetry.news())
+        self.recording.tell(self.telemetry.news())
 
 
 def _first_record(options: RaceOptions, started_at: str, raced: RacedTrack, facts: ClusterFacts) -> RaceRecord:

@@ -15,8 +15,11 @@ from esbench.record.series import SecondLine, encode_second
 from esbench.record.store import RaceFolder
 
 
-class RecordKeeper(Listener):
-    """The growing record of a race: saved after every step, in a thread, while the next step runs."""
+class RecordWriter(Listener):
+    """The growing record of a race: saved after every step, in a thread, while the next step runs.
+
+    As a context it saves at once; if the record still says running at the end, it is saved as failed.
+    """
 
     def __init__(self, folder: RaceFolder, record: RaceRecord) -> None:
         self.record = record
@@ -24,7 +27,7 @@ class RecordKeeper(Listener):
         self._saver = ThreadPoolExecutor(1, thread_name_prefix="record")
         self._saving: Future[None] | None = None
 
-    def __enter__(self) -> RecordKeeper:
+    def __enter__(self) -> RecordWriter:
         self._folder.save(self.record)
         return self
 
@@ -43,12 +46,18 @@ class RecordKeeper(Listener):
         self.save()
 
     def add(self, results: tuple[TaskResult, ...], drivers: tuple[DriverFacts, ...]) -> None:
-        """Add the results of a step, and the load workers' use of resources so far, and save."""
+        """Add the results of a step, replace the load workers' use of resources so far, and save as `save` does.
+
+        Saves in the background; raises the error of the previous save.
+        """
         self.record = replace(self.record, tasks=(*self.record.tasks, *results), drivers=drivers)
         self.save()
 
     def tell(self, said: Mapping[tuple[int, str], Mapping[str, Any]]) -> None:
-        """Add telemetry to tasks, (step, task) -> device -> figures; it is saved with the next step."""
+        """Add telemetry to tasks, (step, task) -> device -> figures; it is saved with the next step.
+
+        What is about tasks that have no result yet is ignored.
+        """
         tasks = (
             replace(task, telemetry={**task.telemetry, **said[task.step, task.name]})
             if (task.step, task.name) in said
@@ -73,7 +82,10 @@ class RecordKeeper(Listener):
         self._saving = self._saver.submit(self._folder.save, self.record)
 
     def finish(self, status: str, failure: str | None = None) -> None:
-        """Save the record of a race that is over. RecordError if it cannot be written."""
+        """Save the record of a race that is over, `status` being complete, cancelled or failed.
+
+        `failure` is the reason of a failed one. Waits until it is written. RecordError if it cannot be.
+        """
         self.record = replace(self.record, status=status, finished_at=now(), failure=failure)
         self.save()
         if self._saving is not None:

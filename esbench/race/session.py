@@ -22,14 +22,14 @@ from esbench.errors import EsbenchError, RaceError, UsageError
 from esbench.events.progress import Progress
 from esbench.model import Challenge
 from esbench.operations import OperationTypes
-from esbench.operations.traits import Target
+from esbench.operations.base import Target
 from esbench.race.cluster import embedded_engine, java_options
 from esbench.race.interleaving import order
 from esbench.race.interrupts import Interrupts
 from esbench.race.options import RaceOptions
 from esbench.race.recording import now
 from esbench.record.model import RaceRecord
-from esbench.record.sessions import COMPLETE, PLANNED, RUNNING, RaceSession, SessionRace, SessionStore, Side
+from esbench.record.sessions import COMPLETE, PLANNED, RUNNING, RaceSession, SessionRace, SessionSide, SessionStore
 from esbench.record.store import RaceStore, new_race_id
 from esbench.units import format_duration
 
@@ -38,7 +38,7 @@ Race = Callable[[RaceOptions, EmbeddedEngine | None], RaceRecord]
 
 def planned(
     kind: str,
-    sides: tuple[Side, ...],
+    sides: tuple[SessionSide, ...],
     rounds: int,
     *,
     seed: int,
@@ -47,9 +47,11 @@ def planned(
     before_round: str | None = None,
     discard_first: bool = False,
 ) -> RaceSession:
-    """Return a new session with its plan of races.
+    """Return a new session with its plan of races, not saved.
 
-    `discard_first` adds a first race of each side that is not counted.
+    `kind` is rounds or duel; the seed decides the order of the sides in each round. `words` are the options that all
+    sides have, `name=value` without secrets. `before_round` is a shell command to run before each race. `discard_first`
+    adds a first race of each side that is not counted.
     """
     places = order([side.name for side in sides], rounds, seed)
     return RaceSession(
@@ -67,9 +69,10 @@ def planned(
 
 
 def with_rounds(session: RaceSession, rounds: int) -> RaceSession:
-    """Return a session with more rounds.
+    """Return a session with more rounds; `rounds` is their number in all.
 
-    If it was complete, its result was seen: the next one counts as one more look.
+    If it was complete, its result was seen: the next one counts as one more look. UsageError for fewer rounds than it
+    has.
     """
     if rounds < session.rounds:
         raise UsageError(f"the session has {session.rounds} rounds already", where=f"--rounds={rounds}")
@@ -80,7 +83,11 @@ def with_rounds(session: RaceSession, rounds: int) -> RaceSession:
 
 
 def shares_a_node(sides: Collection[RaceOptions], *, restart_node: bool) -> bool:
-    """True if one embedded node can be raced by all sides, one after the other."""
+    """True if one embedded node can be raced by all sides, one after the other.
+
+    False if it is to be restarted for each race, if sides have target hosts or telemetry that adds Java options, or if
+    their options of the node differ.
+    """
     if restart_node or any(options.hosts or java_options(options) for options in sides):
         return False
     first, *others = (options.node for options in sides)
@@ -88,7 +95,7 @@ def shares_a_node(sides: Collection[RaceOptions], *, restart_node: bool) -> bool
 
 
 def begins_cold(sides: Collection[RaceOptions]) -> bool:
-    """True if nodes are started for the session.
+    """True if nodes are started for the session: a side has no target hosts.
 
     Its first races then find cold files, and a Java that has compiled nothing yet, and differ from the later ones.
     """
@@ -98,7 +105,8 @@ def begins_cold(sides: Collection[RaceOptions]) -> bool:
 def makes_indices_anew(challenge: Challenge, operations: OperationTypes) -> bool:
     """True if the challenge creates its indices, so that a race does not depend on those of earlier races.
 
-    Raises UsageError if it creates an index that exists already and does not delete it first.
+    Raises UsageError if it creates a kind of target (indices, data streams ...) and has no operation that deletes that
+    kind: its second race would fail.
     """
     types = [operations.of(task.operation) for task in challenge.tasks]
     creating = {kind.traits.creates: kind.name for kind in types}
@@ -131,7 +139,7 @@ def left_s(session: RaceSession) -> float | None:
 
 
 def place_text(session: RaceSession, race: SessionRace) -> str:
-    """Return the place of a race: `race 5 of 12 (contender, round 3)`."""
+    """Return the place of one of the session's races: `race 5 of 12 (contender, round 3)`, or `(discarded)`."""
     number = session.races.index(race) + 1
     side = race.side if len(session.sides) > 1 else ""
     turn = f"round {race.round}" if race.round else "discarded"
@@ -146,9 +154,11 @@ def left_text(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class Duel:
-    """Runs the remaining races of a session.
+    """Runs the remaining races of a session; the caller holds the session's lock.
 
-    `sides` are the options of each side's races, without race id and session.
+    `sides` are the options of each side's races by its name, without race id and session. `race` runs one race, on the
+    given node if there is one, and returns its record. `node_of` returns the engine, not started, of a node that all
+    races share.
     """
 
     store: SessionStore
@@ -158,7 +168,7 @@ class Duel:
     node_of: Callable[[RaceOptions, Path, Progress], EmbeddedEngine] = embedded_engine
 
     def run(self, session: RaceSession) -> RaceSession:
-        """Run the remaining races and return the session.
+        """Run the remaining races and return the session, which is saved before and after each of them.
 
         Raises KeyboardInterrupt if it was interrupted, and RaceError if a race failed: complete races are kept, and the
         rest is raced when it is run again.
@@ -232,7 +242,7 @@ class Duel:
         with self.progress.job("--before-round", announce=False):
             done = subprocess.run(
                 command,
-                shell=True,
+                shell=True,  # a command line of the user's  # nosec B602
                 env={**os.environ, "ESBENCH_SIDE": race.side, "ESBENCH_ROUND": str(race.round)},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,

@@ -13,7 +13,7 @@ from esbench.record.model import TaskResult
 from esbench.telemetry.device import Pulse, TaskSpan
 
 
-class Pulses(Listener):
+class TelemetryFeed(Listener):
     """A listener that passes each second of a step's tasks to `tell` as a Pulse."""
 
     def __init__(self, tell: Callable[[Pulse], None], tasks: Sequence[Task]) -> None:

@@ -51,7 +51,8 @@ class RacedTrack:
             options.home,
             test_mode=options.test_mode,
             install_dependencies=options.install_dependencies,
-            say=self._progress.say,
+            no_python=options.no_python,
+            progress=self._progress,
         )
         self.types = loaded.types
         track, self._own_code = loaded.processed(choose_challenge(loaded.track, options.challenge).name)

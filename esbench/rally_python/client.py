@@ -7,37 +7,23 @@ library shows them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from esbench.load.client import Client, Route
 from esbench.load.hosts import Hosts
 from esbench.load.hot import clock_ns
 from esbench.load.messages import Target
 from esbench.measure.verdict import Verdict
+from esbench.rally_python.custom_runners import RunnerTurns
 from esbench.requests.exchange import RequestFailed
 
 _CLOSE_S = 1.0
 
 
-class Turns(Protocol):
-    """The turns of a client with a runner: each draws parameters and runs the runner with them."""
-
-    @property
-    def result(self) -> Mapping[str, Any]: ...
-
-    @property
-    def counted(self) -> tuple[float, str]: ...
-
-    def draw(self) -> dict[str, Any]: ...
-
-    async def run(self, es: Any, params: dict[str, Any]) -> Verdict: ...
-
-
 class PythonClient(Client):
     """One client slot of a task with a runner of the track."""
 
-    def __init__(self, slot: int, route: Route, turns: Turns, target: Target) -> None:
+    def __init__(self, slot: int, route: Route, turns: RunnerTurns, target: Target) -> None:
         super().__init__(slot, route)
         self.draw = turns.draw
         self.turns = turns

@@ -18,36 +18,29 @@ from esbench.errors import EsbenchError, TrackError
 from esbench.measure.verdict import Details, Verdict
 from esbench.operations.indices import ASSERTION_FAILED
 from esbench.rally_python.esrally import RallyError, RallyTaskAssertionError
-from esbench.rally_python.loading import ParamSource, code_error, place_of
+from esbench.rally_python.loading import NamedSource, code_error, place_of
 from esbench.rally_python.runners import of_task
-from esbench.rally_python.task_sources import PythonContext, parts_of, source_of
+from esbench.rally_python.task_sources import PythonContext, SourcedProgram
 from esbench.requests.exchange import Exhausted, RequestFailed
 
 _MEANT = ("weight", "unit", "success", "success-count", "error-type", "error-description", "http-status")
 
 
-class RunnerProgram:
-    """The program of a runner of the track: the client slots of a worker share the runner, as in Rally."""
+class RunnerProgram(SourcedProgram):
+    """The program of a runner of the track: the client slots of a worker share the runner, as in Rally.
 
-    feed_waits = 0
+    `unit` is that of its results, None before the first one; another unit later is a TrackError.
+    """
 
     def __init__(self, context: PythonContext, runner: Any) -> None:
-        self._context = context
+        super().__init__(context)
         self._runner = runner
-        source = source_of(context)
-        self._parts = parts_of(source, context) if source else {}
         self.unit: str | None = None
         _hear_of_unawaited()
 
     @property
     def finite(self) -> bool:
-        ends = getattr(self._runner, "completed", None) is not None
-        return ends or any(not part.infinite for part in self._parts.values())
-
-    @property
-    def sources(self) -> dict[int, Any]:
-        """The track's parameter sources, by client slot."""
-        return {slot: part.source for slot, part in self._parts.items()}
+        return getattr(self._runner, "completed", None) is not None or super().finite
 
     def client(self, slot: int, headers: bytes) -> RunnerTurns:
         return RunnerTurns(self._context, self._runner, self._parts.get(slot), self._count_in)
@@ -67,10 +60,13 @@ class RunnerProgram:
 
 
 class RunnerTurns:
-    """The turns of one client with a runner: draw parameters, run it, judge the value that it returns."""
+    """The turns of one client with a runner: draw parameters, run it, judge the value that it returns.
+
+    `source`: None if the operation has its parameters itself. `count_in` is called with the unit of each result.
+    """
 
     def __init__(
-        self, context: PythonContext, runner: Any, source: ParamSource | None, count_in: Callable[[str], None]
+        self, context: PythonContext, runner: Any, source: NamedSource | None, count_in: Callable[[str], None]
     ) -> None:
         self._context = context
         self._runner = runner
@@ -94,7 +90,8 @@ class RunnerTurns:
     async def run(self, es: Any, params: dict[str, Any]) -> Verdict:
         """Run the runner once and return the verdict.
 
-        A failed request is a verdict with an error; any other error of the runner's code raises TrackError.
+        A failed request of `es` and a failed assertion are verdicts with an error; a failed request of a built-in
+        runner raises RequestFailed, any other error of the runner's code TrackError.
         """
         from esbench.rally_python.runner_client import failure
 
@@ -167,9 +164,9 @@ def judge_result(returned: Any, what: str, where: str) -> tuple[Verdict, str, Ma
     """Judge the value that a runner returned: (verdict, unit, the value if it is a dict, else {}).
 
     `None` and `True` count as one operation, `False` as one failure, a number n as n operations, `(n, unit)` as n of
-    that unit, a reply of elasticsearch-py as one operation. A dict has weight (1), unit (ops), success (true),
-    success-count (0), error-type, error-description, http-status. Raises TrackError, which names `what`, for any other
-    value.
+    that unit, a reply of elasticsearch-py as one operation. A dict has weight (1), unit (ops), success (true), and for
+    a failure success-count (0), its units, error-type, error-description, http-status. Raises TrackError, which names
+    `what`, for any other value.
     """
     body = getattr(returned, "body", None)
     if returned is False:
@@ -202,7 +199,10 @@ def judge_result(returned: Any, what: str, where: str) -> tuple[Verdict, str, Ma
 
 
 def returned_numbers(result: Mapping[str, Any]) -> dict[str, float]:
-    """Return the finite numbers in a runner's result under keys of the runner's choice: a recall, a relevance."""
+    """Return the finite numbers in a runner's result under keys of the runner's choice: a recall, a relevance.
+
+    Left out are booleans, and the keys that `judge_result` reads (weight, unit, success ...).
+    """
     return {
         str(name): float(value)
         for name, value in result.items()

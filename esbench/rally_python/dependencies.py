@@ -16,7 +16,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from esbench.errors import DependencyError
-from esbench.track.document import Node
+from esbench.record.private import private_folder
+from esbench.track.document import DocumentNode
 
 _NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:$|[\[<>=!~;@ ])")
 _URL = re.compile(r"(?:(?P<vcs>[a-z]+)\+)?(?P<url>[a-z]+://[^#\s]+)(?:#\S*)?")
@@ -31,8 +32,12 @@ class Libraries:
     install: bool = False
     say: Callable[[str], None] = lambda text: None
 
-    def provide(self, dependencies: Node | None) -> None:
-        """Make the `dependencies` of a track importable; raises DependencyError for missing ones unless `install`."""
+    def provide(self, dependencies: DocumentNode | None) -> None:
+        """Make the `dependencies` of a track importable: add the folder to `sys.path`, and install what is missing.
+
+        Raises DependencyError for missing ones unless `install`, TrackError if pip cannot install them or if one names
+        no package.
+        """
         if str(self.folder) not in sys.path:
             sys.path.append(str(self.folder))
         missing = missing_dependencies(dependencies)
@@ -45,10 +50,21 @@ class Libraries:
                 where=dependencies.where,
                 hint="esbench race --install-dependencies installs what is missing",
             )
+        private_folder(self.folder)  # what lies in it is imported
         self.say(f"installing {', '.join(missing)} for the track")
         try:
             done = subprocess.run(
-                [sys.executable, "-m", "pip", "install", "--quiet", "--upgrade", f"--target={self.folder}", *missing],
+                [
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    "pip",
+                    "install",
+                    "--quiet",
+                    "--upgrade",
+                    f"--target={self.folder}",
+                    *missing,
+                ],
                 capture_output=True,
                 text=True,
                 timeout=_TIME_LIMIT_S,
@@ -79,14 +95,18 @@ def libraries_folder(home: Path) -> Path:
     return home / "libraries" / f"python{sys.version_info.major}.{sys.version_info.minor}"
 
 
-def missing_dependencies(dependencies: Node | None) -> tuple[str, ...]:
-    """Return those of a track's `dependencies` of which no version is installed, as the track spells them."""
+def missing_dependencies(dependencies: DocumentNode | None) -> tuple[str, ...]:
+    """Return those of a track's `dependencies` of which no version is installed, as the track spells them.
+
+    Wanted versions are not compared. Empty for None and for what is not a list; raises TrackError for a text that names
+    no package.
+    """
     if dependencies is None or not isinstance(dependencies.value, list):  # the structure is checked elsewhere
         return ()
     return tuple(spec.value for spec in dependencies if not _is_installed(spec))
 
 
-def _is_installed(spec: Node) -> bool:
+def _is_installed(spec: DocumentNode) -> bool:
     if (address := _URL.fullmatch(str(spec.value).strip())) is not None:
         url = re.sub(r"@[^/]*$", "", address["url"]) if address["vcs"] else address["url"]
         return any(_origin(distribution) == url for distribution in metadata.distributions())

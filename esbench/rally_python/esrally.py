@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Self
 from esbench.corpus.download import download as fetch
 from esbench.errors import TrackError
 from esbench.rally_python import parameter_sources as sources
-from esbench.rally_python import view
+from esbench.rally_python import runners, view
 from esbench.rally_python.document_sets import DocumentSets
 
 
@@ -62,11 +62,14 @@ class TrackSyntaxError(RallyError): ...
 class TrackProcessor:
     """Base of track processors: subclasses change a track after it was loaded, or prepare files before the race."""
 
-    def on_after_load_track(self, track: view.Track) -> None:
+    def on_after_load_track(self, track: view.TrackView) -> None:
         """Change the track; the default does nothing."""
 
-    def on_prepare_track(self, track: view.Track, data_root_dir: str) -> list[Any]:
-        """Return functions with their parameters, `[(function, {...}), ...]`, to be called before the race."""
+    def on_prepare_track(self, track: view.TrackView, data_root_dir: str) -> list[Any]:
+        """Return functions with their parameters, `[(function, {...}), ...]`, to be called before the race.
+
+        `data_root_dir`: the folder for the files that they write, those of a corpus NAME in NAME/.
+        """
         return []
 
 
@@ -88,17 +91,17 @@ class DocumentSetPreparator:
             )
         self._sets = downloader
 
-    def prepare_document_set(self, document_set: view.Documents, data_root: str) -> None:
+    def prepare_document_set(self, document_set: view.DocumentsView, data_root: str) -> None:
         """Place the unpacked file below `data_root`, by the name in its `document_file`: one document per line."""
         self._sets.place(document_set, Path(data_root))
 
-    def prepare_bundled_document_set(self, document_set: view.Documents, data_root: str) -> bool:
+    def prepare_bundled_document_set(self, document_set: view.DocumentsView, data_root: str) -> bool:
         """Return False: `prepare_document_set` finds a file wherever it comes from."""
         return False
 
 
 class FileSource:
-    """A file read as lines of bytes."""
+    """A file read as lines of bytes, once it is open; `mode` and `encoding` have no effect."""
 
     def __init__(self, file_name: str, mode: str, encoding: str = "utf-8") -> None:
         self.file_name = file_name
@@ -147,7 +150,10 @@ class MmapSource(FileSource):
 def download(
     url: str, local_path: str, expected_size_in_bytes: int | None = None, progress_indicator: object = None
 ) -> None:
-    """Download a file as a document file is downloaded: it gets its name only when it is whole."""
+    """Download a file, unless it exists: it gets its name only when it is whole. `progress_indicator` has no effect.
+
+    `expected_size_in_bytes`: the size that it must have. Raises CorpusError.
+    """
     fetch(url, Path(local_path), where="", size_bytes=expected_size_in_bytes)
 
 
@@ -158,8 +164,6 @@ def rally_confdir() -> str:
 
 def modules() -> dict[str, ModuleType]:
     """Return new modules by their full names; access to a name that they lack is an AttributeError."""
-    from esbench.rally_python import runners
-
     exceptions = _module("exceptions", *_kinds(RallyError))
     io = _module(
         "utils.io",
@@ -186,12 +190,12 @@ def modules() -> dict[str, ModuleType]:
     track = _module(
         "track",
         view.ComponentTemplate,
-        view.DataStream,
         view.DocumentCorpus,
-        view.Documents,
-        view.Index,
         view.IndexTemplate,
-        view.Track,
+        DataStream=view.DataStreamView,
+        Documents=view.DocumentsView,
+        Index=view.IndexView,
+        Track=view.TrackView,
         exceptions=exceptions,
         params=params,
         loader=loader,

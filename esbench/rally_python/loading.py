@@ -14,21 +14,18 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from esbench.errors import EsbenchError, TrackCodeError, TrackError, nearest
-from esbench.model import Operation, Task
+from esbench.model import Task
 from esbench.rally_python import esrally
-from esbench.rally_python.dependencies import Libraries
 from esbench.rally_python.parameter_sources import BulkIndexParamSource
 from esbench.registry import Registry
-from esbench.track.document import parse
-from esbench.track.python_part import is_bulk, python_entry
-from esbench.track.rendering import RenderContext, TrackRenderer
+from esbench.track.python_part import PythonPart, python_entry
 
 _MOST_FRAMES = 8
 # Its own quotes within an f-string, which Python reads from 3.12 on.
@@ -36,49 +33,45 @@ _NESTED_QUOTES = re.compile(r"""[fF][rR]?(["'])[^"']*\{[^}]*\1""")
 
 
 @dataclass
-class Plugins:
-    """The objects that a track has registered, unchanged: runners, schedulers, sources, processors, validators.
-
-    `libraries` is the folder of the packages that it needs; `tolerated` are faults that matter only if a task uses the
-    object.
-    """
+class Plugins(PythonPart):
+    """The Python part of a track in `folder`, loaded; `libraries` is the folder of the packages that it needs."""
 
     folder: Path
     libraries: Path | None = None
-    param_sources: Registry[Any] = field(default_factory=lambda: Registry("param-source"))
-    runners: Registry[Any] = field(default_factory=lambda: Registry("runner"))
-    schedulers: Registry[Any] = field(default_factory=lambda: Registry("schedule"))
-    track_processors: list[Any] = field(default_factory=list)
-    validators: dict[str, Callable[[Any], Any]] = field(default_factory=dict)
-    tolerated: list[TrackError] = field(default_factory=list)
 
-    def new_source(self, name: str, track: Any, params: Mapping[str, Any], where: str) -> ParamSource:
-        """Make the parameter source of that name for a task; raises TrackError for a name that is not registered."""
+    def new_source(self, name: str, track: Any, params: Mapping[str, Any], where: str) -> NamedSource:
+        """Make the parameter source of that name for a task, which draws from the operation's `params`.
+
+        `track` is the view of the track. Raises UsageError for a name that is not registered, TrackError if the
+        source's code fails.
+        """
         return self.make_source(name, self.param_sources.get(name, where), track, params, where)
 
-    def source_of(self, task: Task, track: Any) -> ParamSource | None:
-        """Make the parameter source that a task's operation names; None if the operation names none."""
+    def source_of(self, task: Task, track: Any) -> NamedSource | None:
+        """Make the parameter source that a task's operation names; None if the operation names none.
+
+        It gets the operation's parameters with its `name` and `operation-type`. Raises as `new_source`.
+        """
         operation = task.operation
         if (name := operation.params.get("param-source")) is None:
             return None
         params = {"name": operation.name, "operation-type": operation.type, **operation.params}
         return self.new_source(str(name), track, params, f'task "{task.name}"')
 
-    def sends_corpora(self, operation: Operation) -> bool:
-        """True for an operation of a runner whose parameter source sends the documents of corpora."""
-        source = BulkIndexParamSource if is_bulk(operation.type) else None
-        if (name := operation.params.get("param-source")) is not None:
-            source = self.param_sources.get(name)
-        return isinstance(source, type) and issubclass(source, BulkIndexParamSource)
-
-    def make_source(self, name: str, registered: Any, track: Any, params: Mapping[str, Any], where: str) -> ParamSource:
-        """Make a parameter source from the registered class or function."""
-        with importable(self.folder), own_code(self.folder, f'param-source "{name}"', where, registered):
+    def make_source(self, name: str, registered: Any, track: Any, params: Mapping[str, Any], where: str) -> NamedSource:
+        """Make a parameter source from the registered class or function; raises TrackError if its code fails."""
+        with self.running(f'param-source "{name}"', where, registered):
             make: Any = registered if inspect.isclass(registered) else partial(_FunctionSource, registered)
-            return ParamSource(self, name, make(track, dict(params)), where)
+            return NamedSource(self, name, make(track, dict(params)), where)
+
+    @contextmanager
+    def running(self, what: str, where: str, code: Any = None) -> Iterator[None]:
+        """Context manager for a call of the track's code, which is `importable` inside; errors are as of `own_code`."""
+        with importable(self.folder), own_code(self.folder, what, where, code):
+            yield
 
 
-class ParamSource:
+class NamedSource:
     """A parameter source of a track; errors of its code name it."""
 
     def __init__(self, plugins: Plugins, name: str, source: Any, where: str) -> None:
@@ -92,12 +85,12 @@ class ParamSource:
         """True if it never ends by itself, which is the default."""
         return bool(getattr(self.source, "infinite", True))
 
-    def partition(self, number: int, total: int) -> ParamSource:
+    def partition(self, number: int, total: int) -> NamedSource:
         """Return the part of client `number` out of `total`; a source without partition() is shared by all clients."""
         split = getattr(self.source, "partition", None)
         if split is None:
             return self
-        with importable(self._plugins.folder), self._own_code(split):
+        with self._plugins.running(f'param-source "{self._name}"', self._where, split):
             part = split(number, total)
         if part is None:
             raise TrackError(
@@ -105,10 +98,13 @@ class ParamSource:
                 where=self._place("partition"),
                 hint="it returns a parameter source, self where one serves all clients",
             )
-        return ParamSource(self._plugins, self._name, part, self._where)
+        return NamedSource(self._plugins, self._name, part, self._where)
 
     def params(self) -> dict[str, Any] | None:
-        """Return the parameters of the next request; None when there are no more."""
+        """Return the parameters of the next request, as a new dict; None when there are no more (StopIteration).
+
+        Raises TrackError if the source has no params(), its code fails or it returns no mapping.
+        """
         if not hasattr(self.source, "params"):
             raise _no_params(self._name, self._where)
         try:
@@ -118,8 +114,8 @@ class ParamSource:
         except Exception as error:
             if isinstance(error, EsbenchError):
                 raise
-            what, place = f'param-source "{self._name}"', place_of(self._drawn_by("params"))
-            raise code_error(error, self._plugins.folder, what, self._where, place) from error
+            what = f'param-source "{self._name}"'
+            raise code_error(error, self._plugins.folder, what, self._where, place_of(self.source.params)) from error
         if not isinstance(params, Mapping):
             raise TrackError(
                 f'params() of param-source "{self._name}" returned {_shown(params)}',
@@ -128,16 +124,8 @@ class ParamSource:
             )
         return dict(params)
 
-    def _own_code(self, code: Any) -> Any:
-        return own_code(self._plugins.folder, f'param-source "{self._name}"', self._where, code)
-
-    def _drawn_by(self, method: str) -> Any:
-        if isinstance(self.source, _FunctionSource):
-            return self.source.function
-        return getattr(self.source, method, None)
-
     def _place(self, method: str) -> str:
-        place = place_of(self._drawn_by(method))
+        place = place_of(getattr(self.source, method, None))
         return f"{place}: {self._where}" if place else self._where
 
 
@@ -152,14 +140,15 @@ class _FunctionSource:
     infinite = True
 
     def __init__(self, function: Callable[..., Any], track: Any, params: Mapping[str, Any]) -> None:
-        self.function, self._track, self._params = function, track, params
-
-    def params(self) -> Any:
-        return self.function(self._track, self._params)
+        self.params = partial(function, track, params)
 
 
 class TrackRegistry:
-    """The argument of a track's `register(registry)`: it adds the track's objects to `plugins` by name."""
+    """The argument of a track's `register(registry)`: it adds the track's objects to `plugins` by name.
+
+    Raises TrackError for an object of the wrong kind, and for a name that is taken; a second validator of a challenge
+    replaces the first.
+    """
 
     def __init__(self, plugins: Plugins) -> None:
         self._plugins = plugins
@@ -176,6 +165,8 @@ class TrackRegistry:
             kind = "asynchronous" if inspect.iscoroutinefunction(draw) else "a generator"
             raise TrackError(f"{what} is {kind}", hint="it returns a dict each time that it is called")
         _add(self._plugins.param_sources, name, param_source)
+        if inspect.isclass(param_source) and issubclass(param_source, BulkIndexParamSource):
+            self._plugins.bulk_sources.add(name)
 
     def register_runner(self, operation_type: Any, runner: Any, **kwargs: Any) -> None:
         name = str(getattr(operation_type, "value", operation_type))
@@ -200,30 +191,24 @@ class TrackRegistry:
         self._plugins.validators[challenge] = validator
 
 
-def plugins_of(track: Path, context: RenderContext, libraries: Libraries) -> Plugins:
-    """Load the Python part of a track, after providing its dependencies."""
-    node = parse(TrackRenderer(track.parent, context).render(track.name))
-    libraries.provide(node.find("dependencies"))
-    return load_plugins(track.parent, libraries.folder)
-
-
 def load_plugins(folder: Path, libraries: Path | None = None) -> Plugins:
     """Import the Python part of a track and call its `register`.
 
-    Raises TrackError, with the track's frames, if that fails.
+    `libraries`, the folder of the packages that it needs, is only kept: it must be on `sys.path` already. Raises
+    TrackError, with the track's frames, if that fails, and if there is no track.py.
     """
     entry = python_entry(folder)
     if entry is None:
         raise TrackError("there is no track.py", where=str(folder))
     plugins = Plugins(folder.resolve(), libraries)
-    with importable(plugins.folder), own_code(plugins.folder, "its Python part", str(entry)):
+    with plugins.running("its Python part", str(entry)):
         module = importlib.import_module(f"{_package_name(plugins.folder)}.track")
         register = getattr(module, "register", None)
         if not callable(register):
             raise TrackError("there is no function register(registry)", where=str(entry))
         if inspect.iscoroutinefunction(register):
             hint = "write it as: def register(registry)"
-            raise TrackError("register() is asynchronous, and nobody awaits it", where=place_of(register), hint=hint)
+            raise TrackError("register() is asynchronous, and is never awaited", where=place_of(register), hint=hint)
         with own_code(plugins.folder, "register(registry)", str(entry), register):
             register(TrackRegistry(plugins))
     return plugins
@@ -268,13 +253,15 @@ def importable(folder: Path) -> Iterator[None]:
 def own_code(folder: Path, what: str, where: str, code: Any = None) -> Iterator[None]:
     """Context manager: turn an error of the track's code into a TrackCodeError of one line with the track's frames.
 
-    `what` names the code in the message, `code` is the object that is called."""
+    `what` names the code in the message, `code` is the object that is called, `where` the place for an error without
+    frames of the track. An EsbenchError stays as it is, but gets a place if it has none.
+    """
     try:
         yield
     except EsbenchError as error:
         if error.where:
             raise
-        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_in(frame, folder)]
+        frames = _frames_in(folder, error)
         place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else where
         raise type(error)(error.what, where=place, hint=error.hint) from None
     except (Exception, SystemExit) as error:
@@ -297,8 +284,10 @@ def place_of(code: Any) -> str:
     return "" if made is None else f"{made.co_filename}:{made.co_firstlineno}"
 
 
-def _is_in(frame: traceback.FrameSummary, folder: Path) -> bool:
-    return Path(frame.filename).is_relative_to(folder)
+def _frames_in(folder: Path, error: BaseException) -> list[traceback.FrameSummary]:
+    """Return the frames of an error's traceback that are of files below a folder."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return [frame for frame in frames if Path(frame.filename).is_relative_to(folder)]
 
 
 def code_error(error: BaseException, folder: Path, what: str, where: str, called: str = "") -> TrackCodeError:
@@ -307,16 +296,12 @@ def code_error(error: BaseException, folder: Path, what: str, where: str, called
     `called`: the place of the called function, used if no frame is of the track.
     """
     if isinstance(error, SyntaxError | ValueError) and (file := _with_null_byte(folder)) is not None:
-        return TrackCodeError("is no text: it has a null byte", where=str(file))
+        return TrackCodeError("is not text: it has a null byte", where=str(file))
     if isinstance(error, SyntaxError):
         return _syntax_error(error, where)
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_in(frame, folder)]
+    frames = _frames_in(folder, error)
     if not frames:  # modules that stand beside the track's folder
-        frames = [
-            frame
-            for frame in traceback.extract_tb(error.__traceback__)
-            if Path(frame.filename).is_relative_to(folder.parent) and "site-packages" not in frame.filename
-        ]
+        frames = [frame for frame in _frames_in(folder.parent, error) if "site-packages" not in frame.filename]
     said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else called or where
     context = f"{where}: " if where and place != where and place.rpartition(":")[0] != where else ""

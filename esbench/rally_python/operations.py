@@ -12,10 +12,9 @@ from typing import Any
 from esbench.errors import TrackError
 from esbench.model import Operation
 from esbench.operations import OperationTypes
-from esbench.operations.base import OperationType, TaskContext
-from esbench.operations.traits import MEASURED
+from esbench.operations.base import MEASURED, OperationType, TaskContext
 from esbench.rally_python.custom_runners import RunnerProgram
-from esbench.rally_python.param_source_programs import DrawnProgram
+from esbench.rally_python.param_source_programs import ParamSourceProgram
 from esbench.rally_python.task_sources import PythonContext, TrackCode
 from esbench.requests.programs import Program
 from esbench.units import Rate
@@ -112,4 +111,4 @@ class DrawnParameters(OperationType):
 
     def compile(self, context: TaskContext) -> Program:
         assert self._code is not None
-        return DrawnProgram(PythonContext.of(context, self._code), self.kind)
+        return ParamSourceProgram(PythonContext.of(context, self._code), self.kind)

@@ -12,38 +12,32 @@ from typing import Any
 from esbench.errors import TrackError
 from esbench.measure.verdict import Verdict
 from esbench.operations.base import OperationType
+from esbench.operations.bulk_program import bulk_head, query_of
 from esbench.operations.parameters import flag
 from esbench.operations.replies import judge_bulk
-from esbench.rally_python.loading import ParamSource
-from esbench.rally_python.runners import bulk_body, bulk_path, bulk_query, of_task
-from esbench.rally_python.task_sources import PythonContext, parts_of, source_of
-from esbench.requests.exchange import ClientProgram, Exchange, Exhausted, RequestBytes
-from esbench.requests.programs import Program, common_headers
-from esbench.requests.script import Concurrent, Script, Session
+from esbench.rally_python.loading import NamedSource
+from esbench.rally_python.runners import bulk_body, bulk_path, of_task
+from esbench.rally_python.task_sources import PythonContext, SourcedProgram
+from esbench.requests.exchange import (
+    ClientProgram,
+    Concurrent,
+    Exchange,
+    Exhausted,
+    RequestBytes,
+    Script,
+    ScriptSession,
+)
+from esbench.requests.programs import Program
 from esbench.track.python_part import is_bulk
 
 
-class DrawnProgram:
+class ParamSourceProgram(SourcedProgram):
     """The program of an operation that is compiled again for each draw of a parameter source."""
 
-    feed_waits = 0
-
     def __init__(self, context: PythonContext, kind: OperationType) -> None:
-        self._context = context
+        super().__init__(context)
         self._kind = kind
-        source = source_of(context)
-        assert source is not None
-        self._parts = parts_of(source, context)
         self._clients: list[_Drawing] = []
-
-    @property
-    def finite(self) -> bool:
-        return any(not part.infinite for part in self._parts.values())
-
-    @property
-    def sources(self) -> dict[int, Any]:
-        """The track's parameter sources, by client slot."""
-        return {slot: part.source for slot, part in self._parts.items()}
 
     def client(self, slot: int, headers: bytes) -> ClientProgram | Script:
         drawing = _Drawing(self._context, self._kind, self._parts[slot], slot, headers)
@@ -62,26 +56,21 @@ class _Drawing:
     """The draws of one client: parameters are drawn and compiled, one program at a time."""
 
     def __init__(
-        self, context: PythonContext, kind: OperationType, source: ParamSource, slot: int, headers: bytes
+        self, context: PythonContext, kind: OperationType, source: NamedSource, slot: int, headers: bytes
     ) -> None:
         self._context, self._kind = context, kind
         self._slot, self._headers = slot, headers
         self.source = source
         self._program: Program | None = None
-        self._first: ClientProgram | Script | None = None
-        self._peeked = False
+        self._ahead: list[ClientProgram | Script | None] = []
 
     def peek(self) -> ClientProgram | Script | None:
         """Make the first program, which `next` returns again; None if the source has no parameters at all."""
-        self._first, self._peeked = self._make(), True
-        return self._first
+        self._ahead = [self._make()]
+        return self._ahead[0]
 
     def next(self) -> ClientProgram | Script:
-        if self._peeked:
-            self._peeked = False
-            compiled = self._first
-        else:
-            compiled = self._make()
+        compiled = self._ahead.pop() if self._ahead else self._make()
         if compiled is None:
             raise Exhausted
         return compiled
@@ -96,11 +85,8 @@ class _Drawing:
             of_task(self._context)
             return _GivenBulk(params, self._headers, where, self._context)
         operation = replace(self._context.task.operation, params=params)
-        own = replace(
-            self._context, task=replace(self._context.task, operation=operation, clients=1), slots=(self._slot,)
-        )
         self._kind.check(params, where)
-        self._program = self._kind.compile(own)
+        self._program = self._kind.compile(self._context.alone(operation, self._slot))
         return self._program.client(self._slot, self._headers)
 
     def close(self) -> None:
@@ -122,7 +108,7 @@ class DrawnScript:
         assert isinstance(drawn, Script)
         self._script = drawn
 
-    async def run(self, session: Session) -> Verdict:
+    async def run(self, session: ScriptSession) -> Verdict:
         assert self._script is not None
         return await self._script.run(session)
 
@@ -133,8 +119,7 @@ class DrawnClientProgram:
     def __init__(self, drawing: _Drawing, first: ClientProgram) -> None:
         self._drawing = drawing
         self.exchanges = tuple(
-            Exchange(exchange.name, _Rendered(number), _Judged(number))
-            for number, exchange in enumerate(first.exchanges)
+            _drawn_exchange(exchange.name, number) for number, exchange in enumerate(first.exchanges)
         )
 
     def draw(self) -> list[tuple[RequestBytes, Exchange, Any]]:
@@ -145,43 +130,29 @@ class DrawnClientProgram:
         return [(exchange.render(drawn), exchange, drawn) for exchange in program.exchanges]
 
 
-class _Rendered:
-    def __init__(self, number: int) -> None:
-        self._number = number
+def _drawn_exchange(name: str, number: int) -> Exchange:
+    """Return the exchange of that number, whose request was rendered when it was drawn."""
 
-    def __call__(self, drawn: Sequence[tuple[RequestBytes, Exchange, Any]]) -> RequestBytes:
-        return drawn[self._number][0]
+    def render(drawn: Sequence[tuple[RequestBytes, Exchange, Any]]) -> RequestBytes:
+        return drawn[number][0]
 
-
-class _Judged:
-    def __init__(self, number: int) -> None:
-        self._number = number
-
-    def __call__(self, status: int, body: bytes, drawn: Sequence[tuple[RequestBytes, Exchange, Any]]) -> Verdict:
-        _, exchange, of_exchange = drawn[self._number]
+    def judge(status: int, body: bytes, drawn: Sequence[tuple[RequestBytes, Exchange, Any]]) -> Verdict:
+        _, exchange, of_exchange = drawn[number]
         return exchange.judge(status, body, of_exchange)
+
+    return Exchange(name, render, judge)
 
 
 class _GivenBulk:
     """A bulk whose body the parameter source made: `body`, `bulk-size`, and `index` if action lines name no index."""
 
     def __init__(self, params: Mapping[str, Any], headers: bytes, where: str, context: PythonContext) -> None:
-        from urllib.parse import urlencode
-
         try:
             size = int(params["bulk-size"])
         except (KeyError, TypeError, ValueError):
             raise TrackError('a bulk with a "body" needs "bulk-size"', where=where, hint="its documents") from None
         body = bulk_body(params["body"])
-        query = bulk_query(params)
-        path = bulk_path(params) + (f"?{urlencode(query)}" if query else "")
-        own = "".join(f"{name}: {value}\r\n" for name, value in common_headers(params).items())
-        head = (
-            f"POST {path} HTTP/1.1\r\n".encode()
-            + headers
-            + own.encode("latin-1")
-            + b"Content-Type: application/x-ndjson\r\nContent-Length: %d\r\n\r\n" % len(body)
-        )
+        head = bulk_head(bulk_path(params), query_of(params), headers, params) + b"%d\r\n\r\n" % len(body)
         index = params.get("index")
         comes_again = params.get("conflicts") is not None or flag(params.get("looped"))
 

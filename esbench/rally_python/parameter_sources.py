@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import TrackError
-from esbench.rally_python.view import Documents, Track
+from esbench.rally_python.view import DocumentsView, TrackView
 
 
 class ParamSource:
@@ -18,7 +18,7 @@ class ParamSource:
 
     infinite = True
 
-    def __init__(self, track: Track, params: dict[str, Any], **kwargs: Any) -> None:
+    def __init__(self, track: TrackView, params: dict[str, Any], **kwargs: Any) -> None:
         self.track = track
         self._params = params
         self.kwargs = kwargs
@@ -43,7 +43,10 @@ class IndexIdConflict(Enum):
 
 
 class Slice:
-    """Lines of a file source: `number_of_lines` from `offset` on; an iterator over lists of up to `bulk_size` lines."""
+    """Lines of a file source: `number_of_lines` from `offset` on; an iterator over lists of up to `bulk_size` lines.
+
+    `source_class` is called with file name and mode, as FileSource. Call `open` before iterating.
+    """
 
     def __init__(self, source_class: Any, offset: int, number_of_lines: int) -> None:
         self.source_class = source_class
@@ -81,12 +84,14 @@ class Slice:
 class BulkIndexParamSource(ParamSource):
     """A parameter source of bulks of the track's corpora, as the operation type `bulk` sends them.
 
-    `partition` returns the source of one client's part.
+    `partition` returns the source of one client's part. `params` returns the operation's parameters with `body` (bytes:
+    action lines and documents), `bulk-size` (documents in it), `index` and `unit`, and raises StopIteration at the end
+    unless `looped`. Raises TrackError without "bulk-size".
     """
 
     infinite = False
 
-    def __init__(self, track: Track, params: dict[str, Any], **kwargs: Any) -> None:
+    def __init__(self, track: TrackView, params: dict[str, Any], **kwargs: Any) -> None:
         super().__init__(track, params, **kwargs)
         self.looped = str(params.get("looped", False)).lower() == "true"
         if self.looped:
@@ -124,7 +129,7 @@ class BulkIndexParamSource(ParamSource):
         from esbench.corpus.bulk_source import BulkSource, ConflictingBulks, conflicts_of, partition
 
         number, total = self._part
-        shares: list[tuple[Documents, PreparedDocuments, int, int]] = []
+        shares: list[tuple[DocumentsView, PreparedDocuments, int, int]] = []
         for part in (part for corpus in self.corpora for part in corpus.documents):
             if part.prepared is None:
                 raise TrackError("the documents of BulkIndexParamSource are not there", hint="name them in corpora")
@@ -161,7 +166,10 @@ def bounds(
     num_clients: int,
     includes_action_and_meta_data: bool,
 ) -> tuple[int, int, int]:
-    """Return (first line, documents, lines) of a file's part for clients `start_client_index` to `end_client_index`."""
+    """Return (first line, documents, lines) of a file's part for clients `start_client_index` to `end_client_index`.
+
+    Clients and lines count from 0; the last client is included.
+    """
     first = round(total_docs / num_clients * start_client_index)
     documents = round(total_docs / num_clients * (end_client_index + 1)) - first
     lines = 2 if includes_action_and_meta_data else 1
@@ -176,9 +184,12 @@ def chain(*iterables: Any) -> Iterator[Any]:
 
 
 class CreateComponentTemplateParamSource(ParamSource):
-    """A parameter source of component templates (`templates`): the operation's (`template`, `body`) or the track's."""
+    """A parameter source of component templates: the operation's (`template`, `body`) or the track's.
 
-    def __init__(self, track: Track, params: dict[str, Any], **kwargs: Any) -> None:
+    Its parameter `templates` is a list of (name, body); `template` alone selects one of the track, if there is one.
+    """
+
+    def __init__(self, track: TrackView, params: dict[str, Any], **kwargs: Any) -> None:
         super().__init__(track, params, **kwargs)
         self.request_params = params.get("request-params", {})
         if "template" in params and "body" in params:
@@ -191,7 +202,7 @@ class CreateComponentTemplateParamSource(ParamSource):
                 if wanted in (None, template.name)
             ]
 
-    def _of_the_track(self, track: Track) -> list[Any]:
+    def _of_the_track(self, track: TrackView) -> list[Any]:
         return list(track.component_templates)
 
     def params(self) -> Mapping[str, Any]:
@@ -201,5 +212,5 @@ class CreateComponentTemplateParamSource(ParamSource):
 class CreateComposableTemplateParamSource(CreateComponentTemplateParamSource):
     """A parameter source of composable templates (`templates`): the operation's or the track's."""
 
-    def _of_the_track(self, track: Track) -> list[Any]:
+    def _of_the_track(self, track: TrackView) -> list[Any]:
         return list(track.composable_templates)

@@ -12,7 +12,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Self, cast
 
 import aiohttp
@@ -44,10 +44,10 @@ _COMPATIBLE = "application/vnd.elasticsearch+"
 
 @dataclass
 class RequestTiming:
-    """The times of the first byte sent and last byte received in one turn, in ns of the monotonic clock; 0 until then.
+    """The times of the first byte sent and last byte received, in ns of the monotonic clock; 0 until then.
 
-    `first_sent` is called once, with the time of the first byte. `request` is the last request's method and path.
-    `raw`: replies are not parsed.
+    They are those of one turn, or of the requests inside a `new_request_context`. `first_sent` is called once, with the
+    time of the first byte. `request` is the last request's method and path. `raw`: replies are not parsed.
     """
 
     first_sent: Callable[[int], None] = lambda _: None
@@ -64,20 +64,15 @@ class RequestTiming:
     def received(self) -> None:
         self.last_received_ns = clock_ns()
 
-
-@dataclass
-class _RequestContext:
-    """The value of `new_request_context`: start and end of its requests in seconds, None until they are known."""
-
-    timing: RequestTiming = field(default_factory=RequestTiming)
-
     @property
     def request_start(self) -> float | None:
-        return self.timing.first_sent_ns / 1e9 or None
+        """The time of the first byte in seconds, as Rally names it for runners; None until it is known."""
+        return self.first_sent_ns / 1e9 or None
 
     @property
     def request_end(self) -> float | None:
-        return self.timing.last_received_ns / 1e9 or None
+        """The time of the last byte in seconds; None until it is known."""
+        return self.last_received_ns / 1e9 or None
 
 
 _timing: ContextVar[RequestTiming] = ContextVar("esbench_request_timing")
@@ -86,11 +81,6 @@ _timing: ContextVar[RequestTiming] = ContextVar("esbench_request_timing")
 def begin_turn(timing: RequestTiming) -> None:
     """Use `timing` for the requests of the current asyncio task, and of tasks that it starts from now on."""
     _timing.set(timing)
-
-
-async def _connecting(session: object, context: object, params: object) -> None:
-    if (timing := _timing.get(None)) is not None:
-        timing.sent()  # to connect first is the host's doing: service time, not driver lag
 
 
 async def _sending(session: object, context: object, params: object) -> None:
@@ -105,7 +95,7 @@ async def _received(session: object, context: object, params: object) -> None:
 
 def _tracing() -> aiohttp.TraceConfig:
     config = aiohttp.TraceConfig()
-    config.on_connection_create_start.append(_connecting)
+    config.on_connection_create_start.append(_sending)  # to connect first is the host's doing: service time, not lag
     config.on_request_headers_sent.append(_sending)  # aiohttp calls it before it writes them
     config.on_response_chunk_received.append(_received)
     config.freeze()
@@ -198,7 +188,10 @@ class RunnerClient(AsyncElasticsearch):
 
     @classmethod
     def connect(cls, hosts: Iterable[Host], options: ClientOptions, timeout_s: float, version: str) -> Self:
-        """Return a client of these hosts, the preferred one first; no connection is opened yet."""
+        """Return a client of these hosts, the preferred one first; no connection is opened yet.
+
+        `timeout_s` is for each request, `version` the server's ("8.19.4"), which runners see as `distribution_version`.
+        """
         logging.getLogger("elastic_transport").addHandler(logging.NullHandler())
         context = options.ssl_context()
         nodes = [
@@ -229,7 +222,10 @@ class RunnerClient(AsyncElasticsearch):
         return client
 
     async def open(self) -> None:
-        """Open the connection, so that no request of the race has to wait for it."""
+        """Open the connection, so that no request of the race has to wait for it.
+
+        Hosts that cannot be reached are passed over without an error.
+        """
         for node in self.transport.node_pool.all():
             try:
                 await cast(_Node, node).perform_request("HEAD", "/", request_timeout=5.0)
@@ -258,7 +254,7 @@ class RunnerClient(AsyncElasticsearch):
         given.setdefault("accept", "application/json")
         if body is not None:
             given.setdefault("content-type", "application/json")
-        query = {key: _query_value(value) for key, value in (params or {}).items() if value is not None}
+        query = {key: value for key, value in (params or {}).items() if value is not None}
         return await super().perform_request(
             method, path, params=query, headers=given, body=body, endpoint_id=endpoint_id, path_parts=path_parts
         )
@@ -283,30 +279,23 @@ class RunnerClient(AsyncElasticsearch):
 
     @staticmethod
     @asynccontextmanager
-    async def new_request_context() -> AsyncIterator[_RequestContext]:
+    async def new_request_context() -> AsyncIterator[RequestTiming]:
         """Context manager: yield the times of the requests inside, which also count for the turn."""
-        outer = _timing.get(None)
-        context = _RequestContext()
+        outer, timing = _timing.get(None), RequestTiming()
         if outer is not None:
-            context.timing.first_sent = lambda _: outer.sent()
-        token = _timing.set(context.timing)
+            timing.first_sent = lambda _: outer.sent()
+        token = _timing.set(timing)
         try:
-            yield context
+            yield timing
         finally:
             _timing.reset(token)
-            if outer is not None and context.timing.last_received_ns:
-                outer.last_received_ns = max(outer.last_received_ns, context.timing.last_received_ns)
-                outer.request = context.timing.request
-
-
-def _query_value(value: Any) -> Any:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return ",".join(map(str, value)) if isinstance(value, list | tuple) else value
+            if outer is not None and timing.last_received_ns:
+                outer.last_received_ns = max(outer.last_received_ns, timing.last_received_ns)
+                outer.request = timing.request
 
 
 def failure(error: BaseException) -> Verdict | None:
-    """Return the verdict on a failed request of elasticsearch-py; None for any other error."""
+    """Return the verdict on a failed request of elasticsearch-py, or on a RequestFailed; None for any other error."""
     if isinstance(error, ApiError) and not isinstance(error, UnsupportedProductError):
         body = error.body
         data = body if isinstance(body, bytes) else json.dumps(body, default=str).encode()

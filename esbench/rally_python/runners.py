@@ -11,19 +11,20 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from esbench.errors import EsbenchError, TrackError, did_you_mean
 from esbench.measure.verdict import Verdict
 from esbench.model import Operation
+from esbench.operations.bulk_program import query_of
 from esbench.operations.replies import judge_bulk
-from esbench.rally_python.task_sources import PythonContext
-from esbench.requests.exchange import RequestBytes, RequestFailed
-from esbench.requests.script import Reply, Script, Session
+from esbench.requests.exchange import Reply, RequestBytes, RequestFailed, Script, ScriptSession
 from esbench.requests.templates import json_text
 from esbench.track.python_part import is_bulk
 from esbench.units import parse_duration
+
+if TYPE_CHECKING:
+    from esbench.rally_python.task_sources import PythonContext
 
 _CONTEXT: ContextVar[PythonContext] = ContextVar("esbench_task")
 _COMMON = ("request-timeout", "headers", "opaque-id")
@@ -76,7 +77,11 @@ def _transport(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class BulkIndex(Runner):
-    """A runner that sends a bulk: `body` (lines, or a list of them) of `bulk-size` documents, into `index` if given."""
+    """A runner that sends a bulk: `body` (lines, or a list of them) of `bulk-size` documents, into `index` if given.
+
+    It returns a dict as `outcome` does, with `index` and the statistics; a rejected document is no success. Raises
+    RequestFailed if the status is not 2xx, TrackError for a missing parameter.
+    """
 
     async def __call__(self, es: Any, params: Mapping[str, Any]) -> dict[str, Any]:
         size, unit = int(mandatory(params, "bulk-size", self)), params.get("unit", "docs")
@@ -84,7 +89,7 @@ class BulkIndex(Runner):
         reply = await EsSession(client).request(
             "POST",
             bulk_path(params),
-            params=bulk_query(params),
+            params=query_of(params),
             body=bulk_body(mandatory(params, "body", self)),
             headers={"content-type": "application/x-ndjson", **(params.get("headers") or {})},
         )
@@ -97,11 +102,14 @@ class BulkIndex(Runner):
         return {**outcome(verdict, unit), "index": params.get("index"), **stats, "weight": verdict.units}
 
     def simple_stats(self, bulk_size: int, unit: str, response: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the statistics that need no look at single documents: `took`."""
+        """Return the statistics that need no look at single documents: `took`, the server's time in ms."""
         return {"took": response.get("took")}
 
     def detailed_stats(self, params: Mapping[str, Any], response: Mapping[str, Any]) -> dict[str, Any]:
-        """Return `took` and the counts of results by action, from each document of the reply."""
+        """Return `took` (ms), and `ops`: by action ("index"), `item-count` and the counts of results.
+
+        Results are "created", "updated" ..., and "error" for a document without one.
+        """
         ops: dict[str, dict[str, int]] = {}
         for item in response["items"]:
             for action, result in item.items():
@@ -126,7 +134,10 @@ class PutSettings(Runner):
 
 
 class BuiltinRunner(Runner):
-    """An operation type as a runner: it compiles and judges as usual, and sends through `es`."""
+    """An operation type as a runner: it compiles and judges as usual, and sends through `es`.
+
+    It returns a dict as `outcome` does.
+    """
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -137,10 +148,8 @@ class BuiltinRunner(Runner):
             return await BulkIndex()(es, params)
         context = _context()
         kind = context.code.operations.get(self.name, context.where)
-        operation = Operation(self.name, self.name, params)
-        own = replace(context, task=replace(context.task, operation=operation, clients=1), slots=(0,))
         kind.check(params, context.where)
-        program = kind.compile(own)
+        program = kind.compile(context.alone(Operation(self.name, self.name, params), slot=0))
         try:
             verdict = await _run(program.client(0, b""), EsSession(es))
         finally:
@@ -165,7 +174,10 @@ async def _run(compiled: Any, session: EsSession) -> Verdict:
 
 
 def runner_for(operation_type: Any) -> Any:
-    """Return the track's runner of that name, or the operation type as a runner; else raises TrackError."""
+    """Return the track's runner of that name, or the operation type as a runner; else raises TrackError.
+
+    It can be called only while a runner runs; at other times, it raises TrackError.
+    """
     name = str(getattr(operation_type, "value", operation_type))
     context = _context()
     runners, operations = context.code.plugins.runners, context.code.operations
@@ -195,19 +207,16 @@ def mandatory(params: Mapping[str, Any], key: str, op: object) -> Any:
 
 
 def bulk_path(params: Mapping[str, Any]) -> str:
-    """Return the path of a bulk request; raises TrackError if neither `index` nor action lines name an index."""
+    """Return the path of a bulk request; raises TrackError if neither `index` nor action lines name an index.
+
+    With `index` it can be called only while a runner or parameter source is in use, after `of_task`; else TrackError.
+    """
     index = params.get("index")
     if index:
         return _context().dialect.bulk_path(str(index))
     if not params.get("action-metadata-present", True):
         raise TrackError('a bulk without action lines needs "index"')
     return "/_bulk"
-
-
-def bulk_query(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the query string parameters of a bulk: `pipeline`, `refresh`, `timeout` and `request-params`."""
-    query = {key: params[key] for key in ("pipeline", "refresh", "timeout") if params.get(key) is not None}
-    return {**query, **(params.get("request-params") or {})}
 
 
 def bulk_body(body: Any) -> bytes:
@@ -228,7 +237,10 @@ def _line(line: Any) -> bytes:
 
 
 def outcome(verdict: Verdict, unit: str) -> dict[str, Any]:
-    """Return a verdict as the dict that a runner returns."""
+    """Return a verdict as the dict that a runner returns: `weight`, `unit` and `success`.
+
+    A failure also has `success-count` (equal to the weight), `error-type` and `error-description`.
+    """
     result: dict[str, Any] = {"weight": verdict.units, "unit": unit, "success": verdict.error is None}
     if verdict.error is not None:
         result |= {"success-count": verdict.units, "error-type": verdict.error}
@@ -250,9 +262,10 @@ class EsSession:
         self._es = es
         self.notes: dict[str, str] = {}
         self.answer: Reply | None = None
+        self.own_headers: Mapping[str, str] = {}
 
     @property
-    def lanes(self) -> Sequence[Session]:
+    def lanes(self) -> Sequence[ScriptSession]:
         return (self,)
 
     @contextmanager
@@ -264,13 +277,13 @@ class EsSession:
         await asyncio.sleep(duration_s)
         self._es.on_request_end()
 
-    async def send(self, request: RequestBytes, timeout_s: float | None = None) -> Reply:
+    async def send(self, request: RequestBytes) -> Reply:
         head, _, body = b"".join(request).partition(b"\r\n\r\n")
         first, *lines = head.decode("latin-1").split("\r\n")
         method, target, _ = first.split(" ")
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
         headers.pop("content-length", None)
-        return await self.request(method, target, body=body or None, headers=headers, timeout_s=timeout_s)
+        return await self.request(method, target, body=body or None, headers=headers)
 
     async def request(
         self,
@@ -280,15 +293,14 @@ class EsSession:
         params: Mapping[str, Any] | None = None,
         body: Any = None,
         headers: Mapping[str, str] | None = None,
-        timeout_s: float | None = None,
     ) -> Reply:
         from esbench.rally_python.runner_client import failure
 
-        es = self._es.options(request_timeout=timeout_s) if timeout_s else self._es
+        headers = {**self.own_headers, **(headers or {})} or None
         try:
-            async with es.new_request_context():
-                es.return_raw_response()
-                reply = await es.perform_request(method, path, params=params, body=body, headers=headers)
+            async with self._es.new_request_context():
+                self._es.return_raw_response()
+                reply = await self._es.perform_request(method, path, params=params, body=body, headers=headers)
         except EsbenchError:
             raise
         except Exception as error:

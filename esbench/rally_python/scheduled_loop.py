@@ -48,7 +48,10 @@ class ClientSchedule:
         return not hasattr(self.scheduler, "before_request")
 
     def next(self, now_s: float) -> float:
-        """Return the next due time, in s since the start; raises TrackError if the scheduler gives no number."""
+        """Return the next due time, in s since the start; raises TrackError if the scheduler gives no number.
+
+        `now_s`, in s since the start, takes the place of a time that is not above 0: such a request is due at once.
+        """
         first, self.asked = not self.asked, True
         if first and self.is_simple:
             return 0.0
@@ -81,7 +84,8 @@ def make_schedulers(
     """Make a scheduler for each client; raises TrackError, with the track's frames, if its code fails.
 
     It is called with (task, target_throughput), the client's share of the target in requests/s, or with (task) alone.
-    `sources` are the track's parameter sources, for schedulers with an attribute `parameter_source`.
+    `sources` are the track's parameter sources by client (None: no source), for schedulers with an attribute
+    `parameter_source`; `per_request` the amount of each unit in a request.
     """
     name, where, rate = task.schedule.kind, f'task "{task.name}"', task.schedule.rate
     made_by = code.plugins.schedulers.get(name, where)

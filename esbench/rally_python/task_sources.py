@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field, fields
-from typing import Self
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Self
 
+from esbench.model import Operation
 from esbench.operations import OperationTypes
 from esbench.operations.base import TaskContext
-from esbench.rally_python.loading import ParamSource, Plugins
+from esbench.rally_python.loading import NamedSource, Plugins
 from esbench.rally_python.parameter_sources import BulkIndexParamSource
-from esbench.rally_python.view import Track
+from esbench.rally_python.view import TrackView
 from esbench.track.python_part import is_bulk
 
 
@@ -19,7 +20,7 @@ class TrackCode:
     """The Python part of a track as loaded in this process, with its view of the track and the operation types."""
 
     plugins: Plugins
-    view: Track
+    view: TrackView
     operations: OperationTypes
 
 
@@ -33,8 +34,38 @@ class PythonContext(TaskContext):
     def of(cls, context: TaskContext, code: TrackCode) -> Self:
         return cls(**{each.name: getattr(context, each.name) for each in fields(context)}, code=code)
 
+    def alone(self, operation: Operation, slot: int) -> Self:
+        """Return the context of one client slot that runs this operation in place of the task's own."""
+        return replace(self, task=replace(self.task, operation=operation, clients=1), slots=(slot,))
 
-def source_of(context: PythonContext) -> ParamSource | None:
+
+class SourcedProgram:
+    """The base of programs whose parameters a source of the track draws; `_parts` are its parts, by client slot.
+
+    All parts are made before the first draw: a source may return the same object for all slots, which then knows
+    beforehand for which slots it draws. Without a source (the operation has its own parameters) `_parts` is empty.
+    """
+
+    feed_waits = 0
+
+    def __init__(self, context: PythonContext) -> None:
+        self._context = context
+        source = _source_of(context)
+        self._parts: dict[int, NamedSource] = {}
+        if source is not None:
+            self._parts = {slot: source.partition(slot, context.task.clients) for slot in context.slots}
+
+    @property
+    def finite(self) -> bool:
+        return any(not part.infinite for part in self._parts.values())
+
+    @property
+    def sources(self) -> dict[int, Any]:
+        """The track's parameter sources, by client slot."""
+        return {slot: part.source for slot, part in self._parts.items()}
+
+
+def _source_of(context: PythonContext) -> NamedSource | None:
     """Make the task's parameter source; None if the operation's own parameters are used."""
     params, code, kind = context.params, context.code, context.task.operation.type
     if params.get("param-source") is None:
@@ -43,11 +74,3 @@ def source_of(context: PythonContext) -> ParamSource | None:
         return code.plugins.make_source(kind, BulkIndexParamSource, code.view, params, context.where)
     random.seed(f"{context.seed}/{context.task.name}/{context.stripe}")  # makes the draws of sources repeatable
     return code.plugins.source_of(context.task, code.view)
-
-
-def parts_of(source: ParamSource, context: PythonContext) -> dict[int, ParamSource]:
-    """Return the parts of a source for this worker's client slots, all made before the first draw.
-
-    A source may return the same object for all slots, which then knows beforehand for which slots it draws.
-    """
-    return {slot: source.partition(slot, context.task.clients) for slot in context.slots}

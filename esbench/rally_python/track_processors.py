@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, suppress
+from copy import copy
+from dataclasses import dataclass, fields, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import EsbenchError, TrackError
 from esbench.load.messages import PackedView
-from esbench.measure.schedule import rates
-from esbench.model import Challenge, Corpus, Task, Track
-from esbench.operations import OperationTypes
+from esbench.model import Challenge, Corpus, Track
 from esbench.rally_python.document_sets import DocumentSets
-from esbench.rally_python.loading import Plugins, importable, own_code, place_of
-from esbench.rally_python.view import Track as TrackView
-from esbench.rally_python.view import packed, view_of, with_documents
-from esbench.rally_python.view_to_model import Names, with_changes
+from esbench.rally_python.loading import Plugins, place_of
+from esbench.rally_python.view import DocumentsView, PreparedPart, TrackView, view_of
+from esbench.rally_python.view_to_model import with_changes
+from esbench.record.private import private_folder
+from esbench.track.faults import Faults
 from esbench.track.python_part import is_bulk
+from esbench.track.tasks import TaskBuilder
 
 if TYPE_CHECKING:
     from esbench.operations import OperationTypes
@@ -41,7 +43,10 @@ class OwnCode:
     types: OperationTypes
 
     def after_load(self, track: Track) -> Track:
-        """Run the processors' on_after_load_track and return the changed track; they see the challenge as selected."""
+        """Run the processors' on_after_load_track and return the changed track; they see the challenge as selected.
+
+        Raises TrackError if their code fails, or for an invalid change.
+        """
         for processor in self.plugins.track_processors:
             if (look := getattr(processor, _AFTER_LOAD, None)) is not None:
                 with self._code_of(processor, _AFTER_LOAD):
@@ -50,12 +55,15 @@ class OwnCode:
         return track
 
     def validate(self) -> None:
-        """Call the challenge's validator, if there is one; raises TrackError with the faults that it returns."""
+        """Call the challenge's validator, if there is one; raises TrackError with the faults that it returns.
+
+        It also raises TrackError if the validator's code fails, or returns anything but text, a list or nothing.
+        """
         validator = self.plugins.validators.get(self.challenge)
         if validator is None:
             return
         what, where = f'the validator of challenge "{self.challenge}"', _line_of(self.plugins, validator)
-        with importable(self.plugins.folder), own_code(self.plugins.folder, what, where):
+        with self.plugins.running(what, where):
             wrong = validator(self.view)
         found = [wrong] if isinstance(wrong, str) else wrong or ()
         if not isinstance(found, list | tuple | set):
@@ -75,7 +83,7 @@ class OwnCode:
         """Run the processors' on_prepare_track; returns (track with the corpora that they made, these corpora).
 
         data_root: the folder for their files, those of a corpus NAME in NAME/. documents: prepares the files of a
-        corpus that a processor reads. say: shows a message.
+        corpus that a processor reads. say: shows a message. Raises TrackError if their code fails, or changes tasks.
         """
         read: list[PreparedDocuments] = []
         for processor in self.plugins.track_processors:
@@ -85,6 +93,7 @@ class OwnCode:
             for tool in _TOOLS:
                 if hasattr(processor, tool):
                     setattr(processor, tool, sets)
+            private_folder(data_root.parent)
             with self._code_of(processor, _PREPARE):
                 works = list(find_work(self.view, str(data_root)) or ())
             for number, work in enumerate(works):
@@ -112,7 +121,10 @@ class OwnCode:
         return track, tuple(_made(track, data_root, any(part.synthetic for part in read)))
 
     def corpora_of_sources(self, challenge: Challenge) -> set[str]:
-        """Return the names of the corpora that a challenge's parameter sources read, from their attribute `corpora`."""
+        """Return the names of the corpora that a challenge's parameter sources read, from their attribute `corpora`.
+
+        It makes the sources; raises TrackError if one cannot be made.
+        """
         found: set[str] = set()
         for task in challenge.tasks:
             if task.operation.python and (made := self.plugins.source_of(task, self.view)) is not None:
@@ -138,42 +150,87 @@ class OwnCode:
 
     def packed(self, documents: Sequence[PreparedDocuments]) -> PackedView:
         """Return the view of the track for workers, pickled, with the paths of the prepared document files."""
-        view = with_documents(self.view, documents, self.challenge)
-        return packed(view, self.plugins.libraries)
+        return packed(self.view, documents, self.challenge, self.plugins.libraries)
 
     def _changed(self, track: Track, processor: Any, method: str) -> Track:
         """Return the track with a processor's changes; errors name the place of the processor's method."""
-        names = Names(
-            frozenset(self.types),
-            frozenset(self.plugins.runners),
-            frozenset(self.plugins.param_sources),
-            frozenset(self.plugins.schedulers),
+        builder = TaskBuilder(
+            operation_types=self.types,
+            variables=track.variables,
+            faults=Faults(),
+            python=self.plugins,
+            corpora=[corpus.name for corpus in self.view.corpora],
         )
         try:
-            changed = with_changes(track, self.view, names)
-            before = {id(task) for challenge in track.challenges for task in challenge.tasks}
-            for task in (task for challenge in changed.challenges for task in challenge.tasks):
-                if id(task) not in before:
-                    _check(task, self.types)
+            return with_changes(track, self.view, builder)
         except EsbenchError as error:
             where = _place(self.plugins, processor, method)
             raise TrackError(f"{_label(processor)}: {error.what}", where=where, hint=error.hint) from None
-        return changed
 
-    @contextmanager
-    def _code_of(self, processor: Any, method: str) -> Iterator[None]:
-        where = _place(self.plugins, processor, method)
-        with importable(self.plugins.folder), own_code(self.plugins.folder, _label(processor), where):
-            yield
+    def _code_of(self, processor: Any, method: str) -> AbstractContextManager[None]:
+        return self.plugins.running(_label(processor), _place(self.plugins, processor, method))
 
 
 def own_code_of(track: Track, plugins: Plugins, challenge: str, types: OperationTypes) -> tuple[Track, OwnCode]:
-    """Return (track as changed by its processors, its own code with `challenge` selected)."""
+    """Return (track as changed by its processors, its own code with `challenge` selected).
+
+    `challenge` is a name. Raises TrackError as `OwnCode.after_load`.
+    """
     view = view_of(track)
     for each in view.challenges:
         each.selected = each.name == challenge
     own = OwnCode(plugins, view, challenge, types)
     return own.after_load(track), own
+
+
+def packed(
+    view: TrackView, documents: Sequence[PreparedDocuments], challenge: str, libraries: Path | None = None
+) -> PackedView:
+    """Return the view for workers, pickled: with the prepared document files, and the tasks of this challenge only.
+
+    Raises TrackError if the track's code made it unpicklable.
+    """
+    left = list(documents)
+    corpora = []
+    for corpus in view.corpora:
+        parts = []
+        for part in corpus.documents:
+            found = next((p for p in left if p.corpus == corpus.name), None)
+            if found is not None:
+                left.remove(found)
+                part = _in_place(part, found)
+            parts.append(part)
+        corpora.append(replace(corpus, documents=parts))
+    challenges = [
+        replace(each, selected=True) if each.name == challenge else replace(each, selected=False, schedule=[])
+        for each in view.challenges
+    ]
+    try:
+        content = pickle.dumps(replace(view, corpora=corpora, challenges=challenges))
+    except Exception as error:  # pickle raises what it likes
+        raise TrackError(
+            f"what its own code made of the track cannot be sent to the load workers: {error}",
+            where=view.root,
+            hint="keep functions, files and locks out of it",
+        ) from error
+    return PackedView(Path(view.root), libraries, content)
+
+
+def _in_place(part: DocumentsView, prepared: PreparedDocuments) -> DocumentsView:
+    """Return a part of a corpus with its prepared documents; a class of the track gets the prepared file itself.
+
+    A file that a processor of the track wrote is read at its absolute path.
+    """
+    is_in_place = part.document_file is not None and Path(part.document_file).is_absolute()
+    if type(part) is DocumentsView and not is_in_place:
+        ready: DocumentsView = PreparedPart(**{each.name: getattr(part, each.name) for each in fields(part)})
+        ready.includes_action_and_meta_data = prepared.has_own_actions
+    else:
+        ready = copy(part)
+        if not is_in_place:
+            ready.document_file, ready.includes_action_and_meta_data = str(prepared.path), True
+    ready.number_of_documents, ready.prepared = prepared.document_count, prepared
+    return ready
 
 
 def _made(track: Track, data_root: Path, synthetic: bool) -> Iterator[Corpus]:
@@ -189,18 +246,6 @@ def _find_files(view: TrackView, data_root: Path) -> None:
         for part in corpus.documents:
             if part.document_file is not None and (file := data_root / corpus.name / part.document_file).is_file():
                 part.document_file = str(file)
-
-
-def _check(task: Task, types: OperationTypes) -> None:
-    """Raise TrackError if a task that the track's code changed is invalid for its operation type."""
-
-    kind, params = types.of(task.operation), task.operation.params
-    try:
-        kind.check(params, "")
-        for rate in rates(task.schedule):
-            kind.check_rate(rate, params, "")
-    except EsbenchError as error:
-        raise TrackError(f'task "{task.name}": {error.what}', hint=error.hint) from None
 
 
 def _label(processor: Any) -> str:

@@ -6,25 +6,23 @@ the object of the model that a part of the view was made from; copies of the par
 
 from __future__ import annotations
 
-import pickle
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from copy import copy
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from esbench import model
 from esbench.corpus.archives import ending_of
 from esbench.corpus.prepared import PreparedDocuments
-from esbench.errors import TrackError
-from esbench.load.messages import PackedView
-from esbench.rally_python.plain_documents import plain_file
+from esbench.record.private import open_private
 
 SOURCE_FORMAT_BULK = "bulk"
 
 
 @dataclass
-class Index:
+class IndexView:
     """An index of the track; `body` may be None."""
 
     name: str
@@ -39,7 +37,7 @@ class Index:
 
 
 @dataclass
-class DataStream:
+class DataStreamView:
     name: str
 
     def matches(self, pattern: str | None) -> bool:
@@ -61,10 +59,11 @@ class ComponentTemplate:
 
 
 @dataclass
-class Documents:
-    """One document file of a corpus. `document_file` is its path once the corpus is prepared.
+class DocumentsView:
+    """One document file of a corpus.
 
-    Tracks derive classes from it; attributes that these define as read-only properties are not assigned.
+    `document_file` is its name without archive ending, and its path once the corpus is prepared. Tracks derive classes
+    from it; attributes that these define as read-only properties are not assigned.
     """
 
     SOURCE_FORMAT_BULK = SOURCE_FORMAT_BULK
@@ -111,7 +110,7 @@ class Documents:
         return self.document_file is not None
 
 
-class PreparedPart(Documents):
+class PreparedPart(DocumentsView):
     """Prepared documents: `document_file` is the track's file, unpacked, and is made on first access."""
 
     @property
@@ -123,10 +122,27 @@ class PreparedPart(Documents):
         """Ignore the value: the path follows from the prepared documents."""
 
 
+def plain_file(documents: PreparedDocuments) -> Path:
+    """Return a file with one document per line, without the action lines that esbench wrote, made on first use.
+
+    If the action lines came with the track, that is the prepared file itself. Raises TrackError for documents that are
+    unpacked while they are sent, for which there is no file.
+    """
+    if documents.has_own_actions:
+        return documents.file
+    plain = documents.file.with_suffix(".documents")
+    if not plain.exists():
+        written = plain.with_name(f"{plain.name}.{os.getpid()}")  # other workers may be at it, too
+        with documents.file.open("rb") as lines, open_private(written, "wb") as out:
+            out.writelines(islice(lines, 1, None, 2))
+        written.replace(plain)
+    return plain
+
+
 @dataclass
 class DocumentCorpus:
     name: str
-    documents: list[Documents] = field(default_factory=list)
+    documents: list[DocumentsView] = field(default_factory=list)
     meta_data: dict[str, Any] = field(default_factory=dict)
 
     def number_of_documents(self, source_format: str = SOURCE_FORMAT_BULK) -> int:
@@ -138,7 +154,7 @@ class DocumentCorpus:
         target_indices: Sequence[str] | None = None,
         target_data_streams: Sequence[str] | None = None,
     ) -> DocumentCorpus:
-        """Return the corpus with only the files of that format and those targets."""
+        """Return the corpus with only the files of that format and those targets; None or no targets means all."""
         kept = [
             part
             for part in self.documents
@@ -150,7 +166,7 @@ class DocumentCorpus:
 
 
 @dataclass
-class Operation:
+class OperationView:
     name: str
     type: str
     params: dict[str, Any]
@@ -160,11 +176,14 @@ class Operation:
 
 
 @dataclass
-class Task:
-    """A task; `params` holds its own keys and those that schedulers read."""
+class TaskView:
+    """A task; `params` holds its own keys and those that schedulers read.
+
+    Periods are in seconds; `target_throughput` is a number in the rate's own unit, None without a target.
+    """
 
     name: str
-    operation: Operation
+    operation: OperationView
     params: dict[str, Any]
     clients: int = 1
     tags: list[str] = field(default_factory=list)
@@ -178,7 +197,7 @@ class Task:
     meta_data: dict[str, Any] = field(default_factory=dict)
     origin: model.Task | None = field(default=None, repr=False, compare=False)
 
-    def __iter__(self) -> Iterator[Task]:
+    def __iter__(self) -> Iterator[TaskView]:
         yield self
 
 
@@ -186,21 +205,21 @@ class Task:
 class Parallel:
     """Tasks that run at the same time."""
 
-    tasks: list[Task]
+    tasks: list[TaskView]
     clients: int | None = None
 
     @property
     def name(self) -> str:
         return ",".join(task.name for task in self.tasks)
 
-    def __iter__(self) -> Iterator[Task]:
+    def __iter__(self) -> Iterator[TaskView]:
         return iter(self.tasks)
 
 
 @dataclass
-class Challenge:
+class ChallengeView:
     name: str
-    schedule: list[Task | Parallel]
+    schedule: list[TaskView | Parallel]
     parameters: dict[str, Any] = field(default_factory=dict)
     description: str = ""
     default: bool = False
@@ -209,14 +228,14 @@ class Challenge:
 
 
 @dataclass
-class Track:
+class TrackView:
     name: str
     root: str
     description: str = ""
     meta_data: dict[str, Any] = field(default_factory=dict)
-    challenges: list[Challenge] = field(default_factory=list)
-    indices: list[Index] = field(default_factory=list)
-    data_streams: list[DataStream] = field(default_factory=list)
+    challenges: list[ChallengeView] = field(default_factory=list)
+    indices: list[IndexView] = field(default_factory=list)
+    data_streams: list[DataStreamView] = field(default_factory=list)
     templates: list[IndexTemplate] = field(default_factory=list)
     composable_templates: list[IndexTemplate] = field(default_factory=list)
     component_templates: list[ComponentTemplate] = field(default_factory=list)
@@ -224,15 +243,15 @@ class Track:
     has_plugins: bool = True
 
     @property
-    def default_challenge(self) -> Challenge | None:
+    def default_challenge(self) -> ChallengeView | None:
         return next((challenge for challenge in self.challenges if challenge.default), None)
 
     @property
-    def selected_challenge(self) -> Challenge | None:
+    def selected_challenge(self) -> ChallengeView | None:
         return next((challenge for challenge in self.challenges if challenge.selected), None)
 
     @property
-    def selected_challenge_or_default(self) -> Challenge | None:
+    def selected_challenge_or_default(self) -> ChallengeView | None:
         return self.selected_challenge or self.default_challenge
 
     def index_names(self) -> list[str]:
@@ -242,58 +261,21 @@ class Track:
         return [stream.name for stream in self.data_streams]
 
 
-def packed(view: Track, libraries: Path | None = None) -> PackedView:
-    """Return the view pickled for another process; raises TrackError if the track's code made it unpicklable."""
-    try:
-        return PackedView(Path(view.root), libraries, pickle.dumps(view))
-    except Exception as error:  # pickle raises what it likes
-        raise TrackError(
-            f"what its own code made of the track cannot be sent to the load workers: {error}",
-            where=view.root,
-            hint="keep functions, files and locks out of it",
-        ) from error
-
-
-def view_of(track: model.Track) -> Track:
+def view_of(track: model.Track) -> TrackView:
     """Return the view of a track for its own code; values that this code may change are copies."""
-    return Track(
+    return TrackView(
         name=track.name,
         root=str(track.path.parent),
         description=track.description,
         meta_data=dict(track.meta),
         challenges=[challenge_view(challenge) for challenge in track.challenges],
-        indices=[Index(index.name, _copied(index.body)) for index in track.indices],
-        data_streams=[DataStream(stream.name) for stream in track.data_streams],
+        indices=[IndexView(index.name, copied(index.body)) for index in track.indices],
+        data_streams=[DataStreamView(stream.name) for stream in track.data_streams],
         templates=[_template(template) for template in track.templates.legacy],
         composable_templates=[_template(template) for template in track.templates.composable],
-        component_templates=[ComponentTemplate(each.name, _copied(each.body)) for each in track.templates.component],
+        component_templates=[ComponentTemplate(each.name, copied(each.body)) for each in track.templates.component],
         corpora=[corpus_view(corpus) for corpus in track.corpora],
     )
-
-
-def with_documents(view: Track, documents: Sequence[PreparedDocuments], challenge: str) -> Track:
-    """Return the view for workers: with the prepared document files, and with the tasks of this challenge only."""
-    left = list(documents)
-    corpora = []
-    for corpus in view.corpora:
-        parts = []
-        for part in corpus.documents:
-            found = next((p for p in left if p.corpus == corpus.name), None)
-            if found is not None:
-                left.remove(found)
-                part = _in_place(part, found)
-            parts.append(part)
-        corpora.append(replace(corpus, documents=parts))
-    challenges = [
-        replace(each, selected=True) if each.name == challenge else replace(each, selected=False, schedule=[])
-        for each in view.challenges
-    ]
-    return replace(view, corpora=corpora, challenges=challenges)
-
-
-def is_in_place(part: Documents) -> bool:
-    """True if the file was written by a processor of the track, so that it is read at its absolute path."""
-    return part.document_file is not None and Path(part.document_file).is_absolute()
 
 
 def plain_name(file: str) -> str:
@@ -301,23 +283,10 @@ def plain_name(file: str) -> str:
     return file.removesuffix(ending_of(file))
 
 
-def _in_place(part: Documents, prepared: PreparedDocuments) -> Documents:
-    """Return a part of a corpus with its prepared documents; a class of the track gets the prepared file itself."""
-    if type(part) is Documents and not is_in_place(part):
-        ready: Documents = PreparedPart(**{each.name: getattr(part, each.name) for each in fields(part)})
-        ready.includes_action_and_meta_data = prepared.has_own_actions
-    else:
-        ready = copy(part)
-        if not is_in_place(part):
-            ready.document_file, ready.includes_action_and_meta_data = str(prepared.path), True
-    ready.number_of_documents, ready.prepared = prepared.document_count, prepared
-    return ready
-
-
-def task_view(task: model.Task) -> Task:
+def task_view(task: model.Task) -> TaskView:
     schedule = task.schedule
     rate = schedule.rate
-    return Task(
+    return TaskView(
         name=task.name,
         operation=operation_view(task.operation),
         params={
@@ -339,26 +308,26 @@ def task_view(task: model.Task) -> Task:
     )
 
 
-def operation_view(operation: model.Operation) -> Operation:
-    return Operation(
+def operation_view(operation: model.Operation) -> OperationView:
+    return OperationView(
         operation.name,
         operation.type,
-        _copied(operation.params),
+        copied(operation.params),
         operation.params.get("param-source"),
         dict(operation.meta),
         operation,
     )
 
 
-def challenge_view(challenge: model.Challenge) -> Challenge:
-    schedule: list[Task | Parallel] = []
+def challenge_view(challenge: model.Challenge) -> ChallengeView:
+    schedule: list[TaskView | Parallel] = []
     for step in challenge.steps:
         tasks = [task_view(task) for task in step.tasks]
         schedule.append(tasks[0] if len(tasks) == 1 else Parallel(tasks, step.clients))
-    return Challenge(
+    return ChallengeView(
         challenge.name,
         schedule,
-        parameters=_copied(challenge.params),
+        parameters=copied(challenge.params),
         description=challenge.description,
         default=challenge.default,
         meta_data=dict(challenge.meta),
@@ -367,7 +336,7 @@ def challenge_view(challenge: model.Challenge) -> Challenge:
 
 def _template(template: model.Template) -> IndexTemplate:
     pattern, delete = template.index_pattern or "", template.delete_matching_indices
-    return IndexTemplate(template.name, pattern, _copied(template.body), delete)
+    return IndexTemplate(template.name, pattern, copied(template.body), delete)
 
 
 def corpus_view(corpus: model.Corpus) -> DocumentCorpus:
@@ -375,9 +344,9 @@ def corpus_view(corpus: model.Corpus) -> DocumentCorpus:
     return DocumentCorpus(corpus.name, parts, dict(corpus.meta))
 
 
-def documents_view(part: model.Documents) -> Documents:
+def documents_view(part: model.Documents) -> DocumentsView:
     file = part.source_file
-    return Documents(
+    return DocumentsView(
         SOURCE_FORMAT_BULK,
         document_file=None if file is None else plain_name(file),
         document_archive=file if file is not None and ending_of(file) else None,
@@ -395,10 +364,10 @@ def documents_view(part: model.Documents) -> Documents:
     )
 
 
-def _copied(value: Any) -> Any:
+def copied(value: Any) -> Any:
     """Return a deep copy of mappings and lists, as dict and list."""
     if isinstance(value, Mapping):
-        return {key: _copied(inner) for key, inner in value.items()}
+        return {key: copied(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_copied(inner) for inner in value]
+        return [copied(inner) for inner in value]
     return value

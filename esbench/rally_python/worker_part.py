@@ -16,15 +16,14 @@ from esbench.measure.verdict import Verdict
 from esbench.operations import OperationTypes
 from esbench.rally_python.client import PythonClient
 from esbench.rally_python.custom_runners import RunnerTurns
-from esbench.rally_python.loading import Plugins, importable, keep_names, load_plugins, own_code
+from esbench.rally_python.loading import Plugins, keep_names, load_plugins
 from esbench.rally_python.operations import TrackOperationTypes
 from esbench.rally_python.param_source_programs import DrawnScript
 from esbench.rally_python.scheduled_loop import ScheduledLoop, make_schedulers
 from esbench.rally_python.task_sources import TrackCode
-from esbench.rally_python.view import Track
-from esbench.requests.exchange import ClientProgram
+from esbench.rally_python.view import TrackView
+from esbench.requests.exchange import ClientProgram, Script
 from esbench.requests.programs import Program
-from esbench.requests.script import Script
 
 
 def import_plugins(view: PackedView) -> Plugins:
@@ -36,10 +35,10 @@ def import_plugins(view: PackedView) -> Plugins:
     return plugins
 
 
-def unpacked(plugins: Plugins, view: PackedView) -> Track:
+def unpacked(plugins: Plugins, view: PackedView) -> TrackView:
     """Unpickle the view of a track whose Python part is loaded in this process."""
-    with importable(plugins.folder), own_code(plugins.folder, "its Python part", str(plugins.folder)):
-        opened: Track = pickle.loads(view.content)
+    with plugins.running("its Python part", str(plugins.folder)):
+        opened: TrackView = pickle.loads(view.content)  # of the coordinator that started this process  # nosec B301
         return opened
 
 

@@ -99,9 +99,10 @@ class Calibration:
         return not missed or missed[0].is_lower_bound
 
     def share_exceeded_from_per_s(self, rank: str) -> float | None:
-        """Return the rate from which on the driver's share of this percentile exceeded the limit (10 %) at each rate.
+        """Return the lowest rate (requests/s) from which on the driver's share exceeded the limit (10 %) at every rate.
 
-        None if it did not at the highest rate that was reached.
+        `rank` is the percentile, "p50" or "p99"; only rates that were reached count. None if the share was within the
+        limit at the highest of them.
         """
         exceeded_from = None
         for run in reversed([run for run in self.open if run.reached]):
@@ -160,8 +161,10 @@ class CalibrationFile:
         return None
 
     def keep(self, new: Calibration) -> None:
-        """Add a calibration; it replaces the earlier one of its host class and workers. The file is written whole or
-        not at all."""
+        """Add a calibration; it replaces the earlier one of its host class and workers.
+
+        The file is written whole or not at all. Raises RecordError if it cannot be read or written.
+        """
         others = (old for old in self._load() if (old.host_class, old.workers) != (new.host_class, new.workers))
         payload = msgspec.json.encode(_Kept(calibrations=(*others, new)))
         replace_file(self.path, msgspec.json.format(payload, indent=2) + b"\n")

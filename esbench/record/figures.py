@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isinf
-from typing import Any
 
 from esbench.measure.measures import LATENCY, SERVICE_TIME, Measure, response_time
-from esbench.record.model import PERCENTILES, Check, CheckKind, RaceRecord, Subject, TaskResult
+from esbench.record.model import PERCENTILES, Check, CheckKind, RaceRecord, Statistic, Subject, TaskResult
 
 HIGHER, LOWER, NEITHER = "higher", "lower", ""
 _SHARED: tuple[Subject, ...] = ("workers", "host")  # by the tasks of a race
@@ -22,10 +21,12 @@ _SUMMARY_PERCENTILES = tuple(f"p{value:g}" for value in PERCENTILES if value != 
 
 @dataclass(frozen=True)
 class Figure:
-    """One number of a race. `better` is the direction that is a gain: higher, lower, or neither.
+    """One number of a race. `better` is the direction that is a gain: "higher", "lower", or "" for neither.
 
-    With `exceeded`, the number lies among unsent and timed-out requests: it is known to be above `value`. Not `usable`:
-    a check of its task says that it must not be used.
+    `metric` is its name in tables. `task` is the task's label (`task_label`), followed by `/name` for a request of a
+    sequence or a class of results; the cluster's name, or "", for statistics of a cluster. With `exceeded`, the number
+    lies among unsent and timed-out requests: it is known to be above `value`. Not `usable`: a check of its task says
+    that it must not be used.
     """
 
     metric: str
@@ -92,7 +93,10 @@ def measured_phase(task: TaskResult) -> str:
 
 
 def known(times: Mapping[str, float], name: str) -> float:
-    """Return a figure of a distribution by name; of an infinite one, the value that it is known to exceed."""
+    """Return a figure of a distribution by name; of an infinite one, the value that it is known to exceed.
+
+    `times` are one of a TaskResult, in ms. Raises KeyError for a name that is not in it.
+    """
     if not isinf(times[name]):
         return times[name]
     return times.get(f"{name}_at_least", times.get("max", 0.0))  # of older records: the longest that was measured
@@ -151,7 +155,7 @@ def _host_notices(record: RaceRecord) -> Iterator[Notice]:
             )
 
 
-def _statistics(statistics: Mapping[str, Any], label: str) -> Iterator[Figure]:
+def _statistics(statistics: Mapping[str, Statistic], label: str) -> Iterator[Figure]:
     for fact in statistics.values():
         if not fact.get("row", True):
             continue

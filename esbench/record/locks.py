@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Self
 
 from esbench.errors import RaceError, RecordError, UsageError
+from esbench.record.private import private_folder
 
 _POLL_S = 0.02
 _TAKE_S = 1.0  # another esbench that looks whether we run holds the lock for microseconds
@@ -26,6 +27,8 @@ _KILL_S = 5.0
 
 @dataclass(frozen=True)
 class RunningRace:
+    """A race that is running, and its process; `pid` is 0 if it is not known."""
+
     race_id: str
     pid: int
 
@@ -33,7 +36,8 @@ class RunningRace:
 class RunLock:
     """Lock of a race or session: `with RunLock(file, 'race "a"'):` marks this process as the one that runs it.
 
-    Raises UsageError if another process runs it.
+    `what` names it in errors. Raises UsageError if another process runs it, RecordError if the file cannot be written.
+    The file is removed at the end.
     """
 
     def __init__(self, path: Path, what: str) -> None:
@@ -44,7 +48,7 @@ class RunLock:
     def __enter__(self) -> Self:
         deadline = time.monotonic() + _TAKE_S
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            private_folder(self.path.parent)
             while not self._take():
                 if time.monotonic() > deadline:
                     what, pid = f"{self._what} is running already", _pid(self.path)
@@ -63,7 +67,7 @@ class RunLock:
         os.close(self._descriptor)
 
     def _take(self) -> bool:
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
         if _lock(descriptor) and _is_named(descriptor, self.path):
             self._descriptor = descriptor
             return True
@@ -86,17 +90,23 @@ class SessionLock(RunLock):
 
 
 def is_running(home: Path, race_id: str) -> bool:
-    """True if a process holds the lock of that race."""
+    """True if a process, this one included, holds the lock of that race. A file without a process is removed."""
     return _is_held(_folder(home) / f"{race_id}.lock")
 
 
 def session_is_running(home: Path, session_id: str) -> bool:
-    """True if a process holds the lock of that session."""
+    """True if a process, this one included, holds the lock of that session.
+
+    A file without a process is removed.
+    """
     return _is_held(_of_session(home, session_id))
 
 
 def status_now(home: Path, race_id: str, status: str) -> str:
-    """Return the present status of a race: `status`, but `died` if that is running and its process is gone."""
+    """Return the present status of a race: `died` if its record says "running" and its process is gone.
+
+    Any other `status` (that of its record) is returned as it is.
+    """
     return "died" if status == "running" and not is_running(home, race_id) else status
 
 

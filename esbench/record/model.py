@@ -8,11 +8,11 @@ race.json), as `max` is if there are any; `p99_at_least` and `max_at_least` are 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired, TypedDict
 
 SCHEMA = 3
 PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99)
@@ -27,23 +27,24 @@ def time_text(moment: datetime) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def redact(params: Mapping[str, Any]) -> dict[str, Any]:
+def redact(params: Mapping[str, Any], within: Callable[[str], str] = str) -> dict[str, Any]:
     """Return a copy of `params` in which the value of every secret (secret_*, *password*, *api_key*) is hidden.
 
     Letter case does not matter, nor whether words are joined by `_` or `-`; nested mappings and lists are searched too.
+    `within` hides secrets within the other texts.
     """
     return {
-        name: HIDDEN if _SECRET.search(str(name).lower().replace("-", "_")) else _redact_nested(value)
+        name: HIDDEN if _SECRET.search(str(name).lower().replace("-", "_")) else _redact_nested(value, within)
         for name, value in params.items()
     }
 
 
-def _redact_nested(value: Any) -> Any:
+def _redact_nested(value: Any, within: Callable[[str], str]) -> Any:
     if isinstance(value, Mapping):
-        return redact(value)
+        return redact(value, within)
     if isinstance(value, list | tuple):
-        return [_redact_nested(item) for item in value]
-    return value
+        return [_redact_nested(item, within) for item in value]
+    return within(value) if isinstance(value, str) else value
 
 
 def secret_values(params: Mapping[str, Any]) -> Iterator[str]:
@@ -180,7 +181,11 @@ class RateStage:
 
 @dataclass(frozen=True)
 class NamedRequest:
-    """One request of a sequence (`task/name`), or a class of results (created, updated), with its own figures."""
+    """One request of a sequence (`task/name`), or a class of results (created, updated), with its own figures.
+
+    `service_time_ms` is a distribution as in TaskResult, None without one; `histogram` holds its good replies, encoded
+    as there, None without any.
+    """
 
     name: str
     requests: int
@@ -215,7 +220,10 @@ class TaskResult:
     """The results of one task. Distributions map mean, min, max, p50 ... p99.99 to milliseconds.
 
     A percentile for which there are too few samples is absent. `histograms` are base64 HdrHistogram V2, in ns: latency,
-    service_time, driver_lag, client_wait, schedule_lag, failed.
+    service_time, driver_lag, client_wait, schedule_lag, failed. In a closed loop the figures of arrivals are None:
+    `due`, `unsent`, `waited_ratio`, all distributions but the service time; in an open loop `driver_share_ratio` is.
+    `within_ms` maps thresholds (ms, as text) to the percentage of all requests that were answered well within them.
+    `error_kinds` are by kind of failure, `telemetry` by device.
     """
 
     name: str
@@ -328,6 +336,15 @@ class ShardFacts:
     store_bytes: int
 
 
+class Statistic(TypedDict):
+    """An amount that a race added to a cluster. `row`: False if the summary has no row for it."""
+
+    label: str
+    value: int | float
+    unit: str
+    row: NotRequired[bool]
+
+
 @dataclass(frozen=True)
 class ClusterFacts:
     """A raced cluster.
@@ -347,7 +364,7 @@ class ClusterFacts:
     nodes: tuple[NodeFacts, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)  # the engine's: heap, java, plugins
     indices: Mapping[str, Any] = field(default_factory=dict)
-    statistics: Mapping[str, Any] = field(default_factory=dict)
+    statistics: Mapping[str, Statistic] = field(default_factory=dict)
     addresses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of hosts that are names
     health: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     cluster_settings: Mapping[str, Any] = field(default_factory=dict)
@@ -369,6 +386,11 @@ class DriverFacts:
 
 @dataclass(frozen=True)
 class Session:
+    """The place of a race in its session. `round`, `pair` (the same number) and `position` count from 1.
+
+    They are 0 for a race that is discarded.
+    """
+
     id: str
     kind: str  # rounds, duel
     side: str = ""
@@ -391,8 +413,11 @@ class HostEvent:
 
 @dataclass(frozen=True)
 class RaceRecord:
-    """The record of a race: race.json. `status`: running, complete, cancelled, failed; `failure` is the reason of a
-    failed one."""
+    """The record of a race: race.json. `status`: running, complete, cancelled, failed.
+
+    `failure` is the reason of a failed one. `clusters` are by name, "default" if there is one only; `tasks` are those
+    of the steps that have ended, in their order.
+    """
 
     race_id: str
     status: str

@@ -20,6 +20,8 @@ from esbench.measure.histogram import Counts, decode, encode, percentiles_ns, su
 from esbench.measure.measures import HISTOGRAMS, MEASURES, with_beyond
 from esbench.measure.tally import Second
 from esbench.record.model import PERCENTILES
+from esbench.record.reading import stored_lines
+from esbench.record.shapes import LONGEST_S
 
 BY_SECOND = tuple(each.name for each in MEASURES if each.by_second)
 _NS_PER_MS = 1e6
@@ -71,12 +73,12 @@ class SecondLine:
         return sum(self.errors.values())
 
     def encoded(self, measure: str) -> str | None:
-        """Return the histogram of one of `BY_SECOND` in its encoded form, None if nothing was counted."""
+        """Return one of its `SECOND_HISTOGRAMS` by name, in its encoded form; None if nothing was counted."""
         text: str | None = getattr(self, measure, None)
         return text
 
     def counts(self, measure: str) -> Counts:
-        """Return the decoded histogram of one of `BY_SECOND`; empty if nothing was counted.
+        """Return one of its `SECOND_HISTOGRAMS` by name, decoded; empty if nothing was counted.
 
         Raises RecordError if it is damaged.
         """
@@ -87,14 +89,20 @@ class SecondLine:
             raise RecordError(f"{measure} {error}", where=f"second {self.second} of {self.task}") from error
 
     def at_least(self, measure: str) -> Counts:
-        """Return the histogram of one of `BY_SECOND` including requests that were given up, each at its lower bound."""
+        """Return the histogram of one of `BY_SECOND` including requests that were given up, each at its lower bound.
+
+        Raises RecordError if it is damaged.
+        """
         counts = Counts()
         for name in with_beyond(measure):
             counts.merge(self.counts(name))
         return counts
 
     def encoded_at_least(self, measure: str) -> str | None:
-        """Return `at_least` in its encoded form; None if nothing was counted."""
+        """Return `at_least` in its encoded form; None if nothing was counted.
+
+        Raises RecordError if it is damaged.
+        """
         name, beyond = with_beyond(measure)
         if self.encoded(beyond) is None:
             return self.encoded(name)
@@ -114,14 +122,15 @@ def percentiles_ms(counts: Counts, ranks: tuple[float, ...] = PERCENTILES) -> di
     return {rank: ns / _NS_PER_MS for rank, ns in found.items()}
 
 
-def merged_p99_ms(lines: Iterable[SecondLine], measure: str) -> float | None:
-    """Return the lower bound of the p99 of several seconds together, by nearest rank however few the samples; None
-    without samples."""
-    merged = Counts()
+def merged(lines: Iterable[SecondLine], measure: str) -> Counts:
+    """Return the histogram of several seconds together, including requests that were given up (`at_least`).
+
+    `measure` is one of `BY_SECOND`.
+    """
+    counts = Counts()
     for line in lines:
-        merged.merge(line.at_least(measure))
-    ns = percentiles_ns(merged, (99.0,)).get(99.0)
-    return None if ns is None else ns / _NS_PER_MS
+        counts.merge(line.at_least(measure))
+    return counts
 
 
 @dataclass(frozen=True)
@@ -168,17 +177,26 @@ def encode_second(line: SecondLine) -> bytes:
 
 
 def read_seconds(path: Path) -> Iterator[SecondLine]:
-    """Yield the lines of a seconds.jsonl in their order."""
+    """Yield the lines of a seconds.jsonl in their order; nothing if the file is missing.
+
+    A last line that was cut off is left out; any other that cannot be read is a RecordError that names it.
+    """
     decoder = msgspec.json.Decoder(SecondLine)
     for number, line in _lines(path):
         try:
-            yield decoder.decode(line)
-        except ValueError as error:  # msgspec's errors are
+            second = decoder.decode(line)
+            if not 0 <= second.second <= LONGEST_S:
+                raise ValueError(f"{second.second} is no second of a race")
+            yield second
+        except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors
             raise _damaged(path, number, error) from error
 
 
 def read_telemetry_lines(path: Path) -> Iterator[TelemetryLine]:
-    """Yield the readings of a telemetry.jsonl in their order."""
+    """Yield the readings of a telemetry.jsonl in their order; nothing if the file is missing.
+
+    A last line that was cut off is left out; any other that cannot be read is a RecordError that names it.
+    """
     decoder = msgspec.json.Decoder(_Header | list[float | None])
     columns: dict[float, Columns] = {}
     for number, line in _lines(path):
@@ -188,12 +206,15 @@ def read_telemetry_lines(path: Path) -> Iterator[TelemetryLine]:
                 columns[read.series] = Columns(read.device, read.of, read.group, read.gauges, read.counters)
                 continue
             yield _reading(number, read, columns)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise _damaged(path, number, error) from error
 
 
 def read_telemetry(path: Path) -> tuple[Series, ...]:
-    """Return the series of a telemetry.jsonl, in the order in which they began."""
+    """Return the series of a telemetry.jsonl, in the order of their first readings; empty if the file is missing.
+
+    Raises RecordError as `read_telemetry_lines` does.
+    """
     readings: dict[int, list[TelemetryLine]] = {}
     for line in read_telemetry_lines(path):
         readings.setdefault(line.series, []).append(line)
@@ -269,10 +290,7 @@ def _series(lines: list[TelemetryLine]) -> Series:
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield the whole lines of a file with their numbers."""
     try:
-        with path.open("rb") as opened:
-            for number, line in enumerate(opened, 1):
-                if line.endswith(b"\n"):
-                    yield number, line
+        yield from stored_lines(path)
     except FileNotFoundError:
         return
     except OSError as error:

@@ -15,6 +15,8 @@ import msgspec
 
 from esbench.errors import RecordError, UsageError, did_you_mean
 from esbench.record.model import Session
+from esbench.record.private import private_folder
+from esbench.record.reading import read_stored, reading
 from esbench.record.store import LAST, replace_file
 
 SCHEMA = 1
@@ -22,7 +24,7 @@ PLANNED, RUNNING, COMPLETE = "planned", "running", "complete"
 
 
 @dataclass(frozen=True)
-class Side:
+class SessionSide:
     """A side of a session: its options besides those that all sides have, as `name=value` words without secrets."""
 
     name: str
@@ -54,7 +56,7 @@ class RaceSession:
     created_at: str
     seed: int
     words: tuple[str, ...]
-    sides: tuple[Side, ...]
+    sides: tuple[SessionSide, ...]
     plan: tuple[SessionRace, ...]  # in the order in which they are raced
     discarded: tuple[SessionRace, ...] = ()  # raced before them, and never compared
     restart_node: bool = False
@@ -63,13 +65,13 @@ class RaceSession:
     schema: int = SCHEMA
 
     def __post_init__(self) -> None:
-        """Check the plan. Raises ValueError for content of a file that is no valid session."""
+        """Check the plan. Raises ValueError for content of a file that is not a valid session."""
         if not self.plan:
             raise ValueError("no race is planned")
         sides = {side.name for side in self.sides}
         for race in self.races:
             if race.side not in sides:
-                raise ValueError(f'a race is of "{race.side}", which is no side')
+                raise ValueError(f'a race is of "{race.side}", which is not a side')
             if race.status == COMPLETE and race.race_id is None:
                 raise ValueError("a complete race has no id")
 
@@ -119,17 +121,20 @@ class SessionStore:
     def save(self, session: RaceSession) -> None:
         """Write the session's file whole or not at all. Raises RecordError if it cannot be written."""
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            private_folder(self.folder)
         except OSError as error:
             raise RecordError(f"cannot be written: {error.strerror}", where=str(self.folder)) from error
         document = msgspec.json.format(msgspec.json.encode(session), indent=2)
         replace_file(self._file(session.id), document + b"\n")
 
     def load(self, session: str) -> RaceSession:
-        """Return a session, named as in `resolve`. Raises RecordError if its file cannot be read."""
+        """Return a session, named as in `resolve`.
+
+        Raises UsageError if it does not exist, RecordError if its file cannot be read.
+        """
         file = self._file(self.resolve(session))
-        try:
-            payload = file.read_bytes()
+        with reading(file, hint="its races are kept, and have ids of their own"):
+            payload = read_stored(file)
             schema = msgspec.json.decode(payload, type=_SchemaOnly).schema
             if schema > SCHEMA:
                 raise ValueError(f"written by a newer esbench: schema {schema}, this one reads up to {SCHEMA}")
@@ -137,12 +142,6 @@ class SessionStore:
             if session_read.id != file.stem:
                 raise ValueError(f"it is of session {session_read.id}")
             return session_read
-        except OSError as error:
-            raise RecordError(f"cannot be read: {error.strerror}", where=str(file)) from error
-        except ValueError as error:  # msgspec's errors are ValueErrors
-            raise RecordError(
-                str(error), where=str(file), hint="its races are kept, and have ids of their own"
-            ) from error
 
     def newest(self, limit: int) -> tuple[list[RaceSession], list[RecordError]]:
         """Return at most `limit` sessions, the newest first, and the errors of newer ones that cannot be read."""

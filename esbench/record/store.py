@@ -27,6 +27,9 @@ import msgspec
 
 from esbench.errors import RecordError, UsageError, did_you_mean, nearest
 from esbench.record.model import SCHEMA, RaceRecord, Session, TrackFacts, redact
+from esbench.record.private import open_private, private_folder
+from esbench.record.reading import check_nesting, read_stored, reading
+from esbench.record.shapes import check_record
 
 T = TypeVar("T")
 _RACE_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
@@ -127,11 +130,11 @@ class RaceFolder:
         return self.path / "telemetry.jsonl"
 
     def append_telemetry(self, lines: bytes) -> None:
-        """Append whole lines to telemetry.jsonl."""
+        """Append whole lines to telemetry.jsonl. Raises RecordError if they cannot be written."""
         _append(self.telemetry_file, lines)
 
     def append_seconds(self, lines: bytes) -> None:
-        """Append whole lines to seconds.jsonl."""
+        """Append whole lines to seconds.jsonl. Raises RecordError if they cannot be written."""
         _append(self.seconds_file, lines)
 
 
@@ -143,21 +146,24 @@ class RaceStore:
         self.races_folder = home / "races"
 
     def create(self, race_id: str) -> RaceFolder:
-        """Create the folder of a new race, with its `logs`. Raises UsageError if the id is taken."""
+        """Create the folder of a new race, with its `logs`.
+
+        Raises UsageError if the id is taken or cannot be one, RecordError if the folder cannot be written.
+        """
         folder = RaceFolder(self.races_folder / check_race_id(race_id))
         with _writing(folder.path):
-            self.races_folder.mkdir(parents=True, exist_ok=True)
+            private_folder(self.races_folder)
             try:
-                folder.path.mkdir()
+                folder.path.mkdir(mode=0o700)
             except FileExistsError:
                 raise UsageError(
                     f'there is a race "{race_id}" already', hint="leave --race-id out or choose another"
                 ) from None
-            folder.logs.mkdir()
+            private_folder(folder.logs)
         return folder
 
     def folder(self, race: str) -> RaceFolder:
-        """Return the folder of an existing race, named as in `resolve`."""
+        """Return the folder of an existing race, named as in `resolve`. Raises UsageError if it does not exist."""
         return RaceFolder(self.races_folder / self.resolve(race))
 
     def has(self, race_id: str) -> bool:
@@ -165,7 +171,10 @@ class RaceStore:
         return (self.races_folder / race_id).is_dir()
 
     def load(self, race: str) -> RaceRecord:
-        """Return the record of a race, named as in `resolve`. Raises RecordError if its race.json cannot be read."""
+        """Return the record of a race, named as in `resolve`.
+
+        Raises UsageError if it does not exist, RecordError if its race.json cannot be read.
+        """
         return _read_whole(self.folder(race).record_file)
 
     def resolve(self, race: str) -> str:
@@ -192,13 +201,18 @@ class RaceStore:
     def entries(
         self, *, track: str | None = None, challenge: str | None = None, limit: int | None = None
     ) -> tuple[list[RaceEntry], list[DamagedRace]]:
-        """Return the races (of a track, of a challenge), newest first, at most `limit`; and those that are damaged."""
+        """Return the races (of a track, of a challenge), newest first, at most `limit`; and those that are damaged.
+
+        The damaged ones are all that there are, whatever the track and the limit. Both are empty if there is no folder
+        of races.
+        """
         entries: list[RaceEntry] = []
         damaged: list[DamagedRace] = []
         for race_id in self._ids():
             file = self.races_folder / race_id / "race.json"
             try:
-                entry = _read(file, RaceEntry)
+                with reading(file):
+                    entry = replace(_decode(read_stored(file), RaceEntry), race_id=race_id)
             except RecordError as error:
                 damaged.append(DamagedRace(race_id, str(error), _modified_at(file)))
                 continue
@@ -231,16 +245,19 @@ class RaceStore:
 
 
 def _append(file: Path, lines: bytes) -> None:
-    with _writing(file), file.open("ab") as opened:
+    with _writing(file), open_private(file, "ab") as opened:
         opened.write(lines)
 
 
 def replace_file(file: Path, payload: bytes) -> None:
-    """Write a file whole or not at all. Raises RecordError if it cannot be written: the earlier one stays."""
+    """Write a file whole or not at all, in a folder that exists.
+
+    Raises RecordError if it cannot be written: the earlier one stays.
+    """
     part = file.with_name(f"{file.name}.part")
     with _writing(part):
         try:
-            with part.open("wb") as opened:
+            with open_private(part, "wb") as opened:
                 opened.write(payload)
                 opened.flush()
                 os.fsync(opened.fileno())
@@ -294,7 +311,9 @@ def _file_of(key: str, record_file: Path) -> Path:
 def decode_record(payload: bytes) -> RaceRecord:
     """Decode a race.json of `encode_record`. Raises ValueError unless it is a record of this schema or an earlier
     one."""
-    return _decode(payload, RaceRecord)
+    record = _decode(payload, RaceRecord)
+    check_record(record)
+    return record
 
 
 def _decode(payload: bytes, kind: type[T]) -> T:
@@ -315,32 +334,18 @@ class _Elsewhere:
     elsewhere: tuple[str, ...] = ()
 
 
-def _read(file: Path, kind: type[T]) -> T:
-    with _reading(file):
-        return _decode(file.read_bytes(), kind)
-
-
 def _read_whole(file: Path) -> RaceRecord:
-    """Read a record, including its parts in other files."""
-    with _reading(file):
-        payload = file.read_bytes()
-        if moved := [key for key in msgspec.json.decode(payload, type=_Elsewhere).elsewhere if key in _MAY_MOVE]:
-            document = msgspec.json.decode(payload)
-            for key in moved:
-                with _reading(_file_of(key, file)):
-                    document[key] = msgspec.json.decode(_file_of(key, file).read_bytes())
-            payload = msgspec.json.encode(document)
-        return decode_record(payload)
-
-
-@contextmanager
-def _reading(file: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise RecordError(f"cannot be read: {error.strerror}", where=str(file)) from error
-    except ValueError as error:  # msgspec's errors are ValueErrors, and so is a newer schema
-        raise RecordError(str(error), where=str(file)) from error
+    """Read a record, including its parts in other files. The race is called as its folder is, whatever it says."""
+    with reading(file):
+        payload = read_stored(file)
+        moved = [key for key in msgspec.json.decode(payload, type=_Elsewhere).elsewhere if key in _MAY_MOVE]
+        document = msgspec.json.decode(payload)
+        for key in moved:
+            with reading(_file_of(key, file)):
+                document[key] = msgspec.json.decode(read_stored(_file_of(key, file)))
+        check_nesting(document)
+        record = decode_record(msgspec.json.encode(document) if moved else payload)
+        return replace(record, race_id=file.parent.name)
 
 
 def _finite(value: Any) -> Any:

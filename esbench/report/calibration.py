@@ -7,31 +7,38 @@ from collections.abc import Iterator
 from esbench.record.calibration import RANKS, SHARE_LIMIT_PERCENT, Calibration, Run
 from esbench.record.figures import Notice
 from esbench.report.race_summary import to_the_second
-from esbench.report.table_model import Cell, Column, Document, Table
+from esbench.report.table_model import Cell, ColumnOf, ReportDocument, facts_table, table_of
 
-COLUMNS = (
-    Column("Loop", "loop"),
-    Column("Target/s", "target_rate_per_s", numeric=True),
-    Column("Reached/s", "rate_per_s", numeric=True),
-    Column("Clients", "clients", numeric=True),
-    Column("Workers", "workers", numeric=True),
-    Column("CPU us", "cpu_us_per_request", numeric=True),
-    Column("Lag p50", "driver_lag_p50_ms", numeric=True),
-    Column("Lag p99", "driver_lag_p99_ms", numeric=True),
-    Column("Latency p50", "latency_p50_ms", numeric=True),
-    Column("Latency p99", "latency_p99_ms", numeric=True),
-    Column("Share p50", "driver_share_p50_percent", numeric=True, percent=True),
-    Column("Share p99", "driver_share_p99_percent", numeric=True, percent=True),
-    Column("Driver busy", "driver_busy_percent", numeric=True, percent=True),
-    Column("Server busy", "server_busy_percent", numeric=True, percent=True),
+_COLUMNS: tuple[ColumnOf[Run], ...] = (
+    ColumnOf("Loop", "loop", read=lambda run: "closed" if run.target_rate_per_s is None else "open"),
+    ColumnOf("Target/s", "target_rate_per_s", numeric=True, read=lambda run: run.target_rate_per_s),
+    ColumnOf("Reached/s", "rate_per_s", numeric=True, read=lambda run: run.rate_per_s),
+    ColumnOf("Clients", "clients", numeric=True, read=lambda run: run.clients),
+    ColumnOf("Workers", "workers", numeric=True, read=lambda run: run.workers),
+    ColumnOf("CPU us", "cpu_us_per_request", numeric=True, read=lambda run: run.cpu_us_per_request),
+    ColumnOf("Lag p50", "driver_lag_p50_ms", numeric=True, read=lambda run: run.driver_lag_ms.get("p50")),
+    ColumnOf("Lag p99", "driver_lag_p99_ms", numeric=True, read=lambda run: run.driver_lag_ms.get("p99")),
+    ColumnOf("Latency p50", "latency_p50_ms", numeric=True, read=lambda run: run.latency_ms.get("p50")),
+    ColumnOf("Latency p99", "latency_p99_ms", numeric=True, read=lambda run: run.latency_ms.get("p99")),
+    ColumnOf(
+        "Share p50", "driver_share_p50_percent", numeric=True, percent=True, read=lambda run: run.share_percent("p50")
+    ),
+    ColumnOf(
+        "Share p99", "driver_share_p99_percent", numeric=True, percent=True, read=lambda run: run.share_percent("p99")
+    ),
+    ColumnOf(
+        "Driver busy", "driver_busy_percent", numeric=True, percent=True, read=lambda run: 100 * run.driver_busy_ratio
+    ),
+    ColumnOf(
+        "Server busy", "server_busy_percent", numeric=True, percent=True, read=lambda run: 100 * run.server_busy_ratio
+    ),
 )
 
 
-def calibration_document(calibration: Calibration) -> Document:
+def calibration_document(calibration: Calibration) -> ReportDocument:
     """Return the document of a calibration: one row for each measurement, and what limited them."""
-    rows = (_row("closed", calibration.closed), *(_row("open", run) for run in calibration.open))
-    facts = Table((Column("", "name"), Column("", "value")), tuple(_facts(calibration)))
-    return Document(Table(COLUMNS, rows), facts, tuple(_notices(calibration)))
+    table = table_of(_COLUMNS, (calibration.closed, *calibration.open))
+    return ReportDocument(table, facts_table(_facts(calibration)), tuple(_notices(calibration)))
 
 
 def _facts(calibration: Calibration) -> Iterator[tuple[Cell, ...]]:
@@ -58,22 +65,6 @@ def _share_fact(calibration: Calibration, rank: str) -> str:
     if exceeded_from is None:
         return f"not up to {calibration.highest_per_s:,.0f} requests/s"
     return f"from {exceeded_from:,.0f} requests/s"
-
-
-def _row(loop: str, run: Run) -> tuple[Cell, ...]:
-    return (
-        loop,
-        run.target_rate_per_s,
-        run.rate_per_s,
-        run.clients,
-        run.workers,
-        run.cpu_us_per_request,
-        *(run.driver_lag_ms.get(rank) for rank in RANKS),
-        *(run.latency_ms.get(rank) for rank in RANKS),
-        *(run.share_percent(rank) for rank in RANKS),
-        100 * run.driver_busy_ratio,
-        100 * run.server_busy_ratio,
-    )
 
 
 def _notices(calibration: Calibration) -> Iterator[Notice]:

@@ -17,7 +17,7 @@ from esbench.measure.histogram import Counts, decode, lowest_equivalent_ns, perc
 from esbench.measure.measures import Measure, response_time, with_beyond
 from esbench.record.figures import task_label
 from esbench.record.model import RaceRecord, TaskResult
-from esbench.record.series import SecondLine
+from esbench.record.series import SecondLine, merged
 
 BINS_PER_DECADE = 10
 _COLUMNS_AT_MOST = 240
@@ -73,7 +73,7 @@ def over_time(task: TaskResult, lines: Sequence[SecondLine]) -> TaskOverTime:
     for line in lines:
         by_second.setdefault(line.second, []).append(line)
     seconds = range(min(by_second, default=0), max(by_second, default=-1) + 1)
-    counts = {second: _merged(by_second.get(second, ()), measure.name) for second in seconds}
+    counts = {second: merged(by_second.get(second, ()), measure.name) for second in seconds}
     covered_s = {second: min(1.0, task.duration_s - second) for second in seconds}
     ranked = [
         percentiles_ns(counts[second], (50.0, 99.0, 100.0) if covered_s[second] >= _LEAST_OF_A_SECOND_S else (100.0,))
@@ -97,7 +97,8 @@ def over_time(task: TaskResult, lines: Sequence[SecondLine]) -> TaskOverTime:
 def percentile_curve(*histograms: str) -> tuple[tuple[float, float], ...]:
     """Return points (1 / (1 - q), ms) of encoded histograms together, ascending: one for each step that can be seen.
 
-    The longest duration stands at the number of samples: no percentile beyond 1 - 1 / samples is known.
+    The longest duration stands at the number of samples: no percentile beyond 1 - 1 / samples is known. Empty without
+    samples. Raises ValueError if a histogram is damaged.
     """
     counts = Counts()
     for histogram in histograms:
@@ -113,13 +114,18 @@ def percentile_curve(*histograms: str) -> tuple[tuple[float, float], ...]:
 
 
 def histograms_at_least(task: TaskResult, measure: str) -> tuple[str, ...]:
-    """Return the encoded histograms of a measure, including that of requests that were given up, each at its lower
-    bound."""
+    """Return the encoded histograms of a measure (by its name), empty if the task has none.
+
+    That of requests that were given up is included, each at its lower bound.
+    """
     return tuple(task.histograms[name] for name in with_beyond(measure) if name in task.histograms)
 
 
 def curve_of_races(records: Iterable[RaceRecord], label: str, measure: str) -> tuple[tuple[float, float], ...]:
-    """Return the percentile curve of a task (by its label) over several races, all of them in one histogram."""
+    """Return the percentile curve of a task (by its label) over several races, all of them in one histogram.
+
+    `measure` is the name of a measure. Empty if no race has samples of it.
+    """
     return percentile_curve(
         *(
             histogram
@@ -129,16 +135,6 @@ def curve_of_races(records: Iterable[RaceRecord], label: str, measure: str) -> t
             for histogram in histograms_at_least(task, measure)
         )
     )
-
-
-def _merged(lines: Sequence[SecondLine], measure: str) -> Counts:
-    """Return the merged histograms of a second: it has two lines if the warmup ended in it."""
-    if len(lines) == 1:
-        return lines[0].at_least(measure)
-    merged = Counts()
-    for line in lines:
-        merged.merge(line.at_least(measure))
-    return merged
 
 
 def _errors(lines: Sequence[SecondLine]) -> Counter[str]:

@@ -15,14 +15,13 @@ from esbench.comparison.model import (
     UNUSABLE,
     Comparison,
     Estimate,
-    Pair,
     Row,
+    RowVerdict,
     Side,
-    Verdict,
 )
 from esbench.record.figures import Notice
-from esbench.report.race_summary import figure_cell, to_the_second
-from esbench.report.table_model import GAIN, LOSS, NEUTRAL, Cell, Column, Document, Interval, Table
+from esbench.report.race_summary import to_the_second
+from esbench.report.table_model import GAIN, LOSS, NEUTRAL, Cell, Column, Interval, ReportDocument, Table, figure_cell
 
 _SIDE = Column("Side", "side")
 _COLUMNS = (
@@ -47,7 +46,7 @@ _WITH_P = (FASTER, SLOWER, ERRORS)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ComparisonDocument(Document):
+class ComparisonDocument(ReportDocument):
     """The document of a comparison, with the comparison itself and the conditions of failure, for formats without
     tables."""
 
@@ -61,7 +60,7 @@ def comparison(
     """Return the document of a comparison.
 
     `every_figure`: Rally's long list, not only the figures that are judged; None: only if each side is one race.
-    `conditions` make the comparison fail.
+    `conditions`, those of `--fail-on`, are kept for the JUnit format; the tables do not depend on them.
     """
     several = len(compared.pairs) > 1
     if every_figure is None:
@@ -85,7 +84,7 @@ def comparison(
 
 
 def _cells(row: Row) -> tuple[Cell, ...]:
-    verdict = row.verdict or Verdict("" if row.usable else UNUSABLE)
+    verdict = row.verdict or RowVerdict("" if row.usable else UNUSABLE)
     return (
         row.metric,
         row.task,
@@ -111,16 +110,15 @@ def interval_cell(estimate: Estimate) -> Interval:
     return Interval(100 * (estimate.low - 1), 100 * (estimate.high - 1))
 
 
-def _p_text(verdict: Verdict) -> str:
+def _p_text(verdict: RowVerdict) -> str:
     if verdict.p is None or verdict.kind not in _WITH_P:
         return ""
     return "p<0.001" if verdict.p < 0.001 else f"p={verdict.p:.3f}"
 
 
 def _tone(row: Row) -> str:
-    """Return the tone of a row. Only verdicts are coloured: a difference is no gain before it is known to be one."""
-    kind = row.verdict.kind if row.verdict is not None else ""
-    return GAIN if kind == FASTER else LOSS if kind == SLOWER else NEUTRAL
+    """Return the tone of a row. Only verdicts are coloured: a difference is not a gain before it is known to be one."""
+    return GAIN if row.kind == FASTER else LOSS if row.kind == SLOWER else NEUTRAL
 
 
 def _differences(compared: Comparison) -> Table:
@@ -198,16 +196,13 @@ def _notices(compared: Comparison) -> list[Notice]:
     for pair in compared.pairs:
         name = f"{pair.contender.name}: " if len(compared.pairs) > 1 else ""
         if pair.is_same:
-            found.append(Notice(f"{name}A/A: nothing but chance differs between the two {_kind(pair)}", note=True))
+            what = "races" if pair.single else "sides"
+            found.append(Notice(f"{name}A/A: nothing but chance differs between the two {what}", note=True))
         if pair.speed_ratio is not None:
             ratio = pair.speed_ratio
             text = f"speed ratio {ratio.ratio:.3f} [{ratio.low:.3f}, {ratio.high:.3f}] over all tasks"
             found.append(Notice(f"{name}{text}, above 1: the contender is better (no verdict)", note=True))
     return [*found, *compared.notices]
-
-
-def _kind(pair: Pair) -> str:
-    return "races" if pair.single else "sides"
 
 
 def _overview(compared: Comparison) -> dict[str, Any]:

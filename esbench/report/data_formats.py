@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from esbench.report.table_model import Above, Cell, Document, Interval, Table
+from esbench.errors.printable import for_spreadsheet, printable_json
+from esbench.report.table_model import Above, Cell, Interval, ReportDocument, Table
 from esbench.report.text import pairs_text
 
 
@@ -18,15 +19,18 @@ def render_csv(table: Table) -> str:
     empty."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(column.key for column in table.columns)
+    writer.writerow(for_spreadsheet(column.key) for column in table.columns)
     for row in table.rows:
         writer.writerow(_flat(cell) for cell in row)
     return out.getvalue()
 
 
-def render_json(document: Document) -> str:
-    """Return a document as JSON: an array of rows for a bare table, else an object of `facts`, `overview`, `rows`,
-    `sections` and `warnings`."""
+def render_json(document: ReportDocument) -> str:
+    """Return a document as JSON; a row is an object of its cells by column key.
+
+    A document without a header is an array of its rows, without notices and sections; others are an object of `facts`,
+    `rows`, `warnings` and, if there are any, `overview` and `sections`.
+    """
     rows = _rows(document.table)
     payload: Any = rows
     if document.header is not None:
@@ -37,7 +41,7 @@ def render_json(document: Document) -> str:
             payload["sections"] = [
                 {"title": section.title, "rows": _rows(section.table)} for section in document.sections
             ]
-    return msgspec.json.format(msgspec.json.encode(payload), indent=2).decode() + "\n"
+    return printable_json(msgspec.json.format(msgspec.json.encode(payload), indent=2).decode()) + "\n"
 
 
 def _rows(table: Table) -> list[dict[str, Any]]:
@@ -60,10 +64,13 @@ def _plain(cell: Cell) -> Any:
 
 
 def _flat(cell: Cell) -> Any:
-    if isinstance(cell, Interval):
-        cell = [cell.low, cell.high]
-    if isinstance(cell, Mapping):
-        return pairs_text(cell)
-    if isinstance(cell, Sequence) and not isinstance(cell, str):
-        return ", ".join(map(str, cell))
-    return _plain(cell)
+    plain = _plain(cell)
+    if isinstance(plain, Mapping):
+        plain = pairs_text(plain)
+    elif isinstance(plain, Sequence) and not isinstance(plain, str):
+        return ", ".join(str(_safe(each)) for each in plain)
+    return _safe(plain)
+
+
+def _safe(plain: Any) -> Any:
+    return for_spreadsheet(plain) if isinstance(plain, str) else plain

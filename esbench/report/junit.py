@@ -7,6 +7,7 @@ from xml.etree import ElementTree as ET
 
 from esbench.comparison.conditions import Condition, parse_condition
 from esbench.comparison.model import DECIDED, ERRORS, UNUSABLE, Comparison, Row
+from esbench.errors.printable import printable
 from esbench.units import format_number
 
 
@@ -19,7 +20,7 @@ def junit(compared: Comparison, conditions: Sequence[Condition]) -> str:
     conditions = conditions or (parse_condition("slower"),)
     root = ET.Element("testsuites", name="esbench compare")
     for pair in compared.pairs:
-        suite = ET.SubElement(root, "testsuite", name=f"{pair.baseline.name} / {pair.contender.name}")
+        suite = ET.SubElement(root, "testsuite", name=printable(f"{pair.baseline.name} / {pair.contender.name}"))
         rows = [row for row in pair.rows if row.is_primary or any(each.concerns(row) for each in conditions)]
         found = [_case(suite, row, conditions) for row in rows]
         suite.set("tests", str(len(rows)))
@@ -31,15 +32,14 @@ def junit(compared: Comparison, conditions: Sequence[Condition]) -> str:
 
 def _case(suite: ET.Element, row: Row, conditions: Sequence[Condition]) -> str:
     """Add a row; return the kind of its result, empty if it passed."""
-    case = ET.SubElement(suite, "testcase", classname=row.task, name=row.metric)
-    kind = row.verdict.kind if row.verdict is not None else ""
+    case = ET.SubElement(suite, "testcase", classname=printable(row.task), name=row.metric)
     text = _text(row)
     holding = [each.text for each in conditions if each.concerns(row) and each.holds(row)]
     if holding:
         tag, text = "failure", f"{', '.join(holding)}: {text}"
-    elif kind in (UNUSABLE, ERRORS):
+    elif row.kind in (UNUSABLE, ERRORS):
         tag = "error"
-    elif row.is_primary and kind not in DECIDED:
+    elif row.is_primary and row.kind not in DECIDED:
         tag = "skipped"
     else:
         ET.SubElement(case, "system-out").text = text
@@ -54,4 +54,4 @@ def _text(row: Row) -> str:
     figures = f"{' -> '.join(values)} {row.unit}{change}"
     if row.verdict is None:
         return figures
-    return ", ".join(filter(None, [figures, row.verdict.kind, row.verdict.note]))
+    return printable(", ".join(filter(None, [figures, row.verdict.kind, row.verdict.note])))

@@ -1,46 +1,29 @@
-"""The documents of races: the summary of one, a list of many. Building one prints nothing."""
+"""The summary of a race as a document. Building one prints nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from esbench.record.figures import Figure, Notice, figures, notices
-from esbench.record.model import RaceRecord, Session
-from esbench.record.store import DamagedRace, RaceEntry
+from esbench.record.figures import Figure, figures, notices
+from esbench.record.model import RaceRecord
 from esbench.report.device_tables import disk_usage, hot_threads, ingest_pipelines
-from esbench.report.servers import load_notice, servers
-from esbench.report.sweeps import sweeps
-from esbench.report.table_model import UNUSABLE, Above, Cell, Column, Document, Table
+from esbench.report.table_model import Cell, ColumnOf, ReportDocument, Table, facts_table, figure_cell, table_of
+from esbench.report.task_tables import load_notice, servers, sweeps
 from esbench.units import format_duration
 
-SUMMARY_COLUMNS = (
-    Column("Metric", "metric"),
-    Column("Task", "task"),
-    Column("Value", "value", numeric=True),
-    Column("Unit", "unit"),
-    UNUSABLE,
-)
-RACE_COLUMNS = (
-    Column("Race ID", "race_id"),
-    Column("Started", "started"),
-    Column("Status", "status"),
-    Column("Track", "track"),
-    Column("Challenge", "challenge"),
-    Column("Version", "version"),
-    Column("Parameters", "parameters"),
-    Column("Session", "session"),
-    Column("Tags", "tags"),
+_COLUMNS: tuple[ColumnOf[Figure], ...] = (
+    ColumnOf("Metric", "metric", read=lambda figure: figure.metric),
+    ColumnOf("Task", "task", read=lambda figure: figure.task),
+    ColumnOf("Value", "value", numeric=True, read=figure_cell),
+    ColumnOf("Unit", "unit", read=lambda figure: figure.unit),
+    ColumnOf("", "unusable", flag=True, read=lambda figure: not figure.usable),
 )
 
 
-def summary(record: RaceRecord) -> Document:
+def summary(record: RaceRecord) -> ReportDocument:
     """Return a race's summary: its facts, Rally's table (Metric, Task, Value, Unit), notices, and further tables."""
-    rows = tuple(
-        (figure.metric, figure.task, figure_cell(figure), figure.unit, not figure.usable) for figure in figures(record)
-    )
-    return Document(
-        Table(SUMMARY_COLUMNS, rows),
+    return ReportDocument(
+        table_of(_COLUMNS, figures(record)),
         race_facts(record),
         (*notices(record), *load_notice(record)),
         (*sweeps(record), *servers(record), *hot_threads(record), *ingest_pipelines(record), *disk_usage(record)),
@@ -66,41 +49,7 @@ def race_facts(record: RaceRecord) -> Table:
     started, finished = _moment(record.started_at), _moment(record.finished_at)
     if started and finished:
         facts.append(("Took", format_duration((finished - started).total_seconds())))
-    return Table((Column("", "name"), Column("", "value")), tuple(facts))
-
-
-def race_list(entries: Sequence[RaceEntry], damaged: Sequence[DamagedRace]) -> Document:
-    """Return the list of races; damaged ones are named in notices."""
-    rows = tuple(
-        (
-            entry.race_id,
-            to_the_second(entry.started_at),
-            entry.status,
-            entry.track.name,
-            entry.challenge,
-            " ".join(f"{cluster.distribution} {cluster.version}" for cluster in entry.clusters.values()),
-            entry.track_params,
-            _session_text(entry.session),
-            entry.user_tags,
-        )
-        for entry in entries
-    )
-    texts = tuple(Notice(f"race {race.race_id} is left out: {race.reason}") for race in damaged)
-    return Document(Table(RACE_COLUMNS, rows), notices=texts)
-
-
-def figure_cell(figure: Figure | None) -> Cell:
-    """Return the cell of a figure: its value, or that it is above that value; None without a figure."""
-    if figure is None:
-        return None
-    return Above(figure.value) if figure.exceeded else figure.value
-
-
-def _session_text(session: Session | None) -> str:
-    if session is None:
-        return ""
-    place = [session.side, f"round {session.round}" if session.round else ""]
-    return " ".join([session.id, *filter(None, place)])
+    return facts_table(facts)
 
 
 def _moment(text: str | None) -> datetime | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from esbench.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from esbench.report.table_model import Document
+    from esbench.report.table_model import ReportDocument
 
 
 @dataclass(frozen=True)
@@ -22,34 +22,34 @@ class Format:
 
     name: str
     suffixes: tuple[str, ...]
-    render: Callable[[Document, bool], str]
+    render: Callable[[ReportDocument, bool], str]
 
 
-def _text(document: Document, colour: bool) -> str:
+def _text(document: ReportDocument, colour: bool) -> str:
     from esbench.report.text import render_text
 
     return render_text(document, colour=colour)
 
 
-def _json(document: Document, _: bool) -> str:
+def _json(document: ReportDocument, _: bool) -> str:
     from esbench.report.data_formats import render_json
 
     return render_json(document)
 
 
-def _csv(document: Document, _: bool) -> str:
+def _csv(document: ReportDocument, _: bool) -> str:
     from esbench.report.data_formats import render_csv
 
     return render_csv(document.table)
 
 
-def _markdown(document: Document, _: bool) -> str:
+def _markdown(document: ReportDocument, _: bool) -> str:
     from esbench.report.text import render_markdown
 
     return render_markdown(document)
 
 
-def _junit(document: Document, _: bool) -> str:
+def _junit(document: ReportDocument, _: bool) -> str:
     from esbench.report.comparison import ComparisonDocument
     from esbench.report.junit import junit
 
@@ -78,13 +78,19 @@ def usual_suffixes(formats: Sequence[Format]) -> tuple[str, ...]:
 
 
 def format_of_file(suffix: str, formats: Sequence[Format]) -> Format | None:
-    """Return the format that a file's suffix stands for; no suffix is Markdown, an unknown one None."""
+    """Return the format that a file's suffix stands for (".md", in any case); None for an unknown one.
+
+    No suffix, "", is Markdown.
+    """
     return next((each for each in formats if suffix.lower() in each.suffixes), None)
 
 
-def render(document: Document, form: str, *, colour: bool = False) -> str:
-    """Return the document in the format of this name, with a line break at its end. Raises UsageError for an unknown
-    format."""
+def render(document: ReportDocument, form: str, *, colour: bool = False) -> str:
+    """Return the document in the format named `form`, with a line break at its end.
+
+    `form`: text, json, csv, markdown, or, for a `ComparisonDocument` only, junit. `colour` has an effect on text alone.
+    Raises UsageError for an unknown format.
+    """
     for each in COMPARISON_FORMATS:
         if each.name == form:
             return each.render(document, colour)

@@ -8,7 +8,7 @@ from statistics import fmean, stdev
 from esbench.comparison.notices import repeated
 from esbench.record.figures import Figure, Notice, figures
 from esbench.record.model import RaceRecord
-from esbench.report.table_model import UNUSABLE, Cell, Column, Document, Table
+from esbench.report.table_model import Cell, Column, ReportDocument, Table, facts_table
 
 _MOST_NOTICES = 12
 COLUMNS = (
@@ -20,11 +20,11 @@ COLUMNS = (
     Column("Max", "max", numeric=True),
     Column("Unit", "unit"),
     Column("Rounds", "rounds", numeric=True),
-    UNUSABLE,
+    Column("", "unusable", flag=True),
 )
 
 
-def rounds(session_id: str, records: Sequence[RaceRecord]) -> Document:
+def rounds(session_id: str, records: Sequence[RaceRecord]) -> ReportDocument:
     """Return the document of tasks' figures over rounds; spread is their standard deviation in percent of the mean.
 
     A figure that is only known to exceed a value in one of them has no mean. A figure of a single round has no spread.
@@ -36,14 +36,10 @@ def rounds(session_id: str, records: Sequence[RaceRecord]) -> Document:
                 found.setdefault((figure.metric, figure.task), []).append(figure)
     said = [found.counted("round") for found in repeated(records).values()]
     more = (Notice(f"and {len(said) - _MOST_NOTICES} more: esbench show has those of each race"),)
-    header: tuple[tuple[Cell, ...], ...] = (
-        ("Session", session_id),
-        ("Track", " ".join(sorted({f"{record.track.name} / {record.challenge}" for record in records}))),
-        ("Rounds", len(records)),
-    )
-    return Document(
+    tracks = " ".join(sorted({f"{record.track.name} / {record.challenge}" for record in records}))
+    return ReportDocument(
         Table(COLUMNS, tuple(_row(values) for values in found.values())),
-        Table((Column("", "name"), Column("", "value")), header),
+        facts_table((("Session", session_id), ("Track", tracks), ("Rounds", len(records)))),
         (*said[:_MOST_NOTICES], *(more if len(said) > _MOST_NOTICES else ())),
     )
 

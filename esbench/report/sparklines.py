@@ -9,10 +9,11 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from esbench.measure.histogram import Counts, percentiles_ns
 from esbench.measure.measures import response_time
 from esbench.record.figures import reported_tasks, task_label
 from esbench.record.model import RaceRecord, TaskResult
-from esbench.record.series import SecondLine, merged_p99_ms
+from esbench.record.series import SecondLine, merged
 from esbench.report.table_model import Column, Section, Table
 from esbench.units import format_number
 
@@ -82,7 +83,8 @@ def over_time(
 def bars_of(task: TaskResult, lines: Sequence[SecondLine], most: int) -> Bars:
     """Return at most `most` bars over the seconds of a task's measurement window; without seconds, no bars.
 
-    A second without a line is one in which nothing was completed. Replies after the window are in the last bar's p99.
+    `lines` are those of the task's measurement phase. A second without a line is one in which nothing was completed.
+    Replies after the window are in the last bar's p99.
     """
     start_s, end_s = task.window.start_s, task.window.end_s
     first, last = math.floor(start_s), math.ceil(end_s) - 1
@@ -99,11 +101,20 @@ def bars_of(task: TaskResult, lines: Sequence[SecondLine], most: int) -> Bars:
         units = sum(line.units for line in bar if line.second <= last)
         rates.append(units / covered_s if covered_s >= _LEAST_OF_A_BAR_S else None)
     measure = response_time(is_open=task.loop == "open").name
-    return Bars(tuple(rates), tuple(merged_p99_ms(bar, measure) for bar in bars))
+    return Bars(tuple(rates), tuple(_p99_ms(merged(bar, measure)) for bar in bars))
+
+
+def _p99_ms(counts: Counts) -> float | None:
+    """Return the lower bound of the p99, by nearest rank however few the samples; None without samples."""
+    ns = percentiles_ns(counts, (99.0,)).get(99.0)
+    return None if ns is None else ns / 1e6
 
 
 def spark(values: Sequence[float | None], levels: str) -> str:
-    """Return a character for each value: one of `levels`, from zero to the highest value, or of `NOTHING`."""
+    """Return a character for each value: one of `levels`, from zero to the highest value, or of `NOTHING` for None.
+
+    `levels` is BLOCKS or ASCII.
+    """
     highest = _highest(values) or 1.0
     top = len(levels) - 1
     return "".join(

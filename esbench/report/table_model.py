@@ -5,15 +5,16 @@ A cell is text, a number, a mapping, a list, `Above`, `Interval` or None (not me
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import isinf
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from esbench.record.figures import Notice, known
+from esbench.record.figures import Figure, Notice, known
 from esbench.units import format_number
 
 GAIN, LOSS, NEUTRAL = "gain", "loss", ""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -41,13 +42,21 @@ Cell = str | int | float | Above | Interval | Mapping[str, Any] | Sequence[Any] 
 
 
 def time_cell(times: Mapping[str, float] | None, name: str) -> Cell:
-    """Return the cell of a figure of a distribution (p99), in ms; None if it is missing.
+    """Return the cell of a figure of a distribution, in ms; None if it is missing.
 
-    For a figure that falls among unsent and timed-out requests, it is the value that it is known to exceed.
+    `times`: the distribution's figures by name ("p99", "mean") in ms. For a figure that falls among unsent and
+    timed-out requests, it is the value that it is known to exceed.
     """
     if not times or name not in times:
         return None
     return Above(known(times, name)) if isinf(times[name]) else times[name]
+
+
+def figure_cell(figure: Figure | None) -> Cell:
+    """Return the cell of a figure: its value, or that it is above that value; None without a figure."""
+    if figure is None:
+        return None
+    return Above(figure.value) if figure.exceeded else figure.value
 
 
 @dataclass(frozen=True)
@@ -55,8 +64,8 @@ class Column:
     """A column of a table.
 
     `key` names it for programs. `signed`: text shows + too; `toned`: a row's tone colours this cell; `percent`: text
-    shows one decimal and %; `flag`: text shows "!" for true, and leaves out a column of false; `for_programs`: text and
-    Markdown leave it out.
+    shows one decimal and %; `numeric`: aligned to the right; `flag`: text shows "!" for true, and leaves out a column
+    of false; `for_programs`: text and Markdown leave it out.
     """
 
     title: str
@@ -70,12 +79,29 @@ class Column:
 
 
 @dataclass(frozen=True)
+class ColumnOf(Column, Generic[T]):
+    """A column of tables whose rows are things of one kind; `read` returns the cell of such a thing."""
+
+    read: Callable[[T], Cell] = field(kw_only=True)
+
+
+@dataclass(frozen=True)
 class Table:
     """Rows of cells, one per column; `tones` is empty, or holds gain, loss or "" for each row."""
 
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     tones: tuple[str, ...] = ()
+
+
+def table_of(columns: Sequence[ColumnOf[T]], things: Iterable[T]) -> Table:
+    """Return a table with a row for each of the things."""
+    return Table(tuple(columns), tuple(tuple(column.read(thing) for column in columns) for thing in things))
+
+
+def facts_table(facts: Iterable[tuple[Cell, ...]]) -> Table:
+    """Return a table of facts, each a name and its value."""
+    return Table((Column("", "name"), Column("", "value")), tuple(facts))
 
 
 @dataclass(frozen=True)
@@ -87,7 +113,7 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Document:
+class ReportDocument:
     """The output of a command: a table, what stands above it (names and their values, a line), and what stands below
     it.
 
@@ -100,6 +126,3 @@ class Document:
     sections: tuple[Section, ...] = ()
     line: str = ""
     overview: Mapping[str, Any] | None = None
-
-
-UNUSABLE = Column("", "unusable", flag=True)

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from itertools import compress
 from typing import Any
 
+from esbench.errors.printable import printable
 from esbench.record.figures import Notice
-from esbench.report.table_model import GAIN, LOSS, Above, Cell, Column, Document, Interval, Table
+from esbench.report.table_model import GAIN, LOSS, Above, Cell, Column, Interval, ReportDocument, Table
 from esbench.units import format_number
 
 _COLOURS = {GAIN: "\x1b[32m", LOSS: "\x1b[31m"}
@@ -15,30 +16,33 @@ MARKDOWN = "github"
 _RESET = "\x1b[0m"
 
 
-def render_text(document: Document, *, colour: bool = False) -> str:
-    """Return the header, the tables and the notices as plain text; gains and losses green and red with `colour`."""
+def render_text(document: ReportDocument, *, colour: bool = False) -> str:
+    """Return the header, the tables and the notices as plain text; gains and losses green and red with `colour`.
+
+    A main table without rows is left out, with its line. "" for a document without any of these.
+    """
     parts = []
     if document.header:
         parts.append(_tabulate(document.header, "plain"))
     if document.table.rows:
         table = _tabulate(document.table, "simple", colour=colour)
-        parts.append(f"{document.line}\n{table}" if document.line else table)
-    parts.extend(f"{section.title}\n{_tabulate(section.table, 'simple')}" for section in document.sections)
+        parts.append(f"{printable(document.line)}\n{table}" if document.line else table)
+    parts.extend(f"{printable(section.title)}\n{_tabulate(section.table, 'simple')}" for section in document.sections)
     if document.notices:
         parts.append("\n".join(notice_line(notice) for notice in document.notices))
     return "\n\n".join(parts) + "\n" if parts else ""
 
 
-def render_markdown(document: Document) -> str:
+def render_markdown(document: ReportDocument) -> str:
     """Return the header, the tables and the notices as Markdown: pipe tables and a list."""
     parts = []
     if document.header:
         parts.append(_tabulate(document.header, MARKDOWN))
     if document.line:
-        parts.append(document.line)
+        parts.append(printable(document.line))
     if document.table.rows:
         parts.append(_tabulate(document.table, MARKDOWN))
-    parts.extend(f"{section.title}\n\n{_tabulate(section.table, MARKDOWN)}" for section in document.sections)
+    parts.extend(f"{printable(section.title)}\n\n{_tabulate(section.table, MARKDOWN)}" for section in document.sections)
     if document.notices:
         parts.append("\n".join(f"- {notice_line(notice)}" for notice in document.notices))
     return "\n\n".join(parts) + "\n" if parts else ""
@@ -47,7 +51,17 @@ def render_markdown(document: Document) -> str:
 def notice_line(notice: Notice) -> str:
     """Return a notice as one line: `!` before unusable figures, `note:` before explanations, `warning:` before
     others."""
-    return f"{'!' if notice.unusable else 'note:' if notice.note else 'warning:'} {notice.text}"
+    return f"{'!' if notice.unusable else 'note:' if notice.note else 'warning:'} {printable(notice.text)}"
+
+
+def for_people(table: Table) -> Table:
+    """Return a table without its columns for programs, and without flags that no row has."""
+    shown = [
+        not column.for_programs and (not column.flag or any(row[n] for row in table.rows))
+        for n, column in enumerate(table.columns)
+    ]
+    rows = tuple(tuple(compress(row, shown)) for row in table.rows)
+    return Table(tuple(compress(table.columns, shown)), rows, table.tones)
 
 
 def cell_text(cell: Cell, column: Column) -> str:
@@ -73,7 +87,10 @@ def _number_text(value: float, column: Column) -> str:
 
 
 def pairs_text(mapping: Mapping[str, Any]) -> str:
-    """Return a mapping as it could be typed on the command line: a:1,b:x,rates:1000/5000."""
+    """Return a mapping as it could be typed on the command line: a:1,b:x,rates:1000/5000.
+
+    Text is not put in quotes: a value with a comma could not be read again.
+    """
     return ",".join(f"{name}:{_value(value)}" for name, value in mapping.items())
 
 
@@ -86,22 +103,18 @@ def _value(value: Any) -> str:
 def _tabulate(table: Table, style: str, *, colour: bool = False) -> str:
     from tabulate import tabulate
 
-    shown = [
-        not column.for_programs and (not column.flag or any(row[n] for row in table.rows))
-        for n, column in enumerate(table.columns)
-    ]
-    columns = list(compress(table.columns, shown))
+    shown = for_people(table)
     rows = []
-    for index, row in enumerate(table.rows):
-        tone = table.tones[index] if colour and table.tones else ""
-        cells = zip(compress(row, shown), columns, strict=True)
-        rows.append([_styled(cell_text(cell, column), column, tone, style) for cell, column in cells])
-    titles = [column.title for column in columns]
+    for index, row in enumerate(shown.rows):
+        tone = shown.tones[index] if colour and shown.tones else ""
+        cells = zip(row, shown.columns, strict=True)
+        rows.append([_styled(printable(cell_text(cell, column)), column, tone, style) for cell, column in cells])
+    titles = [printable(column.title) for column in shown.columns]
     return tabulate(
         rows,
         headers=titles if any(titles) or style == MARKDOWN else (),
         tablefmt=style,
-        colalign=["right" if column.numeric else "left" for column in columns],
+        colalign=["right" if column.numeric else "left" for column in shown.columns],
         disable_numparse=True,
     )
 

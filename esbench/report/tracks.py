@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from esbench.model import Challenge, Documents, Schedule, Task, Track
-from esbench.report.table_model import Cell, Column, Document, Table
+from esbench.model import Challenge, Schedule, Task, Track
+from esbench.report.table_model import Cell, Column, ReportDocument, Table, facts_table
 from esbench.units import format_bytes, format_duration
 
 _COLUMNS = (
@@ -20,12 +20,11 @@ _COLUMNS = (
 )
 
 
-def track_document(track: Track, challenges: Sequence[Challenge], parameters: Sequence[str]) -> Document:
+def track_document(track: Track, challenges: Sequence[Challenge], parameters: Sequence[str]) -> ReportDocument:
     """Return the track's facts above a row for each task of the challenges; tasks of a parallel step are n.1, n.2
     ..."""
     rows = tuple(row for challenge in challenges for row in _rows(challenge))
-    header = Table((Column("", "name"), Column("", "value")), tuple(_facts(track, challenges, parameters)))
-    return Document(Table(_COLUMNS, rows), header)
+    return ReportDocument(Table(_COLUMNS, rows), facts_table(_facts(track, challenges, parameters)))
 
 
 def _facts(track: Track, challenges: Sequence[Challenge], parameters: Sequence[str]) -> Iterator[tuple[Cell, ...]]:
@@ -38,8 +37,8 @@ def _facts(track: Track, challenges: Sequence[Challenge], parameters: Sequence[s
     yield "Documents", _total([part.document_count for part in parts])
     yield "Compressed", _size([part.compressed_bytes for part in parts])
     yield "Uncompressed", _size([part.uncompressed_bytes for part in parts])
-    if any(_is_generated(part) for part in parts):
-        yield "Generated documents", sum(part.document_count or 0 for part in parts if _is_generated(part))
+    if generated := [part.document_count or 0 for part in parts if part.generate is not None]:
+        yield "Generated documents", sum(generated)
     yield "Needs of a node", track.requires or None
     yield "Parameters", tuple(parameters) or None
     for challenge in challenges:
@@ -82,10 +81,6 @@ def _rate(schedule: Schedule) -> str | None:
     if schedule.stages:
         return f"{schedule.stages[0].rate} to {schedule.stages[-1].rate} in {len(schedule.stages)} stages{kind}"
     return f"{schedule.rate}{kind}" if schedule.rate else None
-
-
-def _is_generated(part: Documents) -> bool:
-    return part.generate is not None
 
 
 def _total(counts: Sequence[int | None]) -> int | None:

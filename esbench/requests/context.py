@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from random import Random
 
+from esbench.corpus.prepared import PreparedDocuments
 from esbench.model import Task, Variable
 from esbench.requests.ledger import Ledger
-
-if TYPE_CHECKING:
-    from esbench.corpus.prepared import PreparedDocuments
 
 
 @dataclass(frozen=True, kw_only=True)
 class RequestContext:
     """The facts from which one worker makes the requests of a task.
 
-    `stripe` of `stripes` is the place of this share among all shares of the step. `before` is the ledger at the step's
-    start; what this task adds goes into `ledger`.
+    `documents` are those of all corpora, `variables` those of the track; `stripe`, 0 to `stripes` - 1, is the place of
+    this share among all shares of the step. `before` is the ledger at the step's start; what this task adds goes into
+    `ledger`.
     """
 
     task: Task
@@ -34,3 +33,10 @@ class RequestContext:
     @property
     def where(self) -> str:
         return f'task "{self.task.name}"'
+
+    def random(self, variable: str) -> Random:
+        """Return a generator of random numbers for a variable, seeded by race seed, task, share of the step and name.
+
+        Each call returns one that starts the same sequence.
+        """
+        return Random(f"{self.seed}/{self.task.name}/{self.stripe}/{variable}")

@@ -1,14 +1,16 @@
-"""Exchanges of a client: a request that is rendered from a draw, and the judgement of its reply.
+"""The program of a client: exchanges, or a script that decides from replies what to do next.
 
-While the clock runs, a client draws (values of variables, the next slice of a corpus), renders bytes, and judges the
-reply by reading only what it must.
+Of an exchange the request is rendered from a draw, and its reply is judged. While the clock runs, a client draws
+(values of variables, the next slice of a corpus), renders bytes, and judges the reply by reading only what it must.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from esbench.measure.verdict import Verdict
 
@@ -41,7 +43,8 @@ class RequestFailed(Exception):  # noqa: N818 - it failed; the error is data
 class Exchange:
     """One HTTP request of an operation: rendered from a draw at the moment of sending, judged by its reply.
 
-    `name` is the row under `task/name` when the operation is a sequence of several; empty otherwise.
+    `judge` is given the status, the body and the draw. `name` is the row under `task/name` when the operation is a
+    sequence of several; empty otherwise.
     """
 
     name: str
@@ -56,8 +59,99 @@ class ClientProgram(Protocol):
     def exchanges(self) -> Sequence[Exchange]: ...
 
     def draw(self) -> Any:
-        """Return the values of the next request.
+        """Return the draw for the next run of all exchanges, as their `render` and `judge` take it.
 
         Raises Exhausted at the end of a corpus, NotReady while its documents are made or unpacked.
         """
         ...
+
+
+class Answer(dict[str, Any]):
+    """The JSON object of a reply. [] is for keys that no server omits: a missing one raises RequestFailed."""
+
+    def __missing__(self, key: str) -> Any:
+        raise RequestFailed("bad response", f'no "{key}" in {json.dumps(self)[:1000]}')
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The reply to a request of a script."""
+
+    status: int
+    body: bytes
+
+    def json(self) -> Answer:
+        """Return the decoded body, an object; empty if the body is. Raises RequestFailed for anything else."""
+        try:
+            decoded = json.loads(self.body or b"{}")
+        except (ValueError, RecursionError):
+            decoded = None
+        if not isinstance(decoded, dict):
+            raise RequestFailed("bad response", f"not a JSON object: {self.body[:1000].decode('utf-8', 'replace')}")
+        return Answer(decoded)
+
+
+class ScriptSession(Protocol):
+    """The session of a script: one connection, one request at a time. `answer` is the last reply.
+
+    `own_headers` are those of the operation that runs, sent with each `request`.
+    `notes` are shared by the scripts of one turn, and empty at its beginning; `lanes` are the sessions that can be used
+    at the same time, this one first.
+    """
+
+    answer: Reply | None
+    own_headers: Mapping[str, str]
+
+    @property
+    def notes(self) -> dict[str, str]: ...
+
+    @property
+    def lanes(self) -> Sequence[ScriptSession]: ...
+
+    def part(self, name: str, timeout_s: float | None = None) -> AbstractContextManager[None]:
+        """Count the requests inside as one row under `task/name`; it failed when a RequestFailed leaves it.
+
+        A part within a part has the row `task/outer/name`. Each request inside times out after `timeout_s`; None: after
+        the timeout of the part around it, else of the task.
+        """
+        ...
+
+    async def pause(self, duration_s: float) -> None:
+        """Wait as a part of the turn: its service time begins with a pause as it does with a request."""
+        ...
+
+    async def send(self, request: RequestBytes) -> Reply:
+        """Send a rendered request and wait for its reply, whatever its status. Raises RequestFailed if none arrives."""
+        ...
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Reply:
+        """Send a request with the operation's own headers and `headers`, and wait for its reply, whatever its status.
+
+        Raises RequestFailed if none arrives.
+        """
+        ...
+
+
+Run = Callable[[ScriptSession], Coroutine[Any, Any, Verdict]]  # one iteration
+
+
+@runtime_checkable
+class Script(Protocol):
+    """An operation that decides from replies what to do next; run once per iteration."""
+
+    async def run(self, session: ScriptSession) -> Verdict: ...
+
+
+@runtime_checkable
+class Concurrent(Protocol):
+    """A script that needs several connections at the same time: the lanes of its session."""
+
+    connections: int

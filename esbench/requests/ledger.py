@@ -11,8 +11,8 @@ class Ledger:
     """The writes of a race so far, kept by the coordinator and passed on from step to step.
 
     `acknowledged`: documents per index; `emptied`: indices deleted or created in this step; `next_values`: the first
-    value of each sequence that was not drawn yet; `loaded`: the documents that bulks have sent, spans (first, end) in
-    order, by index ("" where action lines say it) and file.
+    value of each sequence that was not drawn yet; `loaded`: (index, file) -> documents that bulks have sent, spans
+    (first, end) in order, end excluded; the index is "" where action lines say it.
     """
 
     acknowledged: dict[str, int] = field(default_factory=dict)
@@ -24,6 +24,10 @@ class Ledger:
         self.acknowledged[index] = self.acknowledged.get(index, 0) + documents
 
     def empty(self, index: str) -> None:
+        """Record that an index was deleted or created: what was written to it is forgotten.
+
+        So are all bulks whose action lines name their indices.
+        """
         self.emptied.add(index)
         self._forget(index)
 
@@ -43,7 +47,10 @@ class Ledger:
         self.loaded[index, file] = merged
 
     def loaded_counts(self) -> dict[str, int]:
-        """Return the number of documents that bulks have sent of each file, from its first one on without a gap."""
+        """Return file -> number of documents that bulks have sent of it, from its first one on without a gap.
+
+        Of a file that was sent into several indices, the largest number; 0 if its first document was not sent.
+        """
         counts: dict[str, int] = {}
         for (_, file), spans in self.loaded.items():
             count = spans[0][1] if spans and spans[0][0] == 0 else 0
@@ -55,7 +62,10 @@ class Ledger:
         self.next_values[name] = max(next_value, self.next_values.get(name, 0))
 
     def enter(self, news: Ledger) -> None:
-        """Add what a worker has written and drawn since its last report."""
+        """Add what a worker has written and drawn since its last report.
+
+        First the documents so far of indices that it emptied are forgotten.
+        """
         for index in news.emptied:
             self._forget(index)
         for index, documents in news.acknowledged.items():

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Protocol
 
 from esbench.measure.verdict import Verdict
 from esbench.requests.context import RequestContext
-from esbench.requests.exchange import ClientProgram, Exchange, RequestBytes
-from esbench.requests.script import Reply, Script, Session
+from esbench.requests.exchange import ClientProgram, Exchange, RequestBytes, Run, Script, ScriptSession
 from esbench.requests.templates import Draw, Layout, RequestTemplate
-from esbench.requests.variables import SequenceSource, Source, SourceContext, make_sources
+from esbench.requests.variables import SequenceSource, ValueSource, make_sources
 
 Judge = Callable[[int, bytes, Any], Verdict]
 
@@ -42,7 +40,7 @@ class Program(Protocol):
 
 @dataclass(frozen=True)
 class Request:
-    """One request of an operation before it is bound to a connection."""
+    """One request of an operation before it is bound to a connection; `judge` and `name` are those of its Exchange."""
 
     template: RequestTemplate
     judge: Judge
@@ -55,30 +53,26 @@ class TemplateProgram:
     finite = False
 
     def __init__(
-        self, context: RequestContext, requests: Sequence[Request], given: Mapping[str, Source] | None = None
+        self, context: RequestContext, requests: Sequence[Request], given: Mapping[str, ValueSource] | None = None
     ) -> None:
         self._requests = requests
         self._context = context
         self._ledger = context.ledger
         self._layout = Layout(slot for request in requests for slot in request.template.slots)
         given = given or {}
-        declared = {name: places for name, places in self._layout.fields.items() if name not in given}
-        variables = {variable.name: variable for variable in (*context.variables, *context.task.operation.variables)}
-        sources = dict(
-            zip(
-                declared,
-                make_sources(declared, list(variables.values()), source_context(context), context.where),
-                strict=True,
-            )
-        )
-        self._sources = [sources[name] if name in sources else given[name] for name in self._layout.variables]
+        drawn = {name: places for name, places in self._layout.fields.items() if name not in given}
+        sources = {**make_sources(drawn, context), **given}
+        self._sources = [sources[name] for name in self._layout.variables]
 
     @property
     def feed_waits(self) -> int:
-        """Always 0: templates wait for nothing."""
-        return 0
+        return 0  # templates wait for nothing
 
-    def client(self, slot: int, headers: bytes) -> ClientProgram:
+    def client(self, slot: int, headers: bytes) -> ClientProgram | Script:
+        return self.exchanging(headers)
+
+    def exchanging(self, headers: bytes) -> ClientProgram:
+        """Return the client program that draws and sends the requests, with these header lines of a connection."""
         program = TemplateClientProgram(
             self._sources,
             [
@@ -101,7 +95,7 @@ class TemplateProgram:
 class TemplateClientProgram:
     """The program of one client slot: draws values ahead; those that depend on the time, only at the send."""
 
-    def __init__(self, sources: Sequence[Source], exchanges: Sequence[Exchange]) -> None:
+    def __init__(self, sources: Sequence[ValueSource], exchanges: Sequence[Exchange]) -> None:
         late = [(number, source) for number, source in enumerate(sources) if source.at_send]
         self.exchanges = exchanges if not late else [_with_late_draws(exchanges[0], late), *exchanges[1:]]
         draws: list[Callable[[], Sequence[bytes]]] = [_not_yet if source.at_send else source.draw for source in sources]
@@ -132,7 +126,7 @@ def _not_yet() -> tuple[()]:
     return ()
 
 
-def _with_late_draws(exchange: Exchange, late: Sequence[tuple[int, Source]]) -> Exchange:
+def _with_late_draws(exchange: Exchange, late: Sequence[tuple[int, ValueSource]]) -> Exchange:
     def render(drawn: list[Sequence[bytes]]) -> RequestBytes:
         for number, source in late:
             drawn[number] = source.draw()
@@ -147,9 +141,8 @@ class ScriptProgram:
     finite = False
     feed_waits = 0
 
-    def __init__(self, script: Script, params: Mapping[str, Any]) -> None:
-        headers = common_headers(params)
-        self._script = _WithHeaders(script, headers) if headers else script
+    def __init__(self, run: Run, params: Mapping[str, Any]) -> None:
+        self._script = _Running(run, common_headers(params))
 
     def client(self, slot: int, headers: bytes) -> Script:
         return self._script
@@ -159,62 +152,35 @@ class ScriptProgram:
 
 
 @dataclass(frozen=True)
-class _WithHeaders:
-    """A script whose requests carry the operation's own headers."""
+class _Running:
+    """A script that runs a function; its requests carry the operation's own headers."""
 
-    script: Script
+    function: Run
     headers: Mapping[str, str]
 
-    async def run(self, session: Session) -> Verdict:
-        return await self.script.run(_HeaderSession(session, self.headers))
+    async def run(self, session: ScriptSession) -> Verdict:
+        session.own_headers = self.headers
+        try:
+            return await self.function(session)
+        finally:
+            session.own_headers = {}
 
 
-@dataclass(frozen=True)
-class _HeaderSession:
-    session: Session
-    headers: Mapping[str, str]
+def template_of(
+    context: RequestContext,
+    method: str,
+    path: str,
+    *,
+    query: Mapping[str, Any] | None = None,
+    headers: Mapping[str, str] | None = None,
+    body: Any = None,
+) -> RequestTemplate:
+    """Return the template of a request of the task's operation, with the headers that its parameters add.
 
-    @property
-    def notes(self) -> dict[str, str]:
-        return self.session.notes
-
-    @property
-    def answer(self) -> Reply | None:
-        return self.session.answer
-
-    @answer.setter
-    def answer(self, answer: Reply | None) -> None:
-        self.session.answer = answer
-
-    @property
-    def lanes(self) -> Sequence[Session]:
-        return tuple(_HeaderSession(lane, self.headers) for lane in self.session.lanes)
-
-    def part(self, name: str, timeout_s: float | None = None) -> AbstractContextManager[None]:
-        return self.session.part(name, timeout_s)
-
-    async def pause(self, duration_s: float) -> None:
-        await self.session.pause(duration_s)
-
-    async def send(self, request: RequestBytes, timeout_s: float | None = None) -> Reply:
-        return await self.session.send(request, timeout_s)
-
-    async def request(self, method: str, path: str, **keys: Any) -> Reply:
-        headers = {**self.headers, **(keys.pop("headers", None) or {})}
-        return await self.session.request(method, path, headers=headers, **keys)
-
-
-def source_context(context: RequestContext) -> SourceContext:
-    return SourceContext(
-        seed=context.seed,
-        race_id=context.race_id,
-        task=context.task.name,
-        stripe=context.stripe,
-        stripes=context.stripes,
-        next_values=context.before.next_values,
-        documents=context.documents,
-        loaded=context.before.loaded_counts(),
-    )
+    `headers` replace those of the same name. Raises TrackError as `RequestTemplate.of`.
+    """
+    headers = {**common_headers(context.task.operation.params), **(headers or {})}
+    return RequestTemplate.of(method, path, query=query, headers=headers, body=body, where=context.where)
 
 
 def common_headers(params: Mapping[str, Any]) -> dict[str, str]:

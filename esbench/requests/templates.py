@@ -6,6 +6,7 @@ value in a path, query string, header or body.
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,12 +17,13 @@ from typing import Any
 from urllib.parse import quote
 
 from esbench.errors import TrackError
-from esbench.requests.compression import GZIP_HEADER, compressed, is_encoded
+from esbench.requests.exchange import Body
 
 _SLOT = re.compile(r"\$\[\[\s*([A-Za-z_][\w-]*)(?:\.([\w.-]+))?\s*\]\]")
 # a slot that is a whole JSON string, but no key of an object: keys stay strings
 _QUOTED_SLOT = re.compile(rf'(?<!\\)"{_SLOT.pattern}"(?!\s*:)')
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2: token
+GZIP_HEADER = b"Content-Encoding: gzip\r\n"
 
 
 class Encoding(Enum):
@@ -47,7 +49,11 @@ Part = bytes | Slot
 
 
 def encode(value: object, encoding: Encoding) -> bytes:
-    """Return a value as bytes, encoded for its place."""
+    """Return a value as bytes, encoded for its place; bytes are text in UTF-8 that is encoded likewise.
+
+    RAW takes bytes alone and leaves them as they are. JSON_VALUE writes numbers, true, false and null bare, and lists
+    as JSON; elsewhere values are written as by `plain`.
+    """
     if encoding is Encoding.RAW:
         assert isinstance(value, bytes)
         return value
@@ -87,7 +93,10 @@ def encode_all(values: Sequence[object], encoding: Encoding) -> list[bytes]:
 
 
 def encode_rows(rows: Iterable[Sequence[object]], encodings: Sequence[Encoding]) -> Iterator[tuple[bytes, ...]]:
-    """Return rows of values, each encoded as its column requires."""
+    """Return rows of values, each encoded as its column requires.
+
+    Raises ValueError without any row, and unless every row has as many values as there are `encodings`.
+    """
     columns = zip(zip(*rows, strict=True), encodings, strict=True)
     return zip(*(encode_all(values, encoding) for values, encoding in columns), strict=True)
 
@@ -102,7 +111,10 @@ def plain(value: object) -> str:
 
 
 def segment(value: object) -> str:
-    """Return a value as one segment of a path: percent-encoded but for its slots."""
+    """Return a value as one segment of a path: percent-encoded but for its slots.
+
+    Raises TrackError for a `$[[` that is not a variable.
+    """
     return "".join(
         quote(part.decode(), safe="") if isinstance(part, bytes) else _written(part)
         for part in parse(plain(value), Encoding.PATH)
@@ -114,9 +126,9 @@ def _written(slot: Slot) -> str:
 
 
 def parse(text: str, encoding: Encoding) -> list[Part]:
-    """Split text into constants and slots; constants are left as they are written.
+    """Split text into constants and slots with that encoding; constants are left as they are written. Empty for "".
 
-    Raises TrackError for a `$[[` that is not a variable.
+    Raises TrackError, without a place, for a `$[[` that is not a variable.
     """
     parts: list[Part] = []
     position = 0
@@ -163,9 +175,10 @@ def _as_json(value: Any) -> Any:
 
 
 def parse_body(body: Any) -> list[Part]:
-    """Split a request body (text, or a value to be written as JSON) into constants and slots.
+    """Split a request body (text, a Slot, or a value to be written as JSON) into constants and slots; None is empty.
 
-    A whole JSON string `"$[[n]]"` is replaced with its quotes: a number is written without any.
+    A whole JSON string `"$[[n]]"` is replaced with its quotes: a number is written without any. Raises TrackError,
+    without a place, for a `$[[` that is not a variable and for a value that JSON does not have.
     """
     if body is None:
         return []
@@ -184,7 +197,11 @@ def parse_body(body: Any) -> list[Part]:
 
 
 class Layout:
-    """The place of each slot's value in a draw: draw[source][item]."""
+    """The place of each slot's value in a draw: draw[source][item].
+
+    `variables`: the variable of each source, in order. `fields`: variable name -> (field, encoding) of each of its
+    items; slots that are alike share an item.
+    """
 
     def __init__(self, slots: Iterable[Slot]) -> None:
         self.fields: dict[str, list[tuple[str | None, Encoding]]] = {}
@@ -195,6 +212,7 @@ class Layout:
         self.variables = tuple(self.fields)
 
     def find(self, slot: Slot) -> tuple[int, int]:
+        """Return (source, item) of a slot. Raises ValueError for a slot that is not one of the layout's."""
         return self.variables.index(slot.variable), self.fields[slot.variable].index((slot.field, slot.encoding))
 
 
@@ -208,7 +226,10 @@ Draw = Sequence[Sequence[bytes]]
 
 @dataclass(frozen=True)
 class RequestTemplate:
-    """One HTTP request with slots. `target` is path and query; `headers` are the operation's own."""
+    """One HTTP request with slots. `target` is path and query; `headers` are the operation's own, as header lines.
+
+    `body` None: the request has no body.
+    """
 
     method: str
     target: tuple[Part, ...]
@@ -226,7 +247,13 @@ class RequestTemplate:
         body: Any = None,
         where: str = "",
     ) -> RequestTemplate:
-        """Return the template of a request that a track describes. Raises TrackError for one that HTTP cannot carry."""
+        """Return the template of a request that a track describes.
+
+        Path, body and the values of `query` and `headers` may have slots. `query` values are percent-encoded, and of
+        the path what is not ASCII. A body is JSON unless `headers` has a Content-Type. `where` is the place that errors
+        name. Raises TrackError for a request that HTTP cannot carry, for a `$[[` that is not a variable, and for a body
+        that JSON does not have.
+        """
         if not path.startswith("/"):
             raise TrackError(f'a path must begin with "/", not "{path}"', where=where)
         target = parse(path, Encoding.PATH)
@@ -258,10 +285,6 @@ class RequestTemplate:
         return [part.partition(b":")[0].decode() for part in self.headers if isinstance(part, bytes) and b":" in part]
 
     @property
-    def _is_encoded(self) -> bool:
-        return is_encoded(self._header_names)
-
-    @property
     def slots(self) -> tuple[Slot, ...]:
         parts = (*self.target, *self.headers, *(self.body or ()))
         return tuple(part for part in parts if isinstance(part, Slot))
@@ -271,7 +294,8 @@ class RequestTemplate:
     ) -> Callable[[Draw], Sequence[bytes]]:
         """Return a function that renders the request from a draw, for a connection with these header lines.
 
-        With `compress`, its body is sent as gzip, unless its own headers say how it is encoded.
+        The operation's own headers replace those of the connection. With `compress`, its body is sent as gzip, unless
+        its own headers say how it is encoded.
         """
         lines = without_headers(connection_headers, self._header_names)
         head: list[Part] = [self.method.encode() + b" ", *self.target, b" HTTP/1.1\r\n", lines, *self.headers]
@@ -280,7 +304,7 @@ class RequestTemplate:
             if self.method in ("POST", "PUT"):
                 head.append(b"Content-Length: 0\r\n")
             return _joiner([*head, b"\r\n"], layout)
-        compress = compress and not self._is_encoded
+        compress = compress and not is_encoded(self._header_names)
         if compress:
             head.append(GZIP_HEADER)
         if not any(isinstance(part, Slot) for part in body):
@@ -299,8 +323,21 @@ class RequestTemplate:
         return render
 
 
+def compressed(body: Body) -> bytes:
+    """Return a body as elasticsearch-py sends it with `http_compress`: gzip, at its highest level.
+
+    The same body always gives the same bytes.
+    """
+    return gzip.compress(body, mtime=0)
+
+
+def is_encoded(headers: Iterable[str]) -> bool:
+    """True if a request's own headers (their names) say how its body is encoded; such a body is sent as it is."""
+    return "content-encoding" in {name.lower() for name in headers}
+
+
 def without_headers(lines: bytes, names: Iterable[str]) -> bytes:
-    """Return the header lines of a connection without those that a request replaces by its own."""
+    """Return the header lines of a connection without those of these names (in any case), which a request replaces."""
     own = {name.lower().encode() for name in names}
     if not own:
         return lines

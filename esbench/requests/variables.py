@@ -6,56 +6,39 @@ before the clock starts is.
 
 from __future__ import annotations
 
-import random
 import time
 import uuid
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import accumulate, chain
 from pathlib import Path
+from random import Random
 from typing import Any, Protocol
 
 from esbench.corpus.generate.spec import SpecReader
-from esbench.corpus.prepared import PreparedDocuments, documents_of
+from esbench.corpus.prepared import documents_of
 from esbench.errors import TrackError, did_you_mean
 from esbench.model import Variable
-from esbench.registry import Registry
+from esbench.requests.context import RequestContext
 from esbench.requests.templates import Encoding, encode, encode_rows
 
 Places = Sequence[tuple[str | None, Encoding]]
-PICKS = ("uniform", "zipf", "recent")  # how a document is chosen; `generate.picks` does it
+PICKS = ("uniform", "zipf", "recent")  # how a document is chosen; `corpus.sampler.picks` does it
 _ZIPF_MOST = 5_000_000
 
 
-class Source(Protocol):
-    """A source of one variable's values. `at_send`: drawn only at the moment of sending, as it depends on the time."""
+class ValueSource(Protocol):
+    """A source of one variable's values.
+
+    `draw` returns the next value, encoded for each place where the variable is used. `at_send`: drawn only at the
+    moment of sending, as it depends on the time.
+    """
 
     at_send: bool
 
     def draw(self) -> Sequence[bytes]: ...
-
-
-@dataclass(frozen=True)
-class SourceContext:
-    """The facts that sources may use: `stripe` of `stripes` shares of a step; first values of sequences; documents.
-
-    `loaded`: the number of documents of a file that are indexed, from its first one on, by path; of other files, all
-    are.
-    """
-
-    seed: int
-    race_id: str
-    task: str
-    stripe: int
-    stripes: int
-    next_values: Mapping[str, int]
-    documents: Sequence[PreparedDocuments]
-    loaded: Mapping[str, int] = field(default_factory=dict)
-
-    def random(self, variable: str) -> random.Random:
-        return random.Random(f"{self.seed}/{self.task}/{self.stripe}/{variable}")
 
 
 @dataclass
@@ -66,20 +49,21 @@ class Drawn:
     at_send: bool = False
 
 
-SourceFactory = Callable[[Variable, Places, SourceContext], Source]
+SourceFactory = Callable[[Variable, Places, RequestContext], ValueSource]
 
 
-def _numbers(draw: Callable[[], int], places: Places) -> Source:
+def _numbers(draw: Callable[[], int], places: Places, at_send: bool = False) -> ValueSource:
     width = len(places)
     if width == 1:
-        return Drawn(lambda: (b"%d" % draw(),))
-    return Drawn(lambda: (b"%d" % draw(),) * width)
+        return Drawn(lambda: (b"%d" % draw(),), at_send)
+    return Drawn(lambda: (b"%d" % draw(),) * width, at_send)
 
 
 def check_variable(variable: Variable, corpora: Collection[str] | None) -> None:
-    """Check the parameters of a variable. Raises TrackError for keys that its type lacks and for values it cannot have.
+    """Check the parameters of a variable; its type itself is not checked.
 
-    `corpora` are the names of all corpora; None where they are not known.
+    `corpora` are the names of all corpora; None where they are not known. Raises TrackError for keys that its type
+    lacks, for values it cannot have, and for the type index-sample, which is not supported.
     """
     reader = SpecReader(variable.params, f'variable "{variable.name}"')
     match variable.type:
@@ -134,7 +118,7 @@ def _bounds(variable: Variable) -> tuple[int, int]:
     return int(variable.params["from"]), int(variable.params["to"])
 
 
-def _range(variable: Variable, places: Places, context: SourceContext) -> Source:
+def _range(variable: Variable, places: Places, context: RequestContext) -> ValueSource:
     first, last = _bounds(variable)
     width = last - first + 1
     uniform = context.random(variable.name).random
@@ -143,7 +127,7 @@ def _range(variable: Variable, places: Places, context: SourceContext) -> Source
     return _numbers(lambda: first + int(uniform() * width), places)
 
 
-def _zipf(variable: Variable, places: Places, context: SourceContext) -> Source:
+def _zipf(variable: Variable, places: Places, context: RequestContext) -> ValueSource:
     first, last = _bounds(variable)
     exponent = float(variable.params.get("exponent", 1.0))
     cumulative = list(accumulate(rank**-exponent for rank in range(1, last - first + 2)))
@@ -152,7 +136,10 @@ def _zipf(variable: Variable, places: Places, context: SourceContext) -> Source:
 
 
 class SequenceSource:
-    """A source of rising whole numbers, no value twice in a race: each share of a step draws its own stripe."""
+    """A source of rising whole numbers, no value twice in a race: each share of a step draws its own stripe.
+
+    It draws `first`, first + step ...; `width` is the number of places; `next_value` is the value of the next draw.
+    """
 
     at_send = False
 
@@ -167,12 +154,12 @@ class SequenceSource:
         return (b"%d" % value,) * self._width
 
 
-def _sequence(variable: Variable, places: Places, context: SourceContext) -> Source:
-    first = context.next_values.get(variable.name, int(variable.params.get("from", 1)))
+def _sequence(variable: Variable, places: Places, context: RequestContext) -> ValueSource:
+    first = context.before.next_values.get(variable.name, int(variable.params.get("from", 1)))
     return SequenceSource(first + context.stripe, context.stripes, len(places))
 
 
-def _choices(values: Sequence[Any], variable: Variable, places: Places, context: SourceContext) -> Source:
+def _choices(values: Sequence[Any], variable: Variable, places: Places, context: RequestContext) -> ValueSource:
     if not values:
         raise _bad(variable, "has no values to draw from")
     encoded = [tuple(encode(value, encoding) for _, encoding in places) for value in values]
@@ -180,11 +167,11 @@ def _choices(values: Sequence[Any], variable: Variable, places: Places, context:
     return Drawn(lambda: encoded[int(uniform() * count)])
 
 
-def _list(variable: Variable, places: Places, context: SourceContext) -> Source:
+def _list(variable: Variable, places: Places, context: RequestContext) -> ValueSource:
     return _choices(variable.params["data"], variable, places, context)
 
 
-def _file(variable: Variable, places: Places, context: SourceContext) -> Source:
+def _file(variable: Variable, places: Places, context: RequestContext) -> ValueSource:
     path = variable.params["path"]
     try:
         lines = Path(str(path)).read_text(encoding="utf-8").splitlines()
@@ -193,8 +180,8 @@ def _file(variable: Variable, places: Places, context: SourceContext) -> Source:
     return _choices([line for line in lines if line], variable, places, context)
 
 
-def _uuid(variable: Variable, places: Places, context: SourceContext) -> Source:
-    bits = random.Random(f"{context.race_id}/{context.task}/{context.stripe}/{variable.name}").getrandbits
+def _uuid(variable: Variable, places: Places, context: RequestContext) -> ValueSource:
+    bits = Random(f"{context.race_id}/{context.task.name}/{context.stripe}/{variable.name}").getrandbits
     # nothing of a uuid needs escaping: only a whole JSON value differs from the other places
     quoted = tuple(encoding is Encoding.JSON_VALUE for _, encoding in places)
 
@@ -205,14 +192,12 @@ def _uuid(variable: Variable, places: Places, context: SourceContext) -> Source:
     return Drawn(draw)
 
 
-def _now(form: Callable[[], str], numeric: bool) -> SourceFactory:
-    def factory(variable: Variable, places: Places, context: SourceContext) -> Source:
+def _now(form: Callable[[], str]) -> SourceFactory:
+    def factory(variable: Variable, places: Places, context: RequestContext) -> ValueSource:
         encodings = [encoding for _, encoding in places]
 
         def draw() -> Sequence[bytes]:
             text = form()
-            if numeric:
-                return (text.encode(),) * len(encodings)
             return tuple(encode(text, encoding) for encoding in encodings)
 
         return Drawn(draw, at_send=True)
@@ -220,17 +205,24 @@ def _now(form: Callable[[], str], numeric: bool) -> SourceFactory:
     return factory
 
 
-def _now_with_format(variable: Variable, places: Places, context: SourceContext) -> Source:
+def _unix(scale: int) -> SourceFactory:
+    return lambda variable, places, context: _numbers(lambda: time.time_ns() // scale, places, at_send=True)
+
+
+def _now_with_format(variable: Variable, places: Places, context: RequestContext) -> ValueSource:
     form = variable.params["format"]
-    return _now(lambda: datetime.now().astimezone().strftime(form), numeric=False)(variable, places, context)
+    return _now(lambda: datetime.now().astimezone().strftime(form))(variable, places, context)
 
 
-def _corpus_document(variable: Variable, places: Places, context: SourceContext) -> Source:
+def _corpus_document(variable: Variable, places: Places, context: RequestContext) -> ValueSource:
     from esbench.corpus.sampler import DocumentSampler
 
     name = variable.params.get("corpus")
     documents = documents_of(context.documents, None if name is None else str(name), f'variable "{variable.name}"')
-    first, *others = (_loaded(part, context) for part in documents.files)
+    loaded = context.before.loaded_counts()  # of a file, from its beginning without a gap
+    first, *others = (
+        replace(part, document_count=loaded.get(str(part.path), part.document_count)) for part in documents.files
+    )
     documents = replace(first, further=tuple(others))
     fields = [field for field, _ in places]
     if None in fields:
@@ -239,7 +231,7 @@ def _corpus_document(variable: Variable, places: Places, context: SourceContext)
         documents,
         [str(field) for field in fields],
         str(variable.params.get("pick", "uniform")),
-        variable.params,
+        float(variable.params.get("exponent", 1.0)),
         seed=context.random(variable.name).getrandbits(63),
         indexed=documents.count_of_all,
     )
@@ -247,58 +239,51 @@ def _corpus_document(variable: Variable, places: Places, context: SourceContext)
     return Drawn(chain.from_iterable(encode_rows(rows, encodings) for rows in sampler.blocks()).__next__)
 
 
-def _loaded(documents: PreparedDocuments, context: SourceContext) -> PreparedDocuments:
-    """Return the part of a file that the race has loaded, from its beginning without a gap."""
-    return replace(documents, document_count=context.loaded.get(str(documents.path), documents.document_count))
-
-
-def _unsupported(variable: Variable, places: Places, context: SourceContext) -> Source:
+def _unsupported(variable: Variable, places: Places, context: RequestContext) -> ValueSource:
     raise AssertionError(f"{variable.type} was checked")
 
 
-def _unix(scale: int) -> Callable[[], str]:
-    return lambda: str(time.time_ns() // scale)
+# The factories of the types of variables (docs/reference/variables.md).
+VARIABLE_TYPES: Mapping[str, SourceFactory] = {
+    "sequence": _sequence,
+    "range": _range,
+    "zipf": _zipf,
+    "list": _list,
+    "file": _file,
+    "uuid": _uuid,
+    "now_local": _now(lambda: datetime.now().astimezone().isoformat()),
+    "now_utc": _now(lambda: datetime.now(UTC).isoformat()),
+    "now_utc_lite": _now(lambda: datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S")),
+    "now_unix": _unix(1_000_000_000),
+    "now_unix_in_ms": _unix(1_000_000),
+    "now_unix_in_micro": _unix(1_000),
+    "now_unix_in_nano": _unix(1),
+    "now_with_format": _now_with_format,
+    "corpus-document": _corpus_document,
+    "index-sample": _unsupported,
+}
 
 
-def builtin_variables() -> Registry[SourceFactory]:
-    """Return the factories of the built-in types of variables, by name (docs/reference/variables.md)."""
-    registry: Registry[SourceFactory] = Registry("variable type")
-    registry.add("sequence", _sequence)
-    registry.add("range", _range)
-    registry.add("zipf", _zipf)
-    registry.add("list", _list)
-    registry.add("file", _file)
-    registry.add("uuid", _uuid)
-    registry.add("now_local", _now(lambda: datetime.now().astimezone().isoformat(), numeric=False))
-    registry.add("now_utc", _now(lambda: datetime.now(UTC).isoformat(), numeric=False))
-    registry.add("now_utc_lite", _now(lambda: datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S"), numeric=False))
-    registry.add("now_unix", _now(_unix(1_000_000_000), numeric=True))
-    registry.add("now_unix_in_ms", _now(_unix(1_000_000), numeric=True))
-    registry.add("now_unix_in_micro", _now(_unix(1_000), numeric=True))
-    registry.add("now_unix_in_nano", _now(_unix(1), numeric=True))
-    registry.add("now_with_format", _now_with_format)
-    registry.add("corpus-document", _corpus_document)
-    registry.add("index-sample", _unsupported)
-    return registry
+def make_sources(fields: Mapping[str, Places], context: RequestContext) -> dict[str, ValueSource]:
+    """Return variable name -> source of its values, for each used variable.
 
-
-def make_sources(
-    fields: Mapping[str, Places], variables: Sequence[Variable], context: SourceContext, where: str
-) -> list[Source]:
-    """Return one source per used variable, in the order of `fields`. Raises TrackError for an undeclared one."""
-    declared = {variable.name: variable for variable in variables}
-    registry = builtin_variables()
-    sources = []
+    `fields`: variable name -> its places, each (field of a document or None, encoding). Raises TrackError for a
+    variable that neither the track nor the operation declares, for an unknown type or invalid parameters, and for a
+    field of a variable that is not a corpus-document.
+    """
+    declared = {variable.name: variable for variable in (*context.variables, *context.task.operation.variables)}
+    corpora = {part.corpus for part in context.documents}
+    sources = {}
     for name, places in fields.items():
         if name not in declared:
-            raise TrackError(f"$[[{name}]] is not declared", where=where, hint=did_you_mean(name, declared))
+            raise TrackError(f"$[[{name}]] is not declared", where=context.where, hint=did_you_mean(name, declared))
         variable = declared[name]
         if variable.type != "corpus-document" and any(field is not None for field, _ in places):
-            raise TrackError(f"$[[{name}]] has no fields", where=where, hint=f"its type is {variable.type}")
-        if variable.type not in registry:
-            raise _bad(variable, f'unknown type "{variable.type}"', did_you_mean(variable.type, registry))
-        check_variable(variable, {part.corpus for part in context.documents})
-        sources.append(registry.get(variable.type)(variable, places, context))
+            raise TrackError(f"$[[{name}]] has no fields", where=context.where, hint=f"its type is {variable.type}")
+        if variable.type not in VARIABLE_TYPES:
+            raise _bad(variable, f'unknown type "{variable.type}"', did_you_mean(variable.type, VARIABLE_TYPES))
+        check_variable(variable, corpora)
+        sources[name] = VARIABLE_TYPES[variable.type](variable, places, context)
     return sources
 
 

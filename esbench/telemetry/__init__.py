@@ -12,8 +12,8 @@ from esbench.telemetry.device import Device, Param
 from esbench.units import parse_duration
 
 ALL, NONE = "all", "none"
-_FEATURE = "it watches what no node of esbench's own has: ask for its statistics in the track, with a raw-request"
-_LOGS = "it tells nothing of a race: start a node with it and race that with --target-hosts"
+_FEATURE = "it watches what embedded nodes do not have: ask for its statistics in the track, with a raw-request"
+_LOGS = "it measures nothing of a race: start a node with it and race that with --target-hosts"
 _RALLYS = {
     "blob-store-stats": "it is for serverless projects only",
     "ccr-stats": _FEATURE,
@@ -31,13 +31,11 @@ def builtin_devices() -> Registry[type[Device]]:
     from esbench.telemetry.data_stream_stats import DataStreamStats
     from esbench.telemetry.disk_usage import DiskUsage
     from esbench.telemetry.driver_host import DriverHost  # psutil is not for start-up
-    from esbench.telemetry.gc import Gc
-    from esbench.telemetry.host import Host
+    from esbench.telemetry.host import HostUsage
     from esbench.telemetry.hot_threads import HotThreads
     from esbench.telemetry.ingest_pipeline_stats import IngestPipelineStats
-    from esbench.telemetry.jfr import Jfr
-    from esbench.telemetry.master_node_stats import MasterNodeStats
-    from esbench.telemetry.node_stats import Nodes, NodeStats
+    from esbench.telemetry.java import Gc, Jfr
+    from esbench.telemetry.node_stats import MasterNodeStats, Nodes, NodeStats
     from esbench.telemetry.recovery_stats import RecoveryStats
     from esbench.telemetry.segment_stats import SegmentStats
     from esbench.telemetry.shard_stats import ShardStats
@@ -48,7 +46,7 @@ def builtin_devices() -> Registry[type[Device]]:
         DriverHost,
         Nodes,
         NodeStats,
-        Host,
+        HostUsage,
         Gc,
         Jfr,
         HotThreads,
@@ -78,11 +76,13 @@ class Chosen:
 def choose(
     names: Sequence[str], params: Mapping[str, Any], registry: Registry[type[Device]], *, embedded: bool
 ) -> tuple[Chosen, ...]:
-    """Return the devices that are always on and those in `names`, in the registry's order.
+    """Return the devices that are always on and those in `names`, in order of their names.
 
-    `names` may hold `all` for every device that suits the race, or be `none` alone for no device at all. A device that
-    another one replaces is left out. Raises UsageError for an unknown device or parameter, an invalid value, and a
-    device that needs embedded nodes if the race has none.
+    `names` may hold names and aliases of devices, `all` for every device that suits the race, or be `none` alone for no
+    device at all. A device that another chosen one replaces is left out. `params`: name of a parameter -> value as
+    given; a duration becomes seconds. `embedded`: esbench starts the race's nodes. Raises UsageError for an unknown
+    device or parameter, an invalid value, `none` with anything else, and a device that needs embedded nodes if the race
+    has none.
     """
     if NONE in names:
         if len(names) > 1 or params:
@@ -120,7 +120,7 @@ def _refuse_unknown(params: Mapping[str, Any], wanted: Sequence[type[Device]], k
             continue
         owners = [kind.name for kind in kinds if name in {param.name for param in kind.params}]
         hint = f"add --telemetry={owners[0]}" if owners else did_you_mean(name, sorted(known))
-        raise UsageError(f'"{name}" is no parameter of a chosen device', where="--telemetry-params", hint=hint)
+        raise UsageError(f'"{name}" is not a parameter of a chosen device', where="--telemetry-params", hint=hint)
 
 
 def _values(kind: type[Device], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from esbench.cluster.client import Cluster, index_path
-from esbench.errors import ClusterError
-from esbench.errors.reasons import form_fault
+from esbench.cluster.client import LENIENT, Cluster, index_path
 from esbench.record.model import ClusterFacts, DiskFacts, ShardFacts, redact
 from esbench.record.secrets import Redactor
+from esbench.telemetry.snapshots import Attempts, T, copies, count_at
 
 _SETTINGS = {
     "include_defaults": True,
     "filter_path": "persistent,transient,defaults.cluster.routing.allocation.disk",
 }
+_DISK = "cluster.routing.allocation.disk."
 _SHARDS_AT_MOST = 500  # that the record names one by one
 _TIMEOUT_S = 1.0  # a cluster that hangs must not hold up the race
 _HEALTH = {
@@ -35,12 +35,17 @@ _HEALTH = {
     "number_of_pending_tasks": "pending_tasks",
 }
 _METRICS = "indexing,search,get,merge"
+# The places of the fields of IndexUse.
 _OF_INDICES = ("primaries.indexing.index_total", "total.search.query_total", "total.get.total", "total.merges.current")
 
 
 @dataclass(frozen=True)
 class IndexUse:
-    """The activity of an index since it was opened; queries and gets of all copies; `merges` are those running now."""
+    """The activity of an index since it was opened, in counts.
+
+    `indexed`: documents written to primary shards; `queries` and `gets` of all copies, a search of five shards being
+    five queries; `merges`: those running now.
+    """
 
     indexed: int
     queries: int
@@ -69,8 +74,8 @@ class Machine:
 class Surroundings:
     """The state of the cluster at one moment; what it did not report is empty or None, with a sentence in `notes`.
 
-    `settings`: persistent and transient; `disk`: the effective settings of cluster.routing.allocation.disk; `shards`
-    with the ids of their nodes.
+    `health` as of `health_of`; `settings`: persistent and transient; `disk` as of `disk_settings`; `machines` by the id
+    of their node; `shards` with the ids of their nodes.
     """
 
     health: Mapping[str, Any] = field(default_factory=dict)
@@ -82,32 +87,28 @@ class Surroundings:
     notes: tuple[str, ...] = ()
 
 
-class _Asking:
-    """Requests to a cluster, each with a time limit; a request without a usable reply is noted."""
+class _Asking(Attempts):
+    """Requests to a cluster, each with a time limit."""
 
     def __init__(self, cluster: Cluster) -> None:
+        super().__init__()
         self._cluster = cluster
-        self.notes: list[str] = []
 
     def health(self) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self.ask(
-            "cluster health", "/_cluster/health", {"master_timeout": "1s"}, health_of, {}
-        )
-        return found
+        return self.ask("cluster health", "/_cluster/health", {"master_timeout": "1s"}, health_of, {})
 
     def use(self) -> Use | None:
         paths = {"filter_path": [f"indices.*.{path}" for path in _OF_INDICES]}
-        found: Use | None = self.ask("counts of what others do", f"/_stats/{_METRICS}", paths, use_of, None)
-        return found
+        return self.ask("counts of what others do", f"/_stats/{_METRICS}", paths, use_of, None)
 
-    def ask(self, what: str, path: str, params: Mapping[str, Any], read: Callable[[Any], Any], default: Any) -> Any:
-        try:
-            return read(self._cluster.request("GET", path, params=params, timeout_s=_TIMEOUT_S))
-        except ClusterError as error:
-            self.notes.append(f"no {what}: {error}")
-        except (AttributeError, KeyError, TypeError, ValueError) as error:  # a proxy may answer anything
-            self.notes.append(f"no {what}: {path}: the reply has an unknown form ({form_fault(error)})")
-        return default
+    def ask(self, what: str, path: str, params: Mapping[str, Any], read: Callable[[Any], T], default: T) -> T:
+        """Return what `read` makes of the reply, or `default` without a usable one."""
+        return self.attempt(
+            what,
+            lambda: read(self._cluster.request("GET", path, params=params, timeout_s=_TIMEOUT_S)),
+            default,
+            where=path,
+        )
 
 
 def use_now(cluster: Cluster) -> Use | None:
@@ -115,30 +116,36 @@ def use_now(cluster: Cluster) -> Use | None:
     return _Asking(cluster).use()
 
 
-def look(cluster: Cluster) -> Surroundings:
-    """Return the cluster's state before a race, without shards, by four requests; a failed one becomes a note."""
+def before(cluster: Cluster) -> Surroundings:
+    """Return the cluster's state before a race, without shards, by four requests; a failed one becomes a note.
+
+    Secrets in settings are hidden. Raises nothing if the cluster cannot be reached.
+    """
     asking = _Asking(cluster)
-    settings = asking.ask("cluster settings", "/_cluster/settings", _SETTINGS, _mapping, {})
     redactor = Redactor(cluster.options.secrets())
-    return Surroundings(
+
+    def read(reply: Any) -> Surroundings:
+        settings = {**reply}
+        kept = {kind: redact(settings[kind], redactor) for kind in ("persistent", "transient") if settings.get(kind)}
+        return Surroundings(settings=kept, disk=disk_settings(settings))
+
+    return replace(
+        asking.ask("cluster settings", "/_cluster/settings", _SETTINGS, read, Surroundings()),
         health=asking.health(),
-        settings={
-            kind: _hidden(settings[kind], redactor) for kind in ("persistent", "transient") if settings.get(kind)
-        },
-        disk=disk_settings(settings),
         machines=asking.ask("facts about memory and disks", "/_nodes/stats/os,fs", {}, machines_of, {}),
         use=asking.use(),
         notes=tuple(asking.notes),
     )
 
 
-def look_back(cluster: Cluster, names: Iterable[str]) -> Surroundings:
-    """Return the state of the cluster after a race, with the shards of the given indices: three requests.
+def after(cluster: Cluster, names: Iterable[str]) -> Surroundings:
+    """Return health, activity and shards of the cluster after a race, by three requests; a failed one becomes a note.
 
-    `names` are indices, data streams or aliases.
+    `names` are the indices, data streams or aliases whose shards are wanted; without names there are no shards.
+    Settings, disk and machines stay empty.
     """
     asking = _Asking(cluster)
-    path, by_shard = index_path(names), {"ignore_unavailable": True, "allow_no_indices": True, "level": "shards"}
+    path, by_shard = index_path(names), {**LENIENT, "level": "shards"}
     return Surroundings(
         health=asking.health(),
         use=asking.use(),
@@ -147,32 +154,30 @@ def look_back(cluster: Cluster, names: Iterable[str]) -> Surroundings:
     )
 
 
-def _mapping(reply: Mapping[str, Any]) -> dict[str, Any]:
-    return {**reply}  # a TypeError for anything else
-
-
 def health_of(reply: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the record's part of a reply to _cluster/health."""
+    """Return the record's part of a reply to _cluster/health; keys that the reply lacks are absent.
+
+    Keys: status, nodes, data_nodes, active_primary_shards, active_shards, relocating_shards, initializing_shards,
+    unassigned_shards, pending_tasks.
+    """
     return {name: reply[key] for key, name in _HEALTH.items() if key in reply}
 
 
 def use_of(reply: Mapping[str, Any]) -> Use:
-    """Return the activity of indices from a reply to _stats/indexing,search,get,merge; missing figures count as 0."""
-    return Use(time.monotonic(), {name: _index_use(entry) for name, entry in reply.get("indices", {}).items()})
+    """Return the activity of indices, by name, from a reply to _stats/indexing,search,get,merge; its time is now.
 
-
-def _index_use(entry: Mapping[str, Any]) -> IndexUse:
-    total = entry.get("total", {})
-    return IndexUse(
-        indexed=entry.get("primaries", {}).get("indexing", {}).get("index_total", 0),
-        queries=total.get("search", {}).get("query_total", 0),
-        gets=total.get("get", {}).get("total", 0),
-        merges=total.get("merges", {}).get("current", 0),
-    )
+    Figures that the reply lacks count as 0.
+    """
+    indices = reply.get("indices", {})
+    counts = {name: IndexUse(*(count_at(entry, path) for path in _OF_INDICES)) for name, entry in indices.items()}
+    return Use(time.monotonic(), counts)
 
 
 def machines_of(reply: Mapping[str, Any]) -> dict[str, Machine]:
-    """Return node id -> machine, from a reply to _nodes/stats/os,fs."""
+    """Return node id -> machine, from a reply to _nodes/stats/os,fs; memory is None if the node does not report it.
+
+    Raises KeyError for a reply without nodes or their names.
+    """
     return {
         node: Machine(
             name=entry["name"],
@@ -194,18 +199,22 @@ def _disk(entry: Mapping[str, Any]) -> DiskFacts:
 
 
 def disk_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `threshold_enabled` and the watermarks that apply: transient before persistent before default ones."""
-    found: dict[str, Any] = {}
-    for kind in ("defaults", "persistent", "transient"):
-        entry: Any = settings.get(kind) or {}
-        for name in ("cluster", "routing", "allocation", "disk"):
-            entry = entry.get(name, {}) if isinstance(entry, Mapping) else {}
-        found |= flat(entry)
-    return found
+    """Return `threshold_enabled` and the watermarks that apply: transient before persistent before default ones.
+
+    Keys are dotted, without `cluster.routing.allocation.disk.`: `watermark.low`. `settings`: a reply to
+    _cluster/settings, nested or flat, with the defaults.
+    """
+    kinds = ("defaults", "persistent", "transient")
+    return {
+        name.removeprefix(_DISK): value
+        for kind in kinds
+        for name, value in flat(settings.get(kind) or {})
+        if name.startswith(_DISK)
+    }
 
 
 def flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the full name and the value of each of nested settings."""
+    """Yield the full dotted name and the value of each of nested settings; `prefix` precedes every name."""
     for name, value in settings.items():
         if isinstance(value, Mapping):
             yield from flat(value, f"{prefix}{name}.")
@@ -213,23 +222,9 @@ def flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
             yield f"{prefix}{name}", value
 
 
-def _hidden(settings: Mapping[str, Any], redactor: Redactor) -> dict[str, Any]:
-    """Return settings without secrets: neither under names of secrets nor within values."""
-
-    def hide(value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return {name: hide(item) for name, item in value.items()}
-        if isinstance(value, list):
-            return [hide(item) for item in value]
-        return redactor(value) if isinstance(value, str) else value
-
-    hidden: dict[str, Any] = hide(redact(settings))
-    return hidden
-
-
-def described(facts: ClusterFacts, before: Surroundings) -> ClusterFacts:
-    """Return a record's facts about the cluster with the state before the race added."""
-    machines = before.machines
+def described(facts: ClusterFacts, found: Surroundings) -> ClusterFacts:
+    """Return a record's facts about the cluster with `found`, the state before the race, added."""
+    machines = found.machines
     return replace(
         facts,
         nodes=tuple(
@@ -238,35 +233,34 @@ def described(facts: ClusterFacts, before: Surroundings) -> ClusterFacts:
             else node
             for node in facts.nodes
         ),
-        health={"before": before.health} if before.health else {},
-        cluster_settings=before.settings,
+        health={"before": found.health} if found.health else {},
+        cluster_settings=found.settings,
     )
 
 
 def shards_of(reply: Mapping[str, Any]) -> tuple[ShardFacts, ...]:
     """Return the shards of a reply to _stats/docs,store?level=shards; `node` is the node's id."""
+    found = sorted(copies(reply["indices"]), key=lambda copy: copy[:2])
     return tuple(
         ShardFacts(
             index=index,
-            shard=int(number),
+            shard=number,
             primary=copy["routing"]["primary"],
             node=copy["routing"]["node"],
             docs=copy["docs"]["count"],
             store_bytes=copy["store"]["size_in_bytes"],
         )
-        for index, entry in sorted(reply["indices"].items())
-        for number, copies in sorted(entry["shards"].items(), key=lambda item: int(item[0]))
-        for copy in copies
+        for index, number, copy in found
     )
 
 
-def completed(facts: ClusterFacts, after: Surroundings) -> ClusterFacts:
-    """Return a record's facts about the cluster with the state after the race added.
+def completed(facts: ClusterFacts, found: Surroundings) -> ClusterFacts:
+    """Return a record's facts about the cluster with `found`, the state after the race, added.
 
     Shards get the names of their nodes, and their sums by node are added; more than 500 shards are kept as sums only.
     """
     names = {node.id: node.name for node in facts.nodes}
-    named = [replace(shard, node=names.get(shard.node, shard.node)) for shard in after.shards]
+    named = [replace(shard, node=names.get(shard.node, shard.node)) for shard in found.shards]
     by_node: dict[str, dict[str, int]] = {}
     for shard in named:
         sums = by_node.setdefault(shard.node, {"shards": 0, "primaries": 0, "docs": 0, "store_bytes": 0})
@@ -277,7 +271,7 @@ def completed(facts: ClusterFacts, after: Surroundings) -> ClusterFacts:
     few = len(named) <= _SHARDS_AT_MOST
     return replace(
         facts,
-        health={**facts.health, **({"after": after.health} if after.health else {})},
+        health={**facts.health, **({"after": found.health} if found.health else {})},
         shards=tuple(named) if few else (),
         shards_by_node=dict(sorted(by_node.items())),
     )

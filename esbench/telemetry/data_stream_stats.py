@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from esbench.cluster.client import index_path
-from esbench.telemetry.device import Param, Reading, Scene, TaskSpan, Unseen
-from esbench.telemetry.indices import IndexDevice
+from esbench.telemetry.device import IndexDevice, Param, Reading, Scene, TaskSpan, Unseen
 from esbench.telemetry.series import SeriesOf
 
 _GROUP = "data-stream"
@@ -20,20 +19,13 @@ _NO_SUCH = (400, 404, 405)  # of a server without data streams; 404 also of a da
 class DataStreamStats(IndexDevice):
     """Backing indices, size and newest timestamp of the track's data streams."""
 
-    name: ClassVar[str] = "data-stream-stats"
-    help: ClassVar[str] = "backing indices, size and newest document of each data stream"
-    params: ClassVar[tuple[Param, ...]] = (
-        Param("data-stream-stats-sample-interval", "duration", 10.0, "time between two samples"),
-    )
+    name = "data-stream-stats"
+    help = "backing indices, size and newest document of each data stream"
+    params = (Param("data-stream-stats-sample-interval", "duration", 10.0, "time between two samples"),)
 
     def __init__(self, scene: Scene, params: Mapping[str, Any]) -> None:
         super().__init__(scene, params)
         self._last: dict[str, Mapping[str, Any]] = {}
-
-    @property
-    def interval_s(self) -> float:
-        interval_s: float = self.given["data-stream-stats-sample-interval"]
-        return interval_s
 
     def begin(self) -> None:
         if self.scene.info.distribution == "elasticsearch" and self.scene.info.version_tuple < _SINCE:
@@ -48,7 +40,10 @@ class DataStreamStats(IndexDevice):
         return [Reading(name, _GROUP, self._last[name]) for name in self._largest()]
 
     def of_task(self, span: TaskSpan, series: Mapping[tuple[str, str], SeriesOf]) -> Mapping[str, Any]:
-        """Return the number of backing indices and bytes of all data streams at the task's end."""
+        """Return the totals over all data streams at the task's end: data_streams, backing_indices, store_bytes.
+
+        `series`: (data stream, group) -> its readings. Empty without readings of data streams.
+        """
         streams = [figures for (_, group), figures in series.items() if group == _GROUP]
         if not streams:
             return {}
@@ -59,7 +54,11 @@ class DataStreamStats(IndexDevice):
         return {"data_streams": len(streams), **{name: sum(values) for name, values in found.items()}}
 
     def end(self) -> Mapping[str, Any]:
-        """Return the data streams as of the last sample, the largest first."""
+        """Return `data_streams` as of the last sample, the largest first, at most 100; empty without any.
+
+        Each is {data_stream, backing_indices, store_bytes, newest_ms}; newest_ms, the latest @timestamp in ms since the
+        epoch, is None without documents.
+        """
         if (left_out := len(self._last) - _STREAMS_AT_MOST) > 0:
             self.note(f"{left_out} of {len(self._last)} data streams are left out: the largest are kept")
         kept = [{"data_stream": name, **self._last[name]} for name in self._largest()]
@@ -84,7 +83,7 @@ class DataStreamStats(IndexDevice):
             raise Unseen(f"this build of {self.scene.info.distribution} {self.scene.info.version} has no data streams")
         if "index" in error:
             return None
-        raise Unseen(f"the cluster does not tell of data streams: {error.get('reason', '')}")
+        raise Unseen(f"the cluster does not report data streams: {error.get('reason', '')}")
 
 
 def _gauges(stream: Mapping[str, Any]) -> dict[str, Any]:

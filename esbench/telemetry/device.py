@@ -1,4 +1,4 @@
-"""The protocol of telemetry devices, which observe a race from outside, and the data that they get.
+"""The protocol of telemetry devices, which observe a race from outside, the data that they get, and those of indices.
 
 A device knows a cluster and this host, never a track, an engine or the load driver. It runs in the parent process,
 in its own thread; if it cannot observe something, its figures are missing and the record says why; the race goes on.
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from esbench.cluster.client import Cluster, ClusterInfo
+from esbench.cluster.client import LENIENT, Cluster, ClusterInfo, index_path
 from esbench.errors import EsbenchError
 from esbench.record.secrets import Redactor
 from esbench.record.series import Columns
@@ -83,7 +83,7 @@ class Reading:
     age_s: float = 0.0
 
     def columns(self, device: str) -> Columns:
-        """Return the names of its figures in telemetry.jsonl."""
+        """Return the names of its figures in telemetry.jsonl: gauges, then counters, in the order of `figures`."""
         return Columns(device, self.of, self.group, tuple(self.gauges), tuple(self.counters))
 
     @property
@@ -94,7 +94,10 @@ class Reading:
 
 @dataclass(frozen=True)
 class Pulse:
-    """One second of a task, just merged over all workers."""
+    """One second of a task, just merged over all workers: the requests that ended in it, and how many of these failed.
+
+    `second` counts from the task's start, from 0.
+    """
 
     task: str
     second: int
@@ -113,6 +116,11 @@ class TaskSpan:
     ended_s: float
     window_start_s: float
     window_end_s: float
+
+    @property
+    def window(self) -> tuple[float, float]:
+        """The start and the end of the measurement window."""
+        return self.window_start_s, self.window_end_s
 
 
 class Device:
@@ -153,43 +161,103 @@ class Device:
 
     @property
     def interval_s(self) -> float | None:
-        """The seconds between samples; None for a device that takes none."""
-        return None
+        """The seconds between samples, from the parameter `NAME-sample-interval`; None for a device that takes none."""
+        interval_s: float | None = self.given.get(f"{self.name}-sample-interval")
+        return interval_s
 
     def note(self, text: str) -> None:
-        """Record a sentence about something that could not be observed, each sentence once; secrets are hidden."""
+        """Record a sentence about something that could not be observed, each sentence once; secrets are hidden.
+
+        Only the first 500 characters are kept.
+        """
         text = Redactor(self.scene.cluster.options.secrets())(text)[:_LONGEST_NOTE]
         if text not in self.notes:
             self.notes.append(text)
 
     def begin(self) -> None:
-        """Prepare, before the first step. An error switches the device off."""
+        """Prepare, before the first step. An error ends the sampling; the other methods are still called."""
 
     def sample(self) -> Iterable[Reading]:
-        """Take a sample, every `interval_s` and when a step has ended: a reading for each subject and group."""
+        """Take a sample, every `interval_s` and, with `samples_at_steps`, when a step has ended.
+
+        Returns a reading for each subject and group, maybe none. Not called if `interval_s` is None, unless `pulse`
+        asks for it.
+        """
         return ()
 
     def begin_step(self, step: int, tasks: tuple[str, ...]) -> None:
         """Handle the start of a step, just before it begins."""
 
     def pulse(self, pulse: Pulse) -> bool:
-        """Handle a second of a task. Returns True to take a sample at once."""
+        """Handle a second of a task; called only with `follows_seconds`. Returns True to take a sample at once."""
         return False
 
     def end_step(self, step: int, tasks: tuple[str, ...]) -> Mapping[str, Any]:
-        """Return figures of the step that has ended, recorded with each of its tasks."""
+        """Return name -> figure of the step that has ended, recorded with each of its tasks; empty for no figures."""
         return {}
 
     def of_task(self, span: TaskSpan, series: Mapping[tuple[str, str], SeriesOf]) -> Mapping[str, Any]:
-        """Return the figures of one task: aggregates over its window.
+        """Return the figures of one task: aggregates over its window; empty to record nothing.
 
-        `series`: (of, group) -> readings since the previous step.
+        `series`: (of, group) -> its readings since the end of the previous step and the last one before that, reduced
+        to the class's `figures`. Not called for a device with an interval that has no readings.
         """
         return {}
 
     def end(self) -> Mapping[str, Any]:
-        """Return the figures of the whole race, after the last step, also of a race that failed.
+        """Return the figures of the whole race, after the last step; empty for no figures.
 
-        A device that has changed something in the cluster restores it here.
+        Called also for a race that failed, and after a failed `begin`. A device that has changed something in the
+        cluster restores it here.
         """
         return {}
+
+
+class IndexDevice(Device):
+    """A device that observes the track's indices, or those that its parameter `of` names.
+
+    The cluster leaves out indices that are closed, deleted or renamed meanwhile; no index never means all indices.
+    """
+
+    of: ClassVar[Param | None] = None
+
+    def __init__(self, scene: Scene, params: Mapping[str, Any]) -> None:
+        super().__init__(scene, params)
+        named = params[self.of.name] if self.of else ()
+        self.names: tuple[str, ...] = tuple(named or scene.targets)
+        self.nodes = NodeNames(scene.cluster)
+        self.seeing = False  # whether there is something to ask for
+
+    def begin(self) -> None:
+        """Raise Unseen if there is no index to observe."""
+        if not self.names:
+            raise Unseen("the track names no indices: there is nothing to look at")
+        self.seeing = True
+
+    def ask(self, api: str, keep: Iterable[str] = (), **params: Any) -> Mapping[str, Any]:
+        """Return the reply of `GET /INDICES/API` for those of the indices that exist, reduced to `keep` (filter_path).
+
+        The whole reply if `keep` is empty; an empty mapping before `begin`. `params` are further query parameters.
+        Raises ClusterError.
+        """
+        if not self.seeing:
+            return {}
+        wanted = {**LENIENT, **params, "filter_path": list(keep) or None}
+        return self.scene.cluster.request("GET", f"{index_path(self.names)}/{api}", params=wanted) or {}
+
+
+class NodeNames:
+    """The names of nodes by their ids; asks the cluster for a new id."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._known: dict[str, str] = {}
+
+    def of(self, ids: Iterable[str]) -> Mapping[str, str]:
+        """Return id -> name; the id itself if the cluster does not know the node (any more). Raises ClusterError."""
+        wanted = set(ids)
+        if wanted - self._known.keys():
+            reply = self._cluster.request("GET", "/_nodes/http", params={"filter_path": "nodes.*.name"}) or {}
+            self._known |= {node: entry["name"] for node, entry in reply.get("nodes", {}).items()}
+            self._known |= {node: node for node in wanted - self._known.keys()}
+        return {node: self._known[node] for node in wanted}

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
-from esbench.cluster.client import index_path
+from esbench.cluster.client import LENIENT, index_path
 from esbench.errors import ClusterError
-from esbench.telemetry.device import Param, Unseen
-from esbench.telemetry.indices import LENIENT, IndexDevice
+from esbench.record.private import private_folder
+from esbench.telemetry.device import IndexDevice, Param, Unseen
 
 _FIELDS_AT_MOST = 100
 _INDICES_AT_MOST = 100
@@ -23,24 +23,24 @@ _INDICES = Param("disk-usage-stats-indices", "names", (), "indices to look at; t
 class DiskUsage(IndexDevice):
     """Reads the disk usage of indices by field after all measurements: the cluster reads all their files for it."""
 
-    name: ClassVar[str] = "disk-usage"
-    help: ClassVar[str] = "what each field takes on disk, at the end of the race (Elasticsearch from 7.15)"
-    aliases: ClassVar[tuple[str, ...]] = ("disk-usage-stats",)
-    of: ClassVar[Param] = _INDICES
-    params: ClassVar[tuple[Param, ...]] = (_INDICES,)
-    patience_s: ClassVar[float] = _LIMIT_S + 5
+    name = "disk-usage"
+    help = "what each field takes on disk, at the end of the race (Elasticsearch from 7.15)"
+    aliases = ("disk-usage-stats",)
+    of = _INDICES
+    params = (_INDICES,)
+    patience_s = _LIMIT_S + 5
 
     def begin(self) -> None:
         if self.scene.info.distribution != "elasticsearch" or self.scene.info.version_tuple < _SINCE:
             # where the API is missing, 5.x and 6.x would take the request for a document of that type
             server = f"{self.scene.info.distribution} {self.scene.info.version}"
-            raise Unseen(f"{server} cannot tell the disk usage of fields: Elasticsearch can from 7.15")
+            raise Unseen(f"{server} cannot report the disk usage of fields: Elasticsearch can from 7.15")
         super().begin()
 
     def end(self) -> Mapping[str, Any]:
-        """Return indices with the bytes of all their fields by part, and the largest fields.
+        """Return the figures of `usage`, with `took_s` and the file name of the complete `replies`, `disk-usage.json`.
 
-        The complete replies are written to `disk-usage.json`.
+        Empty if no index exists or the cluster does not answer: a note says so.
         """
         if not self.seeing:
             return {}
@@ -51,7 +51,7 @@ class DiskUsage(IndexDevice):
             if not self.notes:
                 self.note("none of the indices is there at the end")
             return {}
-        self.scene.folder.mkdir(parents=True, exist_ok=True)
+        private_folder(self.scene.folder)
         (self.scene.folder / "disk-usage.json").write_text(json.dumps(entries), encoding="utf-8")
         return {**usage(entries), "took_s": round(took_s, 3), "replies": "disk-usage.json"}
 
@@ -67,15 +67,17 @@ class DiskUsage(IndexDevice):
                 continue
             shards = reply.pop("_shards", {})
             if shards.get("failed"):
-                self.note(f"{name}: {shards['failed']} of {shards['total']} shards did not tell: sizes are too small")
+                self.note(f"{name}: {shards['failed']} of {shards['total']} shards did not answer: sizes are too small")
             entries |= reply
         return entries
 
 
 def usage(entries: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the recorded part of replies (index -> entry of `_disk_usage`).
+    """Return the recorded part of replies (index -> entry of `_disk_usage`), the largest first.
 
-    The largest indices and fields, and the sums of the others.
+    `indices`: {index, store_bytes, total_bytes, further parts as `doc_values_bytes`} of up to 100; `fields`: the same
+    with `field`, without `store_bytes`, of up to 100 fields that take space. `other_indices` and `other_fields`:
+    `count` and sums of those beyond; absent if there are no others.
     """
     indices = [
         {"index": index, "store_bytes": entry["store_size_in_bytes"], **_parts(entry["all_fields"])}

@@ -13,9 +13,8 @@ from typing import Any
 import psutil
 
 from esbench.telemetry.device import Device, Param, Reading, Scene, TaskSpan
-from esbench.telemetry.processes import Processes, process_figures
-from esbench.telemetry.series import SeriesOf
-from esbench.telemetry.task_figures import KB_PER_BYTE, known, rounded, whole
+from esbench.telemetry.processes import Processes, disk_figures, process_figures
+from esbench.telemetry.series import KB_PER_BYTE, SeriesOf, known, rounded, whole
 
 _LOOPBACK = ("lo", "lo0")
 _IDLE = ("idle", "iowait")
@@ -41,17 +40,9 @@ class DriverHost(Device):
 
     def __init__(self, scene: Scene, params: Mapping[str, Any]) -> None:
         super().__init__(scene, params)
-        self._pids = {"parent": os.getpid()}
-        self._pids |= {f"worker-{number}": pid for number, pid in enumerate(scene.workers)}
-        self._processes = Processes({}, self.note)
+        workers = {f"worker-{number}": pid for number, pid in enumerate(scene.workers)}
+        self._processes = Processes({"parent": os.getpid(), **workers}, self.note)
         self._gains = Gains()
-
-    @property
-    def interval_s(self) -> float:
-        return float(self.given["driver-sample-interval"])
-
-    def begin(self) -> None:
-        self._processes = Processes(self._pids, self.note)
 
     def sample(self) -> Iterator[Reading]:
         yield cpu_reading(self._gains, psutil.cpu_times(), psutil.cpu_stats())
@@ -62,32 +53,31 @@ class DriverHost(Device):
         yield from self._processes.readings(_process)
 
     def of_task(self, span: TaskSpan, series: Mapping[tuple[str, str], SeriesOf]) -> Mapping[str, Any]:
-        between = (span.window_start_s, span.window_end_s)
         cpu, load, memory, disk, network = (
             series.get((_HOST, group), SeriesOf()) for group in ("cpu", "load", "memory", "disk", "network")
         )
         return known(
             {
-                "cpu_percent": known(
-                    {kind: rounded(cpu.share(f"{kind}_s", "total_s", *between), 100.0) for kind in _KINDS}
-                ),
-                "busy_percent": known(
-                    {
-                        "mean": rounded(cpu.share("busy_s", "total_s", *between), 100.0),
-                        "peak": rounded(cpu.peak_share("busy_s", "total_s", *between), 100.0),
-                    }
-                ),
+                "cpu_percent": {
+                    kind: rounded(cpu.share(f"{kind}_s", "total_s", *span.window), 100.0) for kind in _KINDS
+                },
+                "busy_percent": {
+                    "mean": rounded(cpu.share("busy_s", "total_s", *span.window), 100.0),
+                    "peak": rounded(cpu.peak_share("busy_s", "total_s", *span.window), 100.0),
+                },
                 "load_1m": load.last("load_1m", span.window_end_s),
-                "memory_used_peak_bytes": whole(memory.peak("used_bytes", *between)),
-                "swap_in_bytes": whole(memory.gained("swap_in_bytes", *between)),
-                "swap_out_bytes": whole(memory.gained("swap_out_bytes", *between)),
-                "disk_read_kb_per_s": rounded(disk.rate("read_bytes", *between), KB_PER_BYTE),
-                "disk_written_kb_per_s": rounded(disk.rate("written_bytes", *between), KB_PER_BYTE),
-                "network_received_kb_per_s": rounded(network.rate("received_bytes", *between), KB_PER_BYTE),
-                "network_sent_kb_per_s": rounded(network.rate("sent_bytes", *between), KB_PER_BYTE),
-                "process_core_percent": known(
-                    {name: rounded(seen.rate("cpu_s", *between), 100.0) for name, seen in _processes(series)}
-                ),
+                "memory_used_peak_bytes": whole(memory.peak("used_bytes", *span.window)),
+                "swap_in_bytes": whole(memory.gained("swap_in_bytes", *span.window)),
+                "swap_out_bytes": whole(memory.gained("swap_out_bytes", *span.window)),
+                "disk_read_kb_per_s": rounded(disk.rate("read_bytes", *span.window), KB_PER_BYTE),
+                "disk_written_kb_per_s": rounded(disk.rate("written_bytes", *span.window), KB_PER_BYTE),
+                "network_received_kb_per_s": rounded(network.rate("received_bytes", *span.window), KB_PER_BYTE),
+                "network_sent_kb_per_s": rounded(network.rate("sent_bytes", *span.window), KB_PER_BYTE),
+                "process_core_percent": {
+                    name: rounded(seen.rate("cpu_s", *span.window), 100.0)
+                    for (name, group), seen in series.items()
+                    if group == "process"
+                },
             }
         )
 
@@ -116,7 +106,12 @@ class Gains:
 
 
 def cpu_reading(gains: Gains, times: Any, stats: Any) -> Reading:
-    """Return a reading of CPU time by kind, from psutil's `cpu_times` and `cpu_stats`; missing kinds are absent."""
+    """Return a reading of the CPU time of all cores, in seconds, from psutil's `cpu_times` and `cpu_stats`.
+
+    Counters: user_s, system_s, nice_s, iowait_s, irq_s, steal_s, idle_s as far as the system has them; total_s; busy_s
+    (all but idle and iowait); context_switches and interrupts. Times grow from 0 at the first reading with these
+    `gains`.
+    """
     counters: dict[str, float] = {}
     for kind, names in _KINDS.items():
         if parts := {name: getattr(times, name) for name in names if hasattr(times, name)}:
@@ -153,13 +148,8 @@ def _memory() -> Reading:
 
 def _disk(gains: Gains) -> Iterator[Reading]:
     if (disk := psutil.disk_io_counters()) is not None:  # a container may see none
-        figures = {
-            "read_bytes": disk.read_bytes,
-            "written_bytes": disk.write_bytes,
-            "reads": disk.read_count,
-            "writes": disk.write_count,
-        }
-        yield Reading(_HOST, "disk", counters={name: gains.total(name, {"all": n}) for name, n in figures.items()})
+        figures = disk_figures(disk).items()
+        yield Reading(_HOST, "disk", counters={name: gains.total(name, {"all": n}) for name, n in figures})
 
 
 def _network(gains: Gains) -> Iterator[Reading]:
@@ -178,9 +168,3 @@ def _network(gains: Gains) -> Iterator[Reading]:
 def _process(name: str, process: psutil.Process) -> Reading:
     with process.oneshot():
         return Reading(name, "process", *process_figures(process))
-
-
-def _processes(series: Mapping[tuple[str, str], SeriesOf]) -> Iterator[tuple[str, SeriesOf]]:
-    for (name, group), seen in series.items():
-        if group == "process":
-            yield name, seen

@@ -12,15 +12,14 @@ from typing import Any
 import psutil
 
 from esbench.telemetry.device import Device, Param, Reading, Scene, TaskSpan, Unseen
-from esbench.telemetry.processes import Processes, process_figures
-from esbench.telemetry.series import SeriesOf
-from esbench.telemetry.task_figures import KB_PER_BYTE, known, rounded, whole
+from esbench.telemetry.processes import Processes, disk_figures, process_figures
+from esbench.telemetry.series import KB_PER_BYTE, SeriesOf, known, rounded, whole
 
 _GROUP = "process"
 _MAJOR_FAULTS = 9  # its place in /proc/PID/stat (proc(5): majflt), from 0, after the name of the command
 
 
-class Host(Device):
+class HostUsage(Device):
     """CPU, memory, threads, page faults and disk I/O of the Java process of each node, and the host's page cache."""
 
     name = "host"
@@ -30,14 +29,7 @@ class Host(Device):
 
     def __init__(self, scene: Scene, params: Mapping[str, Any]) -> None:
         super().__init__(scene, params)
-        self._processes = Processes({}, self.note)
-
-    @property
-    def interval_s(self) -> float:
-        return float(self.given["host-sample-interval"])
-
-    def begin(self) -> None:
-        self._processes = Processes(self.scene.pids, self.note)
+        self._processes = Processes(scene.pids, self.note)
 
     def sample(self) -> Iterator[Reading]:
         yield from self._processes.readings(self._process)
@@ -48,9 +40,8 @@ class Host(Device):
             yield Reading("host", "memory", {"cached_bytes": cached_bytes})
 
     def of_task(self, span: TaskSpan, series: Mapping[tuple[str, str], SeriesOf]) -> Mapping[str, Any]:
-        between = (span.window_start_s, span.window_end_s)
-        nodes = {name: _of_node(seen, *between) for (name, group), seen in series.items() if group == _GROUP}
-        if not (by_node := known(nodes)):
+        by_node = known({name: _of_node(seen, span) for (name, group), seen in series.items() if group == _GROUP})
+        if not by_node:
             return {}
         cached = series.get(("host", "memory"), SeriesOf()).last("cached_bytes", span.window_end_s)
         return known({"by_node": by_node, "page_cache_bytes": whole(cached)})
@@ -77,48 +68,41 @@ class Host(Device):
 
 
 def disk_io(process: psutil.Process) -> dict[str, float]:
-    """Return the bytes that a process has read from and written to disks, and the number of its calls.
+    """Return read_bytes and written_bytes of a process on disks, and the numbers of its calls, `reads` and `writes`.
 
-    Raises Unseen if the system does not report it or access is denied.
+    All since its start. Raises Unseen if the system does not report it or access is denied, psutil.Error if the process
+    has ended.
     """
     if not hasattr(process, "io_counters"):
-        raise Unseen("this system does not tell the disk I/O of a process")
+        raise Unseen("this system does not report the disk I/O of a process")
     try:
-        io = process.io_counters()
+        return disk_figures(process.io_counters())
     except psutil.AccessDenied as error:
         raise Unseen(f"/proc/{process.pid}/io is for root and the node's own user: no disk I/O") from error
+
+
+def _of_node(seen: SeriesOf, span: TaskSpan) -> dict[str, Any]:
     return {
-        "read_bytes": io.read_bytes,
-        "written_bytes": io.write_bytes,
-        "reads": io.read_count,
-        "writes": io.write_count,
+        "cpu_core_percent": {
+            "mean": rounded(seen.rate("cpu_s", *span.window), 100.0),
+            "peak": rounded(seen.peak_rate("cpu_s", *span.window), 100.0),
+        },
+        "system_core_percent": rounded(seen.rate("system_s", *span.window), 100.0),
+        "memory_percent": rounded(seen.peak("memory_percent", *span.window)),
+        "resident_peak_bytes": whole(seen.peak("resident_bytes", *span.window)),
+        "threads": whole(seen.peak("threads", *span.window)),
+        "disk_read_kb_per_s": rounded(seen.rate("read_bytes", *span.window), KB_PER_BYTE),
+        "disk_written_kb_per_s": rounded(seen.rate("written_bytes", *span.window), KB_PER_BYTE),
+        "written_bytes": whole(seen.gained("written_bytes", *span.window)),
+        "major_faults": whole(seen.gained("major_faults", *span.window)),
     }
 
 
-def _of_node(seen: SeriesOf, start_s: float, end_s: float) -> dict[str, Any]:
-    between = (start_s, end_s)
-    return known(
-        {
-            "cpu_core_percent": known(
-                {
-                    "mean": rounded(seen.rate("cpu_s", *between), 100.0),
-                    "peak": rounded(seen.peak_rate("cpu_s", *between), 100.0),
-                }
-            ),
-            "system_core_percent": rounded(seen.rate("system_s", *between), 100.0),
-            "memory_percent": rounded(seen.peak("memory_percent", *between)),
-            "resident_peak_bytes": whole(seen.peak("resident_bytes", *between)),
-            "threads": whole(seen.peak("threads", *between)),
-            "disk_read_kb_per_s": rounded(seen.rate("read_bytes", *between), KB_PER_BYTE),
-            "disk_written_kb_per_s": rounded(seen.rate("written_bytes", *between), KB_PER_BYTE),
-            "written_bytes": whole(seen.gained("written_bytes", *between)),
-            "major_faults": whole(seen.gained("major_faults", *between)),
-        }
-    )
-
-
 def major_faults(pid: int, proc: Path = Path("/proc")) -> int | None:
-    """Return how many times a process has waited for a page from disk (Linux); None elsewhere, or after its end."""
+    """Return how many times a process has waited for a page from disk since its start (Linux).
+
+    None on other systems, or after the end of the process. `proc`: the folder of the proc file system.
+    """
     try:
         stat = (proc / str(pid) / "stat").read_text("utf-8", errors="replace")
     except OSError:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from statistics import median
 from typing import Any
@@ -61,10 +61,6 @@ class HotThreads(Device):
         self._samples = 0
         self._raw_bytes = 0
 
-    @property
-    def interval_s(self) -> float | None:
-        return float(self.given["hot-threads-sample-interval"])
-
     def begin_step(self, step: int, tasks: tuple[str, ...]) -> None:
         self._step, self._is_measured = (step, tasks), False
         self._p99_ms.clear()
@@ -111,11 +107,15 @@ class HotThreads(Device):
         if why != "interval":
             self._triggers[self._samples] = why
         self._keep(text, f"at {at}, step {step[0]} ({', '.join(step[1])}): {why}")
-        nodes = [(node.node, heat(node.threads)) for node in parse(text)]
+        nodes = [(node, heat(threads)) for node, threads in parse(text)]
         self._seen[self._samples] = tuple(pools for _, pools in nodes)
         yield Reading("nodes", "samples", {"sample": self._samples, "triggered": float(why != "interval")})
         for node, pools in nodes:
-            yield from _readings(node, pools)
+            for name, pool in pools.items():
+                if pool.percent > 0:
+                    yield Reading(
+                        node, name, {"threads_percent": pool.percent, "busiest_percent": pool.busiest_percent}
+                    )
 
     def _ask(self) -> str:
         given = self.given
@@ -150,7 +150,8 @@ class HotThreads(Device):
 
         `pools` are those of `thread_stacks.rows`.
         """
-        samples = _between(series.get(("nodes", "samples"), SeriesOf()), span.window_start_s, span.window_end_s)
+        numbers = series.get(("nodes", "samples"), SeriesOf()).values("sample", *span.window)
+        samples = [int(number) for number in numbers]
         seen = [pools for sample in samples for pools in self._seen.get(sample, ())]
         if not seen:
             return {}
@@ -164,21 +165,6 @@ class HotThreads(Device):
             return {}
         kind = self.given["hot-threads-type"]
         return {"type": kind, "taken": self._samples, "triggered": len(self._triggers), "file": f"logs/{RAW_FILE}"}
-
-
-def _readings(node: str, pools: Mapping[str, Heat]) -> Iterator[Reading]:
-    for name, pool in pools.items():
-        if pool.percent > 0:
-            yield Reading(node, name, {"threads_percent": pool.percent, "busiest_percent": pool.busiest_percent})
-
-
-def _between(samples: SeriesOf, start_s: float, end_s: float) -> list[int]:
-    numbers = samples.gauges.get("sample", [])
-    return [
-        int(number)
-        for time_s, number in zip(samples.times_s, numbers, strict=True)
-        if number is not None and start_s <= time_s <= end_s
-    ]
 
 
 def _reason(reply: Any) -> str:

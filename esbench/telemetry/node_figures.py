@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from esbench.telemetry.device import Reading
@@ -16,7 +18,7 @@ Tree = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Figures:
+class NodeFigures:
     """Figures of one section of a node's statistics; the section is also the group of their readings.
 
     `option` is the name of the switch for them (`node-stats-include-OPTION`). `gauges` and `counters`: column -> path
@@ -29,7 +31,7 @@ class Figures:
     gauges: Mapping[str, str] = field(default_factory=dict)
     counters: Mapping[str, str] = field(default_factory=dict)
 
-    def only(self, columns: frozenset[str]) -> Figures:
+    def only(self, columns: frozenset[str]) -> NodeFigures:
         """Return these figures reduced to the given columns."""
         return replace(
             self,
@@ -37,14 +39,14 @@ class Figures:
             counters={column: path for column, path in self.counters.items() if column in columns},
         )
 
-    def only_parts(self, parts: Collection[str]) -> Figures:
-        """Return these figures reduced to the given parts of the section."""
+    def only_parts(self, parts: Collection[str]) -> NodeFigures:
+        """Return these figures reduced to the given `parts` of the section; unknown ones are ignored."""
         paths = {**self.gauges, **self.counters}
         return self.only(frozenset(column for column, path in paths.items() if _part(path) in parts))
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The names of the section's parts."""
+        """The first names of its paths, each once and sorted: `docs`, `search`, `store` ... of the section indices."""
         return tuple(sorted({_part(path) for path in (*self.gauges.values(), *self.counters.values())}))
 
 
@@ -53,13 +55,13 @@ def _part(path: str) -> str:
 
 
 ALL = (
-    Figures(
+    NodeFigures(
         "process",
         "process",
         gauges={"cpu_percent": "cpu.percent", "open_files": "open_file_descriptors"},
         counters={"cpu_ms": "cpu.total_in_millis"},
     ),
-    Figures(
+    NodeFigures(
         "os",
         "os",
         gauges={
@@ -69,7 +71,7 @@ ALL = (
             "swap_used_bytes": "swap.used_in_bytes",
         },
     ),
-    Figures(
+    NodeFigures(
         "cgroup",
         "os",
         gauges={"cgroup_memory_used_bytes": "cgroup.memory.usage_in_bytes"},
@@ -79,7 +81,7 @@ ALL = (
             "cgroup_throttled_count": "cgroup.cpu.stat.number_of_times_throttled",
         },
     ),
-    Figures(
+    NodeFigures(
         "mem",
         "jvm",
         gauges={
@@ -90,7 +92,7 @@ ALL = (
             "{}_used_bytes": "mem.pools.*.used_in_bytes",
         },
     ),
-    Figures(
+    NodeFigures(
         "gc",
         "jvm",
         counters={
@@ -100,7 +102,7 @@ ALL = (
             "{}_gc_count": "gc.collectors.*.collection_count",
         },
     ),
-    Figures(
+    NodeFigures(
         "buffer-pools",
         "jvm",
         gauges={
@@ -108,19 +110,19 @@ ALL = (
             "{}_buffers_used_bytes": "buffer_pools.*.used_in_bytes",
         },
     ),
-    Figures(
+    NodeFigures(
         "thread-pools",
         "thread_pool",
         gauges={"{}_active": "*.active", "{}_queue": "*.queue"},
         counters={"rejected": "*.rejected", "{}_rejected": "*.rejected", "{}_completed": "*.completed"},
     ),
-    Figures(
+    NodeFigures(
         "breakers",
         "breakers",
         gauges={"{}_estimated_bytes": "*.estimated_size_in_bytes"},
         counters={"{}_tripped": "*.tripped"},
     ),
-    Figures(
+    NodeFigures(
         "indexing-pressure",
         "indexing_pressure",
         gauges={
@@ -133,7 +135,7 @@ ALL = (
             "replica_rejections": "memory.total.replica_rejections",
         },
     ),
-    Figures(
+    NodeFigures(
         "fs",
         "fs",
         gauges={"free_bytes": "total.free_in_bytes", "available_bytes": "total.available_in_bytes"},
@@ -144,13 +146,13 @@ ALL = (
             "write_operations": "io_stats.total.write_operations",
         },
     ),
-    Figures(
+    NodeFigures(
         "network",
         "http",
         gauges={"connections": "current_open"},
         counters={"connections_opened": "total_opened"},
     ),
-    Figures(
+    NodeFigures(
         "network",
         "transport",
         gauges={"connections": "server_open"},
@@ -161,7 +163,7 @@ ALL = (
             "sent_messages": "tx_count",
         },
     ),
-    Figures(
+    NodeFigures(
         "indices",
         "indices",
         gauges={
@@ -227,7 +229,7 @@ _METRICS = {"breakers": "breaker"}  # what a section is called when it is asked 
 _NOT_HEAP = ("CodeHeap", "Code Cache", "CodeCache", "Metaspace", "Compressed Class Space")
 
 
-def request_of(wanted: Iterable[Figures]) -> tuple[str, str]:
+def request_of(wanted: Iterable[NodeFigures]) -> tuple[str, str]:
     """Return the path of a request for figures of all nodes, and the `filter_path` that reduces the reply to them."""
     wanted = tuple(wanted)
     metrics = dict.fromkeys(_METRICS.get(figures.section, figures.section) for figures in wanted)
@@ -240,28 +242,25 @@ def request_of(wanted: Iterable[Figures]) -> tuple[str, str]:
     return f"/_nodes/stats/{','.join(metrics)}", ",".join(kept)
 
 
-def readings_of(node: Tree, of: str, wanted: Iterable[Figures]) -> Iterator[tuple[int, Reading]]:
+def readings_of(node: Tree, of: str, wanted: Iterable[NodeFigures]) -> Iterator[tuple[int, Reading]]:
     """Yield a reading for each section in a node's statistics, with the time at which the server took it.
 
-    The time is in ms of the node's clock: servers keep the figures of some sections for a second.
+    `node`: its entry in the reply; `of`: the subject of the readings; `wanted`: figures of one section stand together.
+    The time is in ms since the epoch, by the node's clock: servers keep the figures of some sections for a second.
+    Sections that the entry lacks are left out.
     """
-    taken_ms: dict[str, int] = {}
-    readings: dict[str, Reading] = {}
-    for figures in wanted:
-        section = node.get(figures.section)
+    for name, parts in groupby(wanted, key=attrgetter("section")):  # `ALL` has those of a section together
+        section = node.get(name)
         if not isinstance(section, Mapping):
             continue
-        known = _known_parts(figures.section, section)
-        gauges = dict(_columns(figures.gauges, section, known))
-        counters = dict(_columns(figures.counters, section, known))
+        known = _known_parts(name, section)
+        gauges: dict[str, float | None] = {}
+        counters: dict[str, float | None] = {}
+        for figures in parts:
+            gauges |= _columns(figures.gauges, section, known)
+            counters |= _columns(figures.counters, section, known)
         if gauges or counters:
-            taken_ms[figures.section] = section.get("timestamp", node["timestamp"])
-            so_far = readings.get(figures.section, Reading(of, figures.section))
-            readings[figures.section] = replace(
-                so_far, gauges={**so_far.gauges, **gauges}, counters={**so_far.counters, **counters}
-            )
-    for section_name, reading in readings.items():
-        yield taken_ms[section_name], reading
+            yield section.get("timestamp", node["timestamp"]), Reading(of, name, gauges, counters)
 
 
 def _known_parts(section: str, tree: Tree) -> Callable[[str], bool]:

@@ -1,18 +1,18 @@
-"""The devices that read the nodes' own statistics: a few figures in every race (nodes), or all (node-stats).
+"""The devices that ask about nodes: a few of their statistics in every race (nodes), or all (node-stats); the master.
 
-Both read into the same groups and columns, so that aggregation does not depend on the device.
+Both read statistics into the same groups and columns, so that aggregation does not depend on the device.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from esbench.errors import ClusterError, did_you_mean
-from esbench.telemetry.device import Device, Param, Reading, Scene, TaskSpan, Unseen
+from esbench.telemetry.device import Device, NodeNames, Param, Reading, Scene, TaskSpan, Unseen
 from esbench.telemetry.node_aggregates import COLUMNS, of_task
-from esbench.telemetry.node_figures import ALL, ALWAYS, OPTIONS, Figures, readings_of, request_of
+from esbench.telemetry.node_figures import ALL, ALWAYS, OPTIONS, NodeFigures, readings_of, request_of
 from esbench.telemetry.series import SeriesOf
 
 _NOT_ALLOWED = (401, 403)
@@ -41,7 +41,7 @@ class NodeClock:
             self._offset_s, self._round_trip_s = (low + high) / 2, high - low
 
     def here(self, node_s: float) -> float:
-        """Return a time of the node's clock in this process's clock."""
+        """Return a time of the node's clock (seconds) in this process's clock; unchanged before the first `see`."""
         return node_s + self._offset_s
 
 
@@ -53,7 +53,7 @@ class Nodes(Device):
     always = True
     figures = COLUMNS
     settle_s = 2.0  # the first figures that a server takes after a step may come a second and a sample later
-    _wanted: tuple[Figures, ...] = ALWAYS
+    _wanted: tuple[NodeFigures, ...] = ALWAYS
 
     def __init__(self, scene: Scene, params: Mapping[str, Any]) -> None:
         super().__init__(scene, params)
@@ -64,11 +64,11 @@ class Nodes(Device):
 
     @property
     def interval_s(self) -> float:
-        return _INTERVAL_S
+        return super().interval_s or _INTERVAL_S
 
     def begin(self) -> None:
         if self.scene.info.build_flavor == "serverless":
-            raise Unseen("serverless projects do not tell of their nodes")
+            raise Unseen("serverless projects do not report on their nodes")
 
     def sample(self) -> Iterable[Reading]:
         begun_s = time.monotonic()
@@ -92,12 +92,12 @@ class Nodes(Device):
         )
         if isinstance(reply, Mapping) and "error" not in reply and reply.get("nodes"):
             if reply.get("_nodes", {}).get("failed"):
-                self.note("some nodes did not tell their figures in time, at least once")
+                self.note("some nodes did not send their figures in time, at least once")
             nodes: Mapping[str, Any] = reply["nodes"]
             return nodes
         reason, status = _reason(reply)
         if status in _NOT_ALLOWED or not self._taken_ms:
-            raise Unseen(f"the cluster does not tell of its nodes: {reason}")
+            raise Unseen(f"the cluster does not report on its nodes: {reason}")
         raise ClusterError(f"no statistics of nodes: {reason}")
 
     def _news(
@@ -134,7 +134,7 @@ class NodeStats(Nodes):
     help = "every section of the nodes' own statistics: CPU, load, memory, heap, disk, thread pools, network, ..."
     always = False
     replaces = "nodes"
-    params: ClassVar = (
+    params = (
         Param("node-stats-sample-interval", "duration", _INTERVAL_S, "seconds between samples"),
         *(
             Param(f"node-stats-include-{option}", "flag", option not in ("indices", "buffer-pools"), help_)
@@ -156,10 +156,48 @@ class NodeStats(Nodes):
         for part in sorted(set(parts) - known):
             self.note(f'{_PARTS_OF_INDICES}: there is no "{part}" ({did_you_mean(part, known)})')
 
+
+class MasterNodeStats(Device):
+    """Asks for the master node; a series has only the moments of changes. Without a master samples fail."""
+
+    name = "master-node-stats"
+    help = "which node is the master, and when another one became it"
+    params = (Param("master-node-stats-sample-interval", "duration", 1.0, "time between two samples"),)
+    figures = frozenset()
+
+    def __init__(self, scene: Scene, params: Mapping[str, Any]) -> None:
+        super().__init__(scene, params)
+        self._nodes = NodeNames(scene.cluster)
+        self._masters: list[str] = []  # one after the other
+        self._told = 0
+
+    def sample(self) -> Iterable[Reading]:
+        path = "/_cluster/state/master_node"
+        reply = self.scene.cluster.request("GET", path, params={"filter_path": "master_node", "master_timeout": "1s"})
+        node = reply["master_node"]
+        master = self._nodes.of([node])[node]
+        if self._masters[-1:] == [master]:
+            return []
+        changed = [Reading(former, "master", {"master": 0}) for former in self._masters[-1:]]
+        self._masters.append(master)
+        return [*changed, Reading(master, "master", {"master": 1})]
+
+    def end_step(self, step: int, tasks: tuple[str, ...]) -> Mapping[str, Any]:
+        changes, self._told = self._changes - self._told, self._changes
+        return {"changes": changes} if changes else {}
+
+    def end(self) -> Mapping[str, Any]:
+        """Return the number of `changes`, and `masters`: the names of the nodes that were master, in order.
+
+        Empty if no master was seen.
+        """
+        if self._changes:
+            self.note(f"the master changed during the race: {', then '.join(self._masters)}")
+        return {"changes": self._changes, "masters": self._masters} if self._masters else {}
+
     @property
-    def interval_s(self) -> float:
-        interval_s: float = self.given["node-stats-sample-interval"]
-        return interval_s
+    def _changes(self) -> int:
+        return max(0, len(self._masters) - 1)
 
 
 def _has_indexing_pressure(scene: Scene) -> bool:

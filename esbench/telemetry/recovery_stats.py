@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, ClassVar
+from typing import Any
 
-from esbench.telemetry.device import Param, Reading, Scene
-from esbench.telemetry.indices import IndexDevice
+from esbench.telemetry.device import IndexDevice, Param, Reading, Scene
+from esbench.telemetry.snapshots import count_at
 
 _GROUP = "recovery"
 _INDICES_AT_MOST = 50
@@ -20,12 +20,12 @@ _index = attrgetter("index")
 _STAGES = ("init", "index", "verify_index", "translog", "finalize", "done")
 # Gauge of a sample -> where a shard of `_recovery` has it.
 _PROGRESS = {
-    "bytes": ("index", "size", "total_in_bytes"),
-    "recovered_bytes": ("index", "size", "recovered_in_bytes"),
-    "files": ("index", "files", "total"),
-    "recovered_files": ("index", "files", "recovered"),
-    "translog_operations": ("translog", "total"),
-    "recovered_translog_operations": ("translog", "recovered"),
+    "bytes": "index.size.total_in_bytes",
+    "recovered_bytes": "index.size.recovered_in_bytes",
+    "files": "index.files.total",
+    "recovered_files": "index.files.recovered",
+    "translog_operations": "translog.total",
+    "recovered_translog_operations": "translog.recovered",
 }
 _KEEP = tuple(
     f"*.shards.{name}"
@@ -37,7 +37,7 @@ _KEEP = tuple(
         "total_time_in_millis",
         "target.name",
         "index.*throttle_time_in_millis",
-        *(".".join(path) for path in _PROGRESS.values()),
+        *_PROGRESS.values(),
     )
 )
 _INDICES = Param("recovery-stats-indices", "names", (), "indices to look at; the track's when not given")
@@ -49,13 +49,13 @@ Key = tuple[str, int, str, int]  # index, number of the shard, target node, star
 class Recovery:
     """A recovery of one copy of a shard.
 
-    `kind` is peer (copied from another node), existing_store (opened again), empty_store (new), snapshot, local_shards.
+    `key` is (index, number of the shard, name of the target node, start in ms since the epoch). `kind` is peer (copied
+    from another node), existing_store (opened again), empty_store (new), snapshot, local_shards. `stage` is init,
+    index, verify_index, translog, finalize or done. `progress`: bytes, files and translog_operations in all, and each
+    with the prefix `recovered_` so far.
     """
 
-    index: str
-    shard: int
-    node: str
-    started_ms: int
+    key: Key
     kind: str
     stage: str
     took_ms: int
@@ -63,34 +63,29 @@ class Recovery:
     progress: Mapping[str, int]
 
     @property
-    def key(self) -> Key:
-        """The identity of the recovery: index, number of the shard, target node, start."""
-        return self.index, self.shard, self.node, self.started_ms
+    def index(self) -> str:
+        """The name of the index."""
+        return self.key[0]
 
 
 class RecoveryStats(IndexDevice):
     """Recoveries while they run, by index, and the sums of each step and of the race."""
 
-    name: ClassVar[str] = "recovery-stats"
-    help: ClassVar[str] = "shards that are copied or opened: bytes, files and translog operations, by index"
-    of: ClassVar[Param] = _INDICES
-    params: ClassVar[tuple[Param, ...]] = (
+    name = "recovery-stats"
+    help = "shards that are copied or opened: bytes, files and translog operations, by index"
+    of = _INDICES
+    params = (
         _INDICES,
         Param("recovery-stats-sample-interval", "duration", 1.0, "time between two samples"),
     )
-    figures: ClassVar[frozenset[str]] = frozenset()
-    patience_s: ClassVar[float] = 10.0
+    figures = frozenset()
+    patience_s = 10.0
 
     def __init__(self, scene: Scene, params: Mapping[str, Any]) -> None:
         super().__init__(scene, params)
         self._before: Mapping[Key, Recovery] | None = None  # as they stood when the race began
         self._now: dict[Key, Recovery] = {}  # as each was last seen
         self._active: set[str] = set()
-
-    @property
-    def interval_s(self) -> float:
-        interval_s: float = self.given["recovery-stats-sample-interval"]
-        return interval_s
 
     def begin(self) -> None:
         super().begin()
@@ -111,7 +106,12 @@ class RecoveryStats(IndexDevice):
         return _sums(earlier, self._now.values())
 
     def end(self) -> Mapping[str, Any]:
-        """Return sums over all indices and by index, of all recoveries during the race."""
+        """Return figures of all recoveries that began or progressed during the race; empty without any.
+
+        `recoveries`: kind -> number of those begun; `unfinished`; recovered_bytes, recovered_files,
+        recovered_translog_operations; longest_ms and throttled_ms, the maxima of one recovery. `indices` has the same
+        with `index`, of the 50 indices with the most recovered bytes.
+        """
         if self._before is None:
             return {}
         self._look()
@@ -148,25 +148,16 @@ def recoveries(reply: Mapping[str, Any]) -> Iterator[Recovery]:
     """Yield the recoveries in a reply of `_recovery`."""
     for index, entry in reply.items():
         for shard in entry["shards"]:
+            node, started_ms = shard.get("target", {}).get("name", ""), shard.get("start_time_in_millis", 0)
             files = shard.get("index", {})
             yield Recovery(
-                index=index,
-                shard=shard["id"],
-                node=shard.get("target", {}).get("name", ""),
-                started_ms=shard.get("start_time_in_millis", 0),
+                key=(index, shard["id"], node, started_ms),
                 kind=shard["type"].lower(),
                 stage=shard["stage"].lower(),
                 took_ms=shard.get("total_time_in_millis", 0),
                 throttled_ms=sum(size for name, size in files.items() if name.endswith("throttle_time_in_millis")),
-                progress={name: _at(shard, path) for name, path in _PROGRESS.items()},
+                progress={name: count_at(shard, path) for name, path in _PROGRESS.items()},
             )
-
-
-def _at(shard: Mapping[str, Any], path: tuple[str, ...]) -> int:
-    value: Any = shard
-    for name in path:
-        value = value.get(name, {})
-    return value if isinstance(value, int) and value > 0 else 0  # -1: not known yet
 
 
 def _gauges(found: list[Recovery]) -> dict[str, float | None]:

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, ClassVar
+from typing import Any
 
-from esbench.telemetry.device import Scene
-from esbench.telemetry.indices import IndexDevice, NodeNames
+from esbench.record.private import private_folder
+from esbench.telemetry.device import IndexDevice
+from esbench.telemetry.snapshots import copies
 
 _INDICES_AT_MOST = 100
 _FIELDS = ("num_docs", "deleted_docs", "size_in_bytes", "committed", "search", "compound", "version")
@@ -21,8 +22,11 @@ _COLUMNS = ("index", "shard", "prirep", "node", "segment", "docs", "deleted", "b
 
 
 @dataclass(frozen=True)
-class Segment:
-    """A segment of a copy of a shard; `node` is an id."""
+class ShardSegment:
+    """A segment of a copy of a shard; `node` is an id.
+
+    `facts` is its entry in the reply: num_docs, deleted_docs, size_in_bytes, and others that were asked for.
+    """
 
     index: str
     shard: int
@@ -31,40 +35,29 @@ class Segment:
     name: str
     facts: Mapping[str, Any]
 
-    @property
-    def docs(self) -> int:
-        """The number of documents."""
-        count: int = self.facts["num_docs"]
-        return count
-
-    @property
-    def size_bytes(self) -> int:
-        """The size in bytes."""
-        size: int = self.facts["size_in_bytes"]
-        return size
-
 
 class SegmentStats(IndexDevice):
     """Segments of the primary shards: their number, documents, deleted documents and sizes."""
 
-    name: ClassVar[str] = "segment-stats"
-    help: ClassVar[str] = "number and sizes of segments after each step, and a table of all of them at the end"
-    patience_s: ClassVar[float] = 30.0
-
-    def __init__(self, scene: Scene, params: Mapping[str, Any]) -> None:
-        super().__init__(scene, params)
-        self._nodes = NodeNames(scene.cluster)
+    name = "segment-stats"
+    help = "number and sizes of segments after each step, and a table of all of them at the end"
+    patience_s = 30.0
 
     def end_step(self, step: int, tasks: tuple[str, ...]) -> Mapping[str, Any]:
         found = list(segments(self.ask("_segments", _SIZES)))
         return _sums(found) if found else {}
 
     def end(self) -> Mapping[str, Any]:
-        """Return sums over all indices and by index, the largest first; the table is written to `segments.txt`."""
+        """Return sums over the primary shards of all indices; empty without segments.
+
+        `indices` has those of each of the 100 largest, the largest first. Sums are segments, docs, deleted_docs,
+        size_bytes, largest_bytes and largest_docs (of one segment). The `table` of the segments of all copies is
+        written to `segments.txt`.
+        """
         found = list(segments(self.ask("_segments", _ALL)))
         if not found:
             return {}
-        self.scene.folder.mkdir(parents=True, exist_ok=True)
+        private_folder(self.scene.folder)
         (self.scene.folder / "segments.txt").write_text(self._table(found), encoding="utf-8")
         by_index = groupby(sorted(found, key=_index), key=_index)
         sums = {index: _sums(list(those)) for index, those in by_index}
@@ -74,9 +67,9 @@ class SegmentStats(IndexDevice):
         indices = [{"index": index, **sums[index]} for index in largest[:_INDICES_AT_MOST]]
         return {**_sums(found), "indices": indices, "table": "segments.txt"}
 
-    def _table(self, found: list[Segment]) -> str:
+    def _table(self, found: list[ShardSegment]) -> str:
         """Return a text table with a line for each segment of each copy, as in `_cat/segments`."""
-        names = self._nodes.of({segment.node for segment in found})
+        names = self.nodes.of({segment.node for segment in found})
         rows: list[tuple[str, ...]] = [_COLUMNS]
         for segment in sorted(found, key=lambda one: (one.index, one.shard, not one.primary, one.node)):
             copy = (segment.index, str(segment.shard), "p" if segment.primary else "r", names[segment.node])
@@ -87,24 +80,22 @@ class SegmentStats(IndexDevice):
         return "\n".join(lines) + "\n"
 
 
-def segments(reply: Mapping[str, Any]) -> Iterator[Segment]:
-    """Yield the segments in a reply of `_segments`."""
-    for index, entry in reply.get("indices", {}).items():
-        for number, copies in entry["shards"].items():
-            for copy in copies:
-                routing = copy["routing"]
-                for name, facts in copy.get("segments", {}).items():
-                    yield Segment(index, int(number), routing["primary"], routing["node"], name, facts)
+def segments(reply: Mapping[str, Any]) -> Iterator[ShardSegment]:
+    """Yield the segments of all copies, primaries and replicas, in a reply of `_segments`."""
+    for index, number, copy in copies(reply.get("indices", {})):
+        routing = copy["routing"]
+        for name, facts in copy.get("segments", {}).items():
+            yield ShardSegment(index, number, routing["primary"], routing["node"], name, facts)
 
 
-def _sums(found: Sequence[Segment]) -> dict[str, int]:
+def _sums(found: Sequence[ShardSegment]) -> dict[str, int]:
     """Return sums over the segments of primary shards."""
-    primaries = [segment for segment in found if segment.primary]
+    primaries = [segment.facts for segment in found if segment.primary]
     return {
         "segments": len(primaries),
-        "docs": sum(segment.docs for segment in primaries),
-        "deleted_docs": sum(segment.facts["deleted_docs"] for segment in primaries),
-        "size_bytes": sum(segment.size_bytes for segment in primaries),
-        "largest_bytes": max((segment.size_bytes for segment in primaries), default=0),
-        "largest_docs": max((segment.docs for segment in primaries), default=0),
+        "docs": sum(facts["num_docs"] for facts in primaries),
+        "deleted_docs": sum(facts["deleted_docs"] for facts in primaries),
+        "size_bytes": sum(facts["size_in_bytes"] for facts in primaries),
+        "largest_bytes": max((facts["size_in_bytes"] for facts in primaries), default=0),
+        "largest_docs": max((facts["num_docs"] for facts in primaries), default=0),
     }

@@ -1,4 +1,4 @@
-"""Samples of figures over time, and their aggregates over a time span. Pure: no clock, no I/O."""
+"""Samples of figures over time, and their aggregates over a time span, as a record has them. Pure: no clock, no I/O."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
+KB_PER_BYTE = 1 / 1024  # as vmstat counts
 _LEAST_COVERED_RATIO = 1 / 3  # two readings a second apart say enough of three seconds
 _LEAST_BETWEEN_S = 0.2  # counters of the operating system grow by 0.01 s
 
@@ -34,11 +36,7 @@ class SeriesOf:
 
     def values(self, gauge: str, start_s: float, end_s: float) -> list[float]:
         """Return the values of a gauge read in a span, both ends included."""
-        return [
-            value
-            for time_s, value in zip(self.times_s, self.gauges.get(gauge, []), strict=False)
-            if value is not None and start_s <= time_s <= end_s
-        ]
+        return [value for time_s, value in self._points(self.gauges, gauge) if start_s <= time_s <= end_s]
 
     def mean(self, gauge: str, start_s: float, end_s: float) -> float | None:
         """Return the mean of a gauge's values read in a span; None without values."""
@@ -51,11 +49,7 @@ class SeriesOf:
 
     def last(self, gauge: str, end_s: float) -> float | None:
         """Return the last value of a gauge up to `end_s`, else the first one after it; None without values."""
-        known = [
-            (time_s, value)
-            for time_s, value in zip(self.times_s, self.gauges.get(gauge, []), strict=False)
-            if value is not None
-        ]
+        known = self._points(self.gauges, gauge)
         until = [value for time_s, value in known if time_s <= end_s]
         return until[-1] if until else known[0][1] if known else None
 
@@ -64,7 +58,7 @@ class SeriesOf:
 
         For the part of the span that readings cover; None if that is less than a third of it.
         """
-        points = self._points(counter)
+        points = self._points(self.counters, counter)
         if len(points) < 2 or end_s <= start_s:
             return None
         first, last = max(start_s, points[0][0]), min(end_s, points[-1][0])
@@ -82,13 +76,8 @@ class SeriesOf:
 
         Readings at most 0.2 s apart are skipped. None without such readings.
         """
-        points = self._points(counter)
-        rates = [
-            (value - earlier) / (time_s - earlier_s)
-            for (earlier_s, earlier), (time_s, value) in pairwise(points)
-            if time_s - earlier_s > _LEAST_BETWEEN_S and start_s < time_s and earlier_s < end_s
-        ]
-        return max(rates, default=None)
+        gains = self._gains(counter, start_s, end_s)
+        return max((gain / (until_s - from_s) for (from_s, until_s), gain in gains.items()), default=None)
 
     def share(self, part: str, whole: str, start_s: float, end_s: float) -> float | None:
         """Return the ratio of two counters' gains in a span; None if one is unknown or `whole` gained nothing."""
@@ -98,17 +87,19 @@ class SeriesOf:
     def peak_share(self, part: str, whole: str, start_s: float, end_s: float) -> float | None:
         """Return the largest ratio of two counters' gains between two consecutive readings, as `peak_rate` takes them.
 
-        The counters must have been read together.
+        The counters must have been read together. None without such readings, or if `whole` gained nothing in each.
         """
-        shares = [
-            (value - earlier) / (total - earlier_total)
-            for ((earlier_s, earlier), (_, earlier_total)), ((time_s, value), (_, total)) in pairwise(
-                zip(self._points(part), self._points(whole), strict=False)
-            )
-            if time_s - earlier_s > _LEAST_BETWEEN_S and start_s < time_s and earlier_s < end_s
-            if total > earlier_total
-        ]
+        totals = self._gains(whole, start_s, end_s)
+        shares = (gain / totals[span] for span, gain in self._gains(part, start_s, end_s).items() if totals.get(span))
         return max(shares, default=None)
+
+    def _gains(self, counter: str, start_s: float, end_s: float) -> dict[tuple[float, float], float]:
+        """Return the counter's gain between each two consecutive readings (their times) that `peak_rate` takes."""
+        return {
+            (earlier_s, time_s): value - earlier
+            for (earlier_s, earlier), (time_s, value) in pairwise(self._points(self.counters, counter))
+            if time_s - earlier_s > _LEAST_BETWEEN_S and start_s < time_s and earlier_s < end_s
+        }
 
     def inside(self, start_s: float, end_s: float) -> SeriesOf:
         """Return only the readings in a span, both ends included: readings before and after it have no influence."""
@@ -127,8 +118,8 @@ class SeriesOf:
             for values in kept.values():
                 del values[:keep]
 
-    def _points(self, counter: str) -> list[tuple[float, float]]:
-        values = self.counters.get(counter, [])
+    def _points(self, figures: Mapping[str, list[float | None]], name: str) -> list[tuple[float, float]]:
+        values = figures.get(name, [])
         return [(time_s, value) for time_s, value in zip(self.times_s, values, strict=False) if value is not None]
 
 
@@ -140,7 +131,10 @@ class Continued:
         self._before: dict[tuple[str, str, str], float] = {}
 
     def of(self, of: str, group: str, counters: Mapping[str, float | None]) -> dict[str, float | None]:
-        """Return the counters relative to their first reading: 0 then, and never falling."""
+        """Return the counters of one subject and group relative to their first reading here: 0 then, and never falling.
+
+        A value below the previous one means a restart. None stays None.
+        """
         return {name: self._value((of, group, name), value) for name, value in counters.items()}
 
     def _value(self, key: tuple[str, str, str], value: float | None) -> float | None:
@@ -161,3 +155,19 @@ def _at(points: list[tuple[float, float]], time_s: float) -> float:
         return points[position][1]
     (earlier_s, earlier), (later_s, later) = points[position - 1], points[position]
     return earlier + (later - earlier) * (time_s - earlier_s) / (later_s - earlier_s)
+
+
+def rounded(value: float | None, factor: float = 1.0) -> float | None:
+    """Return a figure times `factor`, to one decimal; None stays None."""
+    return None if value is None else round(value * factor, 1)
+
+
+def whole(value: float | None) -> int | None:
+    """Return a figure rounded to an integer; None stays None."""
+    return None if value is None else round(value)
+
+
+def known(figures: dict[str, Any]) -> dict[str, Any]:
+    """Return the figures that are neither None nor empty mappings, of mappings within them, too."""
+    found = {name: known(value) if isinstance(value, dict) else value for name, value in figures.items()}
+    return {name: value for name, value in found.items() if value is not None and value != {}}

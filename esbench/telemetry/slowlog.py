@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from esbench.cluster.client import index_path
+from esbench.cluster.client import LENIENT, index_path
 from esbench.errors import ClusterError
 from esbench.telemetry.device import Device, Param, Scene, Unseen
-from esbench.telemetry.indices import LENIENT
+from esbench.telemetry.processes import GrowingFile
 
 # Of the levels the highest, whose threshold is looked at first: whatever a log's level is, it takes these entries.
 SETTINGS = {
@@ -35,27 +34,6 @@ _ELSEWHERE = (
 )
 
 Values = dict[str, str | None]
-
-
-@dataclass
-class _LogFile:
-    """A slow log of an embedded node, and the number of its bytes that have been counted."""
-
-    node: str
-    path: Path
-    counted_bytes: int = 0
-
-    def new_lines(self) -> Iterator[bytes]:
-        """Yield the complete lines written since the last call."""
-        if self.path.stat().st_size < self.counted_bytes:
-            self.counted_bytes = 0  # it was rolled over
-        with self.path.open("rb") as file:
-            file.seek(self.counted_bytes)
-            for line in file:
-                if not line.endswith(b"\n"):
-                    return
-                self.counted_bytes += len(line)
-                yield line
 
 
 class Slowlog(Device):
@@ -82,7 +60,7 @@ class Slowlog(Device):
         self._before: dict[tuple[str, str], Values] = {}  # (index, its uuid) -> what was set
         self._is_refused = False
         self._folders: dict[str, Path] = {}  # node of esbench's own -> its logs
-        self._files: dict[Path, _LogFile] = {}
+        self._files: dict[tuple[str, Path], GrowingFile] = {}  # by node and path
         self._logged: Counter[str] = Counter()
 
     def begin(self) -> None:
@@ -106,10 +84,14 @@ class Slowlog(Device):
         return counts if self._files else {}
 
     def end(self) -> Mapping[str, Any]:
-        """Restore the previous thresholds, null if there were none. Returns the counts of entries and the log files."""
+        """Restore the previous thresholds, null if there were none; a failure is noted.
+
+        Returns `thresholds` (setting -> value), the number of `indices` that had them, `entries` (query, fetch, index
+        -> number logged during steps) and the paths of the log `files`.
+        """
         indices = len(self._before)
         self._put_back()
-        files = sorted(f"logs/{file.node}/{file.path.name}" for file in self._files.values())
+        files = sorted(f"logs/{node}/{path.name}" for node, path in self._files)
         return {"thresholds": self._wanted, "indices": indices, "entries": dict(self._logged), "files": files}
 
     def _put_back(self) -> None:
@@ -167,10 +149,10 @@ class Slowlog(Device):
         """Return kind -> number of new entries since the last call."""
         counts = dict.fromkeys(("query", "fetch", "index"), 0)
         self._find_files()
-        for file in self._files.values():
+        for (_, path), file in self._files.items():
             for line in file.new_lines():
                 if line.startswith((b"{", b"[")):  # others go on with a document that was logged in several lines
-                    counts[_kind(line, file.path)] += 1
+                    counts[_kind(line, path)] += 1
         return counts
 
     def _find_files(self) -> None:
@@ -178,7 +160,7 @@ class Slowlog(Device):
         for node, folder in self._folders.items():
             for stem in ("_index_search_slowlog", "_index_indexing_slowlog"):
                 for path in list(folder.glob(f"*{stem}.json")) or folder.glob(f"*{stem}.log"):
-                    self._files.setdefault(path, _LogFile(node, path))
+                    self._files.setdefault((node, path), GrowingFile(path))
 
 
 def _kind(line: bytes, path: Path) -> str:

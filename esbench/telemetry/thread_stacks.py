@@ -66,14 +66,6 @@ class HotThread:
         return match["pool"].split("#")[0] if match else _NUMBER.sub("", self.name)
 
 
-@dataclass(frozen=True)
-class NodeThreads:
-    """The hot threads of a node at one moment."""
-
-    node: str
-    threads: tuple[HotThread, ...]
-
-
 @dataclass
 class Heat:
     """The activity of a thread pool: percent of a core of all its threads and of the busiest one, and snapshots.
@@ -91,17 +83,22 @@ class Heat:
         """The number of snapshots of threads that did not wait for work."""
         return self.stacks.total()
 
+    def add(self, more: Heat) -> None:
+        """Add the activity of other threads of the pool."""
+        self.percent += more.percent
+        self.busiest_percent = max(self.busiest_percent, more.busiest_percent)
+        self.idle += more.idle
+        self.stacks.update(more.stacks)
 
-def parse(text: str) -> tuple[NodeThreads, ...]:
-    """Return the nodes of a reply; lines of an unknown form are left out.
+
+def parse(text: str) -> Iterator[tuple[str, list[HotThread]]]:
+    """Yield the name and the hot threads of each node in a reply; lines of an unknown form are left out.
 
     From 7.16 on, the percentage is that of CPU alone, without the time in which a thread was blocked.
     """
-    nodes: list[NodeThreads] = []
     for block in re.split(r"^(?=::: )", text, flags=re.MULTILINE):
         if match := _NODE.match(block):
-            nodes.append(NodeThreads(match["name"] or match["bare"].strip(), tuple(_threads(block))))
-    return tuple(nodes)
+            yield match["name"] or match["bare"].strip(), list(_threads(block))
 
 
 def _threads(block: str) -> Iterator[HotThread]:
@@ -120,25 +117,28 @@ def _stacks(thread: str) -> Iterator[tuple[int, Stack]]:
 
 
 def heat(threads: Iterable[HotThread]) -> dict[str, Heat]:
-    """Return thread pool -> its activity."""
+    """Return thread pool -> its activity, from the hot threads of one node in one sample.
+
+    Percentages are of a core. A thread of no pool counts under its name without the number.
+    """
     pools: dict[str, Heat] = {}
     for thread in threads:
-        pool = pools.setdefault(thread.pool, Heat())
-        pool.percent += thread.percent
-        pool.busiest_percent = max(pool.busiest_percent, thread.percent)
+        seen = Heat(thread.percent, thread.percent)
         for count, stack in thread.stacks:
             frames = own_frames(stack)
             if not any(frames) and stack and _WAITING.search(stack[0]):
-                pool.idle += count
+                seen.idle += count
             else:
-                pool.stacks[frames] += count
+                seen.stacks[frames] += count
+        pools.setdefault(thread.pool, Heat()).add(seen)
     return pools
 
 
 def own_frames(stack: Stack) -> Frames:
-    """Return Lucene's and the server's methods of a stack as `Class.method`, each once, the innermost first.
+    """Return two stacks of `Class.method`: methods of Lucene and what it calls, and those of the server around it.
 
-    Methods that run any kind of task are left out; code of a lambda belongs to the method that contains it.
+    Each method is there once, the innermost first. Methods of other libraries and those that run any kind of task are
+    left out; code of a lambda belongs to the method that contains it.
     """
     entered = max((place for place, method in enumerate(stack) if method.startswith(_LUCENE)), default=-1)
     return _own(stack[: entered + 1]), _own(stack[entered + 1 :])
@@ -172,11 +172,7 @@ def rows(seen: Iterable[Mapping[str, Heat]]) -> list[dict[str, Any]]:
     for pools in seen:
         moments += 1
         for name, pool in pools.items():
-            total = sums.setdefault(name, Heat())
-            total.percent += pool.percent
-            total.busiest_percent = max(total.busiest_percent, pool.busiest_percent)
-            total.idle += pool.idle
-            total.stacks.update(pool.stacks)
+            sums.setdefault(name, Heat()).add(pool)
     hot = [(name, pool) for name, pool in sums.items() if pool.percent / moments >= _LEAST_PERCENT and pool.busy]
     hot.sort(key=lambda item: -item[1].percent)
     return [_row(name, pool, moments) for name, pool in hot[:POOLS_AT_MOST]]
@@ -196,7 +192,8 @@ def _row(name: str, pool: Heat, moments: int) -> dict[str, Any]:
 def telling_frames(stacks: Mapping[Frames, int]) -> list[tuple[str, float]]:
     """Return at most FRAMES_AT_MOST frames and the percentage of snapshots that contain each, the most frequent first.
 
-    A frame is a method, or methods of a class that call one another: `InternalEngine.get > refreshIfNeeded`. Of methods
+    `stacks`: stacks as of `own_frames` -> number of snapshots. A frame is a method, or methods of a class that call one
+    another: `InternalEngine.get > refreshIfNeeded`; those in less than 10 % of the snapshots are left out. Of methods
     that are in nearly the same snapshots, the innermost represents all; methods of the server and of Lucene are treated
     separately: what the server does is the reason for what Lucene does.
     """

@@ -83,24 +83,28 @@ _Yaml.add_constructor("tag:yaml.org,2002:map", _mapping)
 
 
 @dataclass(frozen=True)
-class Node:
-    """A value of a document with its path, so that errors about it can name its file and line."""
+class DocumentNode:
+    """A value of a document with its path, so that errors about it can name its file and line.
+
+    `path` holds the keys and list positions (from 0) from the document's root. A missing key or position raises
+    KeyError or IndexError.
+    """
 
     value: Any
     path: Path
     rendered: Rendered
 
-    def __getitem__(self, key: str | int) -> Node:
-        return Node(self.value[key], (*self.path, key), self.rendered)
+    def __getitem__(self, key: str | int) -> DocumentNode:
+        return DocumentNode(self.value[key], (*self.path, key), self.rendered)
 
     def __contains__(self, key: object) -> bool:
         return isinstance(self.value, dict) and key in self.value
 
-    def __iter__(self) -> Iterator[Node]:
+    def __iter__(self) -> Iterator[DocumentNode]:
         """Yield the elements of a list."""
         return (self[index] for index in range(len(self.value)))
 
-    def find(self, key: str) -> Node | None:
+    def find(self, key: str) -> DocumentNode | None:
         """Return the node of a key; None if it is missing or null."""
         return self[key] if key in self and self.value[key] is not None else None
 
@@ -122,6 +126,7 @@ class Node:
         return str(self.rendered.location(*line)) if line else self.rendered.file
 
     def fail(self, what: str, hint: str = "") -> NoReturn:
+        """Raise TrackError at the place of this value."""
         raise TrackError(what, where=self.where, hint=hint)
 
     def failed(self, error: EsbenchError) -> TrackError:
@@ -129,14 +134,14 @@ class Node:
         return TrackError(error.what, where=self.where, hint=error.hint)
 
 
-def parse(rendered: Rendered) -> Node:
+def parse(rendered: Rendered) -> DocumentNode:
     """Return the content of a rendered file, read as YAML or JSON by its suffix.
 
     Raises a TrackError for a syntax error, which shows the line and a caret.
     """
     if rendered.name.endswith(YAML_SUFFIXES):
-        return Node(_parse_yaml(rendered), (), rendered)
-    return Node(_parse_json(rendered), (), rendered)
+        return DocumentNode(_parse_yaml(rendered), (), rendered)
+    return DocumentNode(_parse_json(rendered), (), rendered)
 
 
 def _parse_json(rendered: Rendered) -> Any:
@@ -157,7 +162,7 @@ def _no_constant(name: str) -> NoReturn:
 
 def _parse_yaml(rendered: Rendered) -> Any:
     try:
-        return yaml.load(rendered.text, Loader=_Yaml)
+        return yaml.load(rendered.text, Loader=_Yaml)  # a safe loader  # nosec B506
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column) if mark else (1, 0)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from esbench.errors import EsbenchError
-from esbench.track.document import Node, Path
+from esbench.track.document import DocumentNode, Path
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ class Faults:
         self._misshapen: list[Path] = []
 
     @contextmanager
-    def apart(self, shape_of: Node | None = None) -> Iterator[None]:
+    def apart(self, shape_of: DocumentNode | None = None) -> Iterator[None]:
         """Context manager for one part of a track: a gathered fault ends the part, and not the code after it.
 
         With `shape_of`, the fault marks that node as one that cannot be built.
@@ -60,8 +60,13 @@ class Faults:
                 if str(error) not in map(str, self.tolerated):
                     self.tolerated.append(error)
 
-    def each(self, build: Callable[[Node], T], nodes: Iterable[Node], *, below: tuple[str, ...] = ()) -> tuple[T, ...]:
-        """Build each of the nodes, and return the results but for nodes with a fault; `below` as in `need_shape`."""
+    def each(
+        self, build: Callable[[DocumentNode], T], nodes: Iterable[DocumentNode], *, below: tuple[str, ...] = ()
+    ) -> tuple[T, ...]:
+        """Build each of the nodes, and return the results but for nodes with a fault; `below` as in `need_shape`.
+
+        Without `gather`, the first fault is raised.
+        """
         built = []
         for node in nodes:
             with self.apart():
@@ -69,18 +74,21 @@ class Faults:
                 built.append(build(node))
         return tuple(built)
 
-    def every(self, build: Callable[[Node], T], nodes: Iterable[Node]) -> tuple[T, ...]:
-        """Build all of the nodes, and return the results. Raises AlreadyFound if one has a fault."""
+    def every(self, build: Callable[[DocumentNode], T], nodes: Iterable[DocumentNode]) -> tuple[T, ...]:
+        """Build all of the nodes, and return the results.
+
+        If one has a fault, raises AlreadyFound after all were tried; without `gather`, the fault itself.
+        """
         nodes = list(nodes)
         built = self.each(build, nodes)
         if len(built) < len(nodes):
             raise AlreadyFound
         return built
 
-    def need_shape(self, node: Node, *, below: tuple[str, ...] = ()) -> None:
-        """Raise AlreadyFound if the structure of a node is wrong.
+    def need_shape(self, node: DocumentNode, *, below: tuple[str, ...] = ()) -> None:
+        """Raise AlreadyFound if a fault was marked, by `apart(shape_of=...)`, at a node or inside it.
 
-        Faults inside its values at the keys `below` do not count.
+        Faults inside its values at the keys `below` do not count, those of the values themselves do.
         """
         depth = len(node.path)
         for path in self._misshapen:

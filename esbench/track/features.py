@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from esbench.model import Challenge, Templates, Track
+from esbench.model import Challenge, Index, Templates, Track
 from esbench.operations import OperationTypes
 
 LANGUAGE_ANALYZERS = "language-analyzers"
@@ -40,7 +40,11 @@ _ANALYZERS = ("analyzer", "search_analyzer", "search_quote_analyzer", "filter")
 
 
 def features_needed(track: Track, challenge: Challenge, operations: OperationTypes) -> tuple[str, ...]:
-    """Return the features that a challenge needs, sorted: those of the track, its operation types and their scripts."""
+    """Return the features that a challenge needs, sorted: the track's, and those of the challenge's operations.
+
+    The track's are the ones that it declares and the ones that its index bodies and templates need; an operation's are
+    those of its type and of the scripts in its parameters.
+    """
     found = set(track.requires)
     for task in challenge.tasks:
         found |= operations.of(task.operation).traits.node_features
@@ -51,19 +55,19 @@ def features_needed(track: Track, challenge: Challenge, operations: OperationTyp
 def nodes_needed(track: Track, challenge: Challenge, operations: OperationTypes) -> int:
     """Return the number of data nodes that a challenge needs: if it waits for green, one for each copy of a shard.
 
-    Otherwise one.
+    The copies are those of the index or template with the most replicas. Without such a wait, one node.
     """
     waits = any(
         operations.of(task.operation).traits.waits_for_status
         and str((task.operation.params.get("request-params") or {}).get("wait_for_status")).lower() == "green"
         for task in challenge.tasks
     )
-    bodies = (*(index.body for index in track.indices), *bodies_of(track.templates))
-    return 1 + max(map(_replicas, bodies), default=0) if waits else 1
+    return 1 + max(map(_replicas, bodies_of(track.indices, track.templates)), default=0) if waits else 1
 
 
-def bodies_of(templates: Templates) -> Iterator[Mapping[str, Any]]:
-    """Yield the index bodies of templates: their settings, mappings and aliases."""
+def bodies_of(indices: Iterable[Index], templates: Templates) -> Iterator[Mapping[str, Any]]:
+    """Yield the bodies of indices and those in templates: their settings, mappings and aliases."""
+    yield from (index.body for index in indices)
     yield from (template.body for template in templates.legacy)
     for template in (*templates.composable, *templates.component):
         yield template.body.get("template") or {}

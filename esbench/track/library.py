@@ -7,10 +7,10 @@ from pathlib import Path
 
 from esbench.errors import EsbenchError, UsageError, did_you_mean
 from esbench.track import schema
-from esbench.track.document import parse
 from esbench.track.faults import Faults
-from esbench.track.loader import challenge_nodes, file_in, track_file
-from esbench.track.rendering import RenderContext, TrackRenderer
+from esbench.track.loader import challenge_nodes, read_track, track_file
+from esbench.track.rendering import RenderContext
+from esbench.track.source import file_in
 
 _REPOSITORY = "--track-repository"
 
@@ -26,7 +26,7 @@ class TrackSummary:
 
 @dataclass(frozen=True)
 class TrackList:
-    """The tracks by name, and the errors of those that cannot be read."""
+    """The tracks, sorted by name, and the errors of those that cannot be read."""
 
     tracks: tuple[TrackSummary, ...]
     problems: tuple[EsbenchError, ...]
@@ -54,7 +54,10 @@ def find_track(name: str | None, path: Path | None, repository: Path | None = No
 
 
 def list_tracks(repository: Path | None = None) -> TrackList:
-    """Return the bundled tracks, or those of a repository, rendered with their parameters' defaults."""
+    """Return the bundled tracks, or those of a repository, sorted by name, with their parameters' defaults.
+
+    They are rendered as for Elasticsearch 8.0.0. Raises UsageError if there is no such repository, or no track in it.
+    """
     context = RenderContext(params={}, distribution="elasticsearch", version="8.0.0", now=0.0)
     summaries: list[TrackSummary] = []
     problems: list[EsbenchError] = []
@@ -67,7 +70,7 @@ def list_tracks(repository: Path | None = None) -> TrackList:
 
 
 def _summary(name: str, path: Path, context: RenderContext) -> TrackSummary:
-    node = parse(TrackRenderer(path.parent, context).render(path.name))
+    node = read_track(path, context)
     schema.validate(node, Faults())
     challenges = sorted(challenge_nodes(node), key=lambda found: not found.get("default", False))
     names = tuple(challenge.get("name", "default") for challenge in challenges)

@@ -5,65 +5,67 @@ It reads files of the track's folder only; corpora are prepared elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from esbench.errors import UsageError, did_you_mean
-from esbench.model import Challenge, Corpus, DataStream, Documents, Index, Track
+from esbench.model import Challenge, Corpus, DataStream, Documents, Index, Template, Templates, Track, leaves_folder
 from esbench.track import features, schema, testmode
-from esbench.track.bodies import build_index, build_templates
-from esbench.track.document import Node, parse
+from esbench.track.document import DocumentNode, parse
 from esbench.track.faults import Faults
-from esbench.track.params import refuse_unknown
-from esbench.track.python_part import PythonPart, has_plugins, python_files
+from esbench.track.python_part import PythonPart, python_entry, python_files
 from esbench.track.rendering import RenderContext, TrackRenderer
 from esbench.track.selection import for_serverless
-from esbench.track.source import JSON_SUFFIXES, YAML_SUFFIXES
+from esbench.track.source import JSON_SUFFIXES, OUTSIDE, TRACK_FILES, YAML_SUFFIXES, file_in
 from esbench.track.tasks import TaskBuilder, build_variables, refuse_typos
 
 if TYPE_CHECKING:
     from esbench.operations import OperationTypes
 
-_FILES = ("track.yml", "track.yaml", "track.json")
+
+def read_track(path: Path, context: RenderContext) -> DocumentNode:
+    """Render and parse a track file.
+
+    Raises a TrackError with file:line, or UsageError if a template refuses a track parameter (`fail`).
+    """
+    return parse(TrackRenderer(path.parent, context).render(path.name))
 
 
 def load_track(
-    path: Path,
-    context: RenderContext,
+    node: DocumentNode,
     operation_types: OperationTypes,
     *,
     test_mode: bool = False,
     faults: Faults | None = None,
     python: PythonPart | None = None,
 ) -> Track:
-    """Render, check and build the track of a file (or of the folder that holds it).
+    """Check and build the track of a file that was read.
 
     Raises a TrackError with file:line for any fault in it, a UsageError for an unknown track parameter. `python` is its
     Python part; without it, nothing that depends on that is judged. Where `faults` are gathered, it raises only a fault
     that hides all the rest, and the track lacks what could not be built.
     """
     faults = faults or Faults()
-    path = track_file(path, "the track")
+    renderer = node.rendered.renderer
+    path, params = renderer.files.root / node.rendered.name, renderer.context.params
     name = track_name(path)
     for fault in python.tolerated if python is not None else ():
         with faults.leniently():
             raise fault
-    renderer = TrackRenderer(path.parent, context)
-    node = parse(renderer.render(path.name))
     schema.validate(node, faults)
     faults.need_shape(node, below=tuple(node.value) if isinstance(node.value, Mapping) else ())
     refuse_typos(node, "track", faults)
-    indices = faults.each(lambda index: _index(index, renderer, faults), node.find("indices") or ())
+    indices = faults.each(lambda index: _index(index, faults), node.find("indices") or ())
     streams = _by_name(node, "data-streams", "data stream", faults).values()
     data_streams = faults.each(lambda stream: DataStream(stream.value["name"]), streams)
     with faults.apart():
         if indices and data_streams:
             node["data-streams"].fail('a track cannot have both "indices" and "data-streams"', "keep one of them")
-    templates = build_templates(node, renderer, faults)
+    templates = _templates(node, faults)
     with faults.apart():
-        refuse_unknown(context.params, renderer.parameters(), name)
+        refuse_unknown(params, renderer.parameters(), name)
 
     corpus_names = [str(corpus.get("name")) for corpus in node.find("corpora") or ()]
     known_corpora = None if python is not None and python.track_processors else corpus_names
@@ -75,13 +77,13 @@ def load_track(
         params=node.get("parameters") or {},
         faults=faults,
         python=python,
-        lacks_code=python is None and has_plugins(path.parent),
+        lacks_code=python is None and python_entry(path.parent) is not None,
         corpora=corpus_names,
         known_corpora=known_corpora,
     )
     faults.each(builder.operation, builder.operations.values())
     challenges = _challenges(node, builder)
-    if context.build_flavor == "serverless":
+    if renderer.context.build_flavor == "serverless":
         challenges = tuple(for_serverless(challenge) for challenge in challenges)
     builder.refuse_unknown_types()
     corpora = faults.each(
@@ -90,10 +92,7 @@ def load_track(
     )
     if test_mode:
         corpora = tuple(testmode.shrink_corpus(corpus) for corpus in corpora)
-        challenges = tuple(
-            testmode.shrink_challenge(challenge, _units_per_request(challenge, operation_types))
-            for challenge in challenges
-        )
+        challenges = tuple(testmode.shrink_challenge(challenge, operation_types) for challenge in challenges)
     return Track(
         name=name,
         path=path,
@@ -103,8 +102,8 @@ def load_track(
         indices=indices,
         corpora=corpora,
         variables=builder.variables,
-        params=dict(context.params),
-        requires=_requires(node, (*(index.body for index in indices), *features.bodies_of(templates)), faults),
+        params=dict(params),
+        requires=_requires(node, features.bodies_of(indices, templates), faults),
         data_streams=data_streams,
         templates=templates,
         dependencies=tuple(node.get("dependencies", ())),
@@ -113,32 +112,32 @@ def load_track(
     )
 
 
-def file_in(folder: Path) -> Path | None:
-    """Return the track file of a folder; None if it holds none."""
-    return next((folder / name for name in _FILES if (folder / name).is_file()), None)
-
-
 def track_name(file: Path) -> str:
     """Return the name of a track: that of its folder, or of its file where that is not called track."""
     return file.parent.resolve().name if file.stem == "track" else file.stem
 
 
 def track_file(path: Path, where: str) -> Path:
-    """Return the track file that a path names: itself, or the one in a folder. Raises UsageError if it names none."""
+    """Return the track file that a path names: itself, or the one in a folder. Raises UsageError if it names none.
+
+    `where` is the command line option that errors name.
+    """
     path = path.expanduser()
     if path.is_dir():
         found = file_in(path)
         if found is None:
-            raise UsageError(f'the folder "{path}" holds no track', where=where, hint=f"looked for {', '.join(_FILES)}")
+            raise UsageError(
+                f'the folder "{path}" holds no track', where=where, hint=f"looked for {', '.join(TRACK_FILES)}"
+            )
         return found
     if not path.exists():
         raise UsageError(f'"{path}" does not exist', where=where, hint="it names a track's folder or its track file")
     if path.suffix not in JSON_SUFFIXES + YAML_SUFFIXES:
-        raise UsageError(f'"{path}" is no track file', where=where, hint="a track is YAML or JSON")
+        raise UsageError(f'"{path}" is not a track file', where=where, hint="a track is YAML or JSON")
     return path
 
 
-def challenge_nodes(track: Node) -> list[Node]:
+def challenge_nodes(track: DocumentNode) -> list[DocumentNode]:
     """Return the challenges of a track; a track with only a `schedule` is itself the one challenge.
 
     A track without any, or with two of the keys, is a TrackError.
@@ -152,11 +151,11 @@ def challenge_nodes(track: Node) -> list[Node]:
     return [track["challenge"] if given[0] == "challenge" else track]
 
 
-def _challenges(track: Node, builder: TaskBuilder) -> tuple[Challenge, ...]:
+def _challenges(track: DocumentNode, builder: TaskBuilder) -> tuple[Challenge, ...]:
     faults = builder.faults
     nodes = challenge_nodes(track)
     if nodes[0] is track:
-        unnamed = Node({"name": "default", "schedule": track.value["schedule"]}, (), track.rendered)
+        unnamed = DocumentNode({"name": "default", "schedule": track.value["schedule"]}, (), track.rendered)
         return (replace(builder.challenge(unnamed), default=True),)
     names: list[str] = []
     for node in nodes:
@@ -175,15 +174,73 @@ def _challenges(track: Node, builder: TaskBuilder) -> tuple[Challenge, ...]:
     return challenges
 
 
-def _index(node: Node, renderer: TrackRenderer, faults: Faults) -> Index:
-    """Return an index of the track; one whose body has a fault is returned without body."""
+def refuse_unknown(given: Iterable[str], known: Collection[str], track: str) -> None:
+    """Raise a UsageError naming each given track parameter that the track never asks for."""
+    unknown = sorted(set(given) - set(known))
+    if not unknown:
+        return
+    names = ", ".join(f'"{name}"' for name in unknown)
+    plural = "s" if len(unknown) > 1 else ""
+    raise UsageError(
+        f'track "{track}" has no parameter{plural} {names}',
+        where="--track-params",
+        hint=did_you_mean(unknown[0], known),
+    )
+
+
+def _index(node: DocumentNode, faults: Faults) -> Index:
+    """Return an index of the track; without a body, or if that has a fault, it has the server's defaults."""
+    body = node.find("body")
     with faults.apart():
-        return build_index(node, renderer)
+        return Index(node.value["name"], {} if body is None else _content(body, "an index body").value)
     return Index(node.value["name"])
 
 
-def _by_name(track: Node, key: str, what: str, faults: Faults) -> dict[str, Node]:
-    found: dict[str, Node] = {}
+def _templates(track: DocumentNode, faults: Faults) -> Templates:
+    """Return the templates of all three kinds. Two of one kind with the same name are a fault (TrackError)."""
+
+    def built(key: str, definition: str) -> tuple[Template, ...]:
+        nodes = _by_name(track, key, "template", faults).values()
+        return faults.each(lambda node: _template(node, definition, faults), nodes)
+
+    return Templates(
+        legacy=built("templates", "index_template"),
+        composable=built("composable-templates", "index_template"),
+        component=built("component-templates", "component_template"),
+    )
+
+
+def _template(node: DocumentNode, definition: str, faults: Faults) -> Template:
+    refuse_typos(node, definition, faults)
+    body = _content(node["template"], "a template")
+    path = node.find("template-path")
+    if path is not None:
+        for key in str(path.value).split("."):
+            if not isinstance(body.value.get(key), Mapping):
+                path.fail(f'"{path.value}" leads to no mapping of the template', did_you_mean(key, body.value))
+            body = body[key]
+    return Template(
+        node.value["name"], body.value, node.get("index-pattern"), node.get("delete-matching-indices", True)
+    )
+
+
+def _content(node: DocumentNode, what: str) -> DocumentNode:
+    """Return the content of a place: the mapping that stands there, or that of the file which it names."""
+    if not isinstance(node.value, str):
+        return node
+    renderer = node.rendered.renderer
+    if not renderer.files.may_read(node.value):
+        node.fail(f'"{node.value}" {OUTSIDE}', "copy the file into the track")
+    if not (renderer.files.root / node.value).is_file():
+        node.fail(f'there is no file "{node.value}" beside the track', renderer.files.like(node.value))
+    content = parse(renderer.render(node.value))
+    if not isinstance(content.value, Mapping):
+        content.fail(f"{what} must be a mapping")
+    return content
+
+
+def _by_name(track: DocumentNode, key: str, what: str, faults: Faults) -> dict[str, DocumentNode]:
+    found: dict[str, DocumentNode] = {}
     for node in track.find(key) or ():
         name = str(node.get("name"))
         with faults.apart():
@@ -196,13 +253,13 @@ def _by_name(track: Node, key: str, what: str, faults: Faults) -> dict[str, Node
 _Targets = tuple[Index, ...] | tuple[DataStream, ...]
 
 
-def _corpus(node: Node, targets: _Targets, faults: Faults) -> Corpus:
+def _corpus(node: DocumentNode, targets: _Targets, faults: Faults) -> Corpus:
     refuse_typos(node, "corpus", faults)
     parts = faults.every(lambda part: _documents(part, node, targets, faults), node["documents"])
     return Corpus(node.value["name"], parts, node.get("meta", {}))
 
 
-def _documents(node: Node, corpus: Node, targets: _Targets, faults: Faults) -> Documents:
+def _documents(node: DocumentNode, corpus: DocumentNode, targets: _Targets, faults: Faults) -> Documents:
     refuse_typos(node, "documents", faults)
 
     def key(name: str) -> Any:
@@ -239,6 +296,9 @@ def _documents(node: Node, corpus: Node, targets: _Targets, faults: Faults) -> D
             what, kind = ("target-data-stream", "data streams") if are_streams else ("target-index", "indices")
             node.fail(f'{node.label} needs "{what}"', f"the track's {kind}: {names or 'none'}")
         target_index, target_data_stream = (None, targets[0].name) if are_streams else (targets[0].name, None)
+    if leaves_folder(node.get("source-file") or ""):
+        what = f'"{node["source-file"].value}" is outside of the folder of the track'
+        node["source-file"].fail(what, "the name of a document file is relative to it, and has no ..")
     return Documents(
         document_count=None if count is None else int(count.value),
         source_file=node.get("source-file"),
@@ -258,10 +318,10 @@ def _documents(node: Node, corpus: Node, targets: _Targets, faults: Faults) -> D
     )
 
 
-def _requires(track: Node, bodies: Iterable[Mapping[str, Any]], faults: Faults) -> tuple[str, ...]:
+def _requires(track: DocumentNode, bodies: Iterable[Mapping[str, Any]], faults: Faults) -> tuple[str, ...]:
     """Return the features that the track declares, and those that the bodies of its indices and templates need."""
 
-    def known(feature: Node) -> str:
+    def known(feature: DocumentNode) -> str:
         if feature.value not in features.FEATURES:
             feature.fail(f'unknown feature "{feature.value}"', did_you_mean(feature.value, features.FEATURES))
         return str(feature.value)
@@ -270,10 +330,3 @@ def _requires(track: Node, bodies: Iterable[Mapping[str, Any]], faults: Faults) 
     for body in bodies:
         found |= features.of_index_body(body)
     return tuple(sorted(found))
-
-
-def _units_per_request(challenge: Challenge, operation_types: OperationTypes) -> dict[str, float]:
-    return {
-        task.name: operation_types.of(task.operation).units_per_request(task.operation.params)
-        for task in challenge.tasks
-    }

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from esbench.errors import TrackError
 from esbench.model import Operation
@@ -18,27 +19,30 @@ def is_bulk(operation_type: str) -> bool:
     return operation_type == "bulk"
 
 
-class PythonPart(Protocol):
-    """The Python part of a track: everything it has registered, by name, and its `tolerated` faults."""
+@dataclass(kw_only=True)
+class PythonPart:
+    """The objects that the Python part of a track has registered, unchanged.
 
-    @property
-    def runners(self) -> Registry[Any]: ...
+    They are by name, `runners` by operation type, `validators` by the name of the challenge. `bulk_sources` are the
+    names of the param-sources that send the documents of corpora; `tolerated` are faults that matter only if a task
+    uses the object.
+    """
 
-    @property
-    def param_sources(self) -> Registry[Any]: ...
-
-    @property
-    def schedulers(self) -> Registry[Any]: ...
-
-    @property
-    def track_processors(self) -> Sequence[Any]: ...
-
-    @property
-    def tolerated(self) -> Sequence[TrackError]: ...
+    param_sources: Registry[Any] = field(default_factory=lambda: Registry("param-source"))
+    bulk_sources: set[str] = field(default_factory=set)
+    runners: Registry[Any] = field(default_factory=lambda: Registry("runner"))
+    schedulers: Registry[Any] = field(default_factory=lambda: Registry("schedule"))
+    track_processors: list[Any] = field(default_factory=list)
+    validators: dict[str, Callable[[Any], Any]] = field(default_factory=dict)
+    tolerated: list[TrackError] = field(default_factory=list)
 
     def sends_corpora(self, operation: Operation) -> bool:
-        """Return True for an operation of a runner whose parameter source sends the documents of corpora."""
-        ...
+        """Return True if the parameter source of a runner's operation sends the documents of corpora.
+
+        Without a `param-source`, True for the type bulk. That a runner carries out the operation is not checked.
+        """
+        name = operation.params.get("param-source")
+        return is_bulk(operation.type) if name is None else name in self.bulk_sources
 
 
 def python_entry(folder: Path) -> Path | None:
@@ -49,14 +53,9 @@ def python_entry(folder: Path) -> Path | None:
     return None
 
 
-def has_plugins(folder: Path) -> bool:
-    """Return True if a track's folder has a Python part."""
-    return python_entry(folder) is not None
-
-
 def python_files(folder: Path) -> tuple[Path, ...]:
     """Return the Python files of a track with a Python part, sorted; hidden folders and caches are left out."""
-    if not has_plugins(folder):
+    if python_entry(folder) is None:
         return ()
     found = (path for path in folder.rglob("*.py") if path.is_file())
     return tuple(

@@ -1,6 +1,7 @@
 """Rendering of a track's Jinja templates, and the source line that each rendered line came from.
 
-It knows nothing of tracks beyond what their templates may use; what it renders is parsed elsewhere.
+It knows nothing of tracks beyond what their templates may use; what it renders is parsed elsewhere. Templates may come
+from strangers: they run in Jinja's sandbox, with limits on CPU time and memory.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ import jinja2
 import jinja2.ext
 import jinja2.lexer
 import jinja2.meta
+import jinja2.sandbox
 
 from esbench.errors import TrackError, UsageError, did_you_mean, nearest
-from esbench.track.source import YAML_SUFFIXES, Location, SourceFiles
+from esbench.track.limits import MEMORY_BYTES, LimitExceeded, limited
+from esbench.track.source import OUTSIDE, YAML_SUFFIXES, Location, SourceFiles
 
 _HELPERS_NAME = "rally.helpers"
 _HELPERS = """\
@@ -42,11 +45,17 @@ _FAULTS = (
     jinja2.TemplateError,
     ArithmeticError,
     AttributeError,
+    LimitExceeded,
     LookupError,
+    MemoryError,
+    NameError,  # Jinja writes a number beyond all floats as inf
     RecursionError,
+    SyntaxError,
     TypeError,
     ValueError,
 )
+_HIGHEST_POWER, _LARGEST_BASE = 100, 1 << 64
+_MOST_TEXT = 16_000_000  # characters of a rendered template
 
 
 @dataclass(frozen=True)
@@ -87,17 +96,26 @@ Moment = str | float | datetime
 
 
 def days_ago(start: Moment, end: Moment, date_format: str = "%d-%m-%Y") -> int:
-    """Return the whole days between two moments, dates (in UTC) or seconds: `{{ "31-12-2024" | days_ago(now) }}`."""
+    """Return the whole days from `start` to `end`, rounded down: `{{ "31-12-2024" | days_ago(now) }}`.
+
+    Both are text in `date_format` (in UTC), seconds since the epoch or a datetime. Raises ValueError for other text.
+    """
     return (_moment(end, date_format) - _moment(start, date_format)).days
 
 
 def get_start_date(date: Moment, date_format: str = "%Y-%m-%d") -> str:
-    """Return the day of a moment (in UTC) as text: `{{ now | get_start_date }}`."""
+    """Return the day of a moment (in UTC) as text: `{{ now | get_start_date }}`.
+
+    `date_format` is that of the result, and of a moment that is text. Raises ValueError for other text.
+    """
     return _moment(date, date_format).strftime(date_format)
 
 
 def get_end_date(start: Moment, duration_days: float = 1, date_format: str = "%Y-%m-%d") -> str:
-    """Return the day `duration_days` after a moment (in UTC) as text: `{{ now | get_end_date(7) }}`."""
+    """Return the day `duration_days` after a moment (in UTC) as text: `{{ now | get_end_date(7) }}`.
+
+    `date_format` is that of the result, and of a moment that is text. Raises ValueError for other text.
+    """
     return (_moment(start, date_format) + timedelta(days=duration_days)).strftime(date_format)
 
 
@@ -107,7 +125,7 @@ def _moment(value: Moment, date_format: str) -> datetime:
     try:
         moment = datetime.strptime(value, date_format) if isinstance(value, str) else value
     except ValueError:
-        raise ValueError(f'"{value}" is no date of the form {date_format}') from None
+        raise ValueError(f'"{value}" is not a date of the form {date_format}') from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
@@ -129,23 +147,23 @@ class Rendered:
 
     name: str
     text: str
-    _renderer: TrackRenderer = field(repr=False)
+    renderer: TrackRenderer = field(repr=False)
 
     @property
     def file(self) -> str:
-        return str(self._renderer.files.root / self.name)
+        return str(self.renderer.files.root / self.name)
 
     @property
     def collected_nothing(self) -> str:
         """A hint that names the patterns of rally.collect that match no file; empty if each matches one."""
-        found = self._renderer.files.collected_nothing
+        found = self.renderer.files.collected_nothing
         return "; ".join(f'"{pattern}" of {place} matches no file' for pattern, place in found.items())
 
     def location(self, line: int, column: int = 0) -> Location:
         """Return the source line of a place in the rendered text (line from 1, column from 0)."""
         marks = self._marks
         if not marks:
-            return self._renderer.files.source(self.name).location(line)
+            return self.renderer.files.source(self.name).location(line)
         offset = sum(len(text) + 1 for text in self.text.split("\n")[: line - 1]) + column
         line_start = self.text.rfind("\n", 0, offset) + 1
         line_end = self.text.find("\n", offset) % (len(self.text) + 1)
@@ -163,7 +181,7 @@ class Rendered:
         """
         origins: list[Location] = []
         try:
-            marked = self._renderer.render_marked(self.name, origins)
+            marked = self.renderer.render_marked(self.name, origins)
         except _FAULTS:
             return []
         if _MARK.sub("", marked) != self.text:
@@ -180,15 +198,18 @@ class TrackRenderer:
 
     def __init__(self, root: Path, context: RenderContext) -> None:
         self.files = SourceFiles(root)
-        self._context = context
+        self.context = context
         self._rendered: list[str] = []
 
     def render(self, name: str) -> Rendered:
-        """Render a template (a path below the root). Raises TrackError, which shows the line where it failed."""
+        """Render a template (a path below the root).
+
+        Raises TrackError, which shows the line where it failed, or UsageError if it refuses a track parameter (`fail`).
+        """
         self._rendered.append(name)
         self.files.source(name)
         try:
-            return Rendered(name, self._template(name).render(), self)
+            return Rendered(name, self._text(name), self)
         except jinja2.TemplateSyntaxError as error:
             what, file = str(error.message), error.name or name
             if what.startswith("Unexpected end of template") and (opener := self._unclosed(file)) is not None:
@@ -201,7 +222,7 @@ class TrackRenderer:
             hint = nearest(file, [_HELPERS_NAME]) or self.files.like(file)
             raise self._error(f'there is no file "{file}"', *where, hint) from None
         except _FAULTS as error:
-            what, hint = str(error) or type(error).__name__, ""
+            what, hint = _reason(error), ""
             if (missing := _NO_MACRO.search(what)) is not None:
                 what, hint = f'there is no macro "{missing[1]}"', did_you_mean(missing[1], self._macros())
             elif isinstance(error, jinja2.UndefinedError):
@@ -211,8 +232,11 @@ class TrackRenderer:
             raise self._error(what, *_raised_at(error, name), hint) from None
 
     def render_marked(self, name: str, origins: list[Location]) -> str:
-        """Render with `\\0n\\0` before each stretch of literal text, n being the index of its place in `origins`."""
-        return self._template(name, _marking(self.files, origins)).render()
+        """Render with `\\0n\\0` before each stretch of literal text, n being the index of its place in `origins`.
+
+        The places are appended to `origins`. Raises Jinja's own errors.
+        """
+        return self._text(name, _marking(self.files, origins))
 
     def parameters(self) -> frozenset[str]:
         """Return the track parameters that the rendered templates, and those they include in any branch, ask for."""
@@ -238,10 +262,17 @@ class TrackRenderer:
         self.parameters()  # reads what other branches include
         return self.files.digest(further)
 
+    def _text(self, name: str, *extensions: type[jinja2.ext.Extension]) -> str:
+        with limited():
+            text = self._template(name, *extensions).render()
+        if len(text) > _MOST_TEXT:
+            raise LimitExceeded(f"it renders to more than {_MOST_TEXT:,} characters")
+        return text
+
     def _template(self, name: str, *extensions: type[jinja2.ext.Extension]) -> jinja2.Template:
         undefined = _Unprintable if name.endswith(YAML_SUFFIXES) else jinja2.Undefined
         environment = self._environment(undefined, extensions)
-        for param, value in self._context.params.items():
+        for param, value in self.context.params.items():
             environment.globals.setdefault(param, value)
         return environment.get_template(name)
 
@@ -250,10 +281,8 @@ class TrackRenderer:
         undefined: type[jinja2.Undefined] = jinja2.Undefined,
         extensions: Sequence[type[jinja2.ext.Extension]] = (),
     ) -> jinja2.Environment:
-        environment = jinja2.Environment(
-            loader=_Loader(self.files), undefined=undefined, extensions=extensions, autoescape=False
-        )
-        environment.globals.update(self._context.globals(), glob=lambda pattern: self.files.glob("", pattern))
+        environment = _Sandbox(loader=_Loader(self.files), undefined=undefined, extensions=extensions, autoescape=False)
+        environment.globals.update(self.context.globals(), glob=lambda pattern: self.files.glob("", pattern))
         environment.filters.update(_FILTERS)
         return environment
 
@@ -294,6 +323,17 @@ class TrackRenderer:
         return ""
 
 
+class _Sandbox(jinja2.sandbox.ImmutableSandboxedEnvironment):
+    """Jinja's sandbox; `**` is bounded, since nothing interrupts it."""
+
+    intercepted_binops = frozenset({"**"})
+
+    def call_binop(self, context: jinja2.runtime.Context, operator: str, left: Any, right: Any) -> Any:
+        if abs(right) > _HIGHEST_POWER or abs(left) > _LARGEST_BASE:
+            raise OverflowError(f"{left} ** {right} is too large")
+        return super().call_binop(context, operator, left, right)
+
+
 class _Loader(jinja2.BaseLoader):
     """A loader of a track's sources for Jinja; in tracebacks their file names are PREFIX and the template's name."""
 
@@ -305,9 +345,20 @@ class _Loader(jinja2.BaseLoader):
     def get_source(self, environment: jinja2.Environment, template: str) -> tuple[str, str | None, None]:
         if template == _HELPERS_NAME:
             return _HELPERS, None, None
+        if not self._files.may_read(template):
+            raise jinja2.TemplateError(f'"{template}" {OUTSIDE}')
         if not (self._files.root / template).is_file():
             raise jinja2.TemplateNotFound(template)
         return self._files.source(template).text, self.PREFIX + template, None
+
+
+def _reason(error: Exception) -> str:
+    """Return why a template failed; Python's words say little of nesting and memory."""
+    if isinstance(error, RecursionError | SyntaxError):
+        return "it is nested too deeply"
+    if isinstance(error, MemoryError):
+        return f"it takes more than {MEMORY_BYTES >> 20} MB of memory"
+    return str(error) or type(error).__name__
 
 
 def _raised_at(error: BaseException, name: str) -> tuple[str, int]:

@@ -5,23 +5,28 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from esbench.errors import EsbenchError, TrackError, did_you_mean
 from esbench.measure.schedule import builtin_schedules
 from esbench.model import Schedule, Stage
-from esbench.track.document import Node
+from esbench.track.document import DocumentNode
 from esbench.track.schema import known_keys
 from esbench.units import Rate, format_duration, parse_duration, parse_rate
 
+T = TypeVar("T")
 _TASK_KEYS = known_keys("task")
 _RANGE = re.compile(r"\s*([^:-]+?)\s*-\s*([^:-]+?)\s*:(.*)")
 _DIGITS = re.compile(r"[0-9.]+\s*")
 
 
-def build_schedule(node: Node, key: Callable[[str], Node | None], schedulers: Iterable[str] | None = ()) -> Schedule:
-    """Return the schedule of a task; `key` finds the keys that the task may have from its "parallel".
+def build_schedule(
+    node: DocumentNode, key: Callable[[str], DocumentNode | None], schedulers: Iterable[str] | None = ()
+) -> Schedule:
+    """Return the schedule of a task; raises TrackError for an invalid one.
 
-    `schedulers` are those of the track's own code; None when that could not be loaded.
+    `key` returns the node of a key that the task may have from its "parallel", None if it is missing. `schedulers` are
+    the names of those of the track's own code; None, if that could not be loaded, accepts any name.
     """
     kind, own = node.get("schedule", "deterministic"), set(schedulers or ())
     known = {*builtin_schedules(), *own}
@@ -40,20 +45,20 @@ def build_schedule(node: Node, key: Callable[[str], Node | None], schedulers: It
     )
 
 
-def _target(node: Node) -> Rate | None:
+def _target(node: DocumentNode) -> Rate | None:
     """Return the target rate; None for a closed loop: "none", an empty text or a missing key."""
     if (interval := node.find("target-interval")) is not None:
-        seconds = _required_seconds(interval)
+        seconds = _parsed(interval, parse_duration)
         if seconds <= 0:
             interval.fail('"target-interval" must be above zero', "leave it out where no rate is wanted")
         return Rate(1 / seconds, "ops")
     target = node.find("target-throughput")
     if target is None or str(target.value).strip().lower() in ("", "none"):
         return None
-    return _rate(target)
+    return _parsed(target, parse_rate)
 
 
-def _stages(node: Node) -> tuple[Stage, ...]:
+def _stages(node: DocumentNode) -> tuple[Stage, ...]:
     """Return the stages of a rate, given as a list or as text such as "0-60s: 100/s, 60-120s: 500/s"."""
     stages = node.find("stages")
     if stages is None:
@@ -62,20 +67,20 @@ def _stages(node: Node) -> tuple[Stage, ...]:
         return _stages_of_text(stages)
     made = []
     for stage in stages:
-        duration_s = _required_seconds(stage["for"])
+        duration_s = _parsed(stage["for"], parse_duration)
         if duration_s <= 0:
             stage["for"].fail("a stage must last longer than zero")
-        made.append(Stage(duration_s, _rate(stage["target-throughput"])))
+        made.append(Stage(duration_s, _parsed(stage["target-throughput"], parse_rate)))
     return tuple(made)
 
 
-def _stages_of_text(node: Node) -> tuple[Stage, ...]:
+def _stages_of_text(node: DocumentNode) -> tuple[Stage, ...]:
     stages: list[Stage] = []
     before_s = 0.0
     for part in re.split(r"[,;\n]", node.value.strip().rstrip(",;")):
         match = _RANGE.fullmatch(part)
         if match is None:
-            node.fail(f'"{part.strip()}" is no stage', 'say "0-60s: 100/s, 60-120s: 500/s"')
+            node.fail(f'"{part.strip()}" is not a stage', 'say "0-60s: 100/s, 60-120s: 500/s"')
         first, last, rate = match.groups()
         unit = _DIGITS.sub("", last, count=1)
         try:
@@ -95,24 +100,14 @@ def _stages_of_text(node: Node) -> tuple[Stage, ...]:
     return tuple(stages)
 
 
-def optional_seconds(node: Node | None) -> float | None:
+def optional_seconds(node: DocumentNode | None) -> float | None:
     """Return the duration in a key (90, "500ms", "5m") in seconds; None if missing or null. TrackError if invalid."""
-    return None if node is None or node.value is None else _required_seconds(node)
+    return None if node is None or node.value is None else _parsed(node, parse_duration)
 
 
-def _required_seconds(node: Node) -> float:
+def _parsed(node: DocumentNode, parse: Callable[[Any], T]) -> T:
+    """Return the value of a key, parsed; an invalid one is a TrackError that names the key."""
     try:
-        return parse_duration(node.value)
+        return parse(node.value)
     except EsbenchError as error:
-        raise node.failed(_named(node, error)) from None
-
-
-def _rate(node: Node) -> Rate:
-    try:
-        return parse_rate(node.value)
-    except EsbenchError as error:
-        raise node.failed(_named(node, error)) from None
-
-
-def _named(node: Node, error: EsbenchError) -> EsbenchError:
-    return TrackError(f'"{node.path[-1]}": {error.what}', hint=error.hint)
+        raise node.failed(TrackError(f'"{node.path[-1]}": {error.what}', hint=error.hint)) from None

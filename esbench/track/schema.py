@@ -12,7 +12,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, cast
 
-from esbench.track.document import Node
+from esbench.track.document import DocumentNode
 from esbench.track.faults import Faults
 
 if TYPE_CHECKING:
@@ -30,10 +30,13 @@ _TYPES = {
 }
 
 
-def validate(track: Node, faults: Faults) -> None:
-    """Find the structural faults of a track, and pass each as a TrackError to `faults`."""
-    for fault in _validator().iter_errors(track.value):
-        node = track
+def validate(root: DocumentNode, faults: Faults, definition: str = "track") -> None:
+    """Find the structural faults of a track, or of another definition of schema.json ("task").
+
+    Each is a TrackError within `faults.apart`: gathered, its node marked, or the first one raised.
+    """
+    for fault in _validator(definition).iter_errors(root.value):
+        node = root
         for key in fault.absolute_path:
             node = node[key]
         what, hint = _describe(fault, node)
@@ -59,13 +62,13 @@ def _schema() -> dict[str, Any]:
 
 
 @cache
-def _validator() -> Validator:
+def _validator(definition: str) -> Validator:
     import jsonschema  # takes 65 ms, which only a race should pay
 
-    return jsonschema.Draft202012Validator(_schema())
+    return jsonschema.Draft202012Validator({**_schema(), "$ref": f"#/$defs/{definition}"})
 
 
-def _describe(fault: ValidationError, node: Node) -> tuple[str, str]:
+def _describe(fault: ValidationError, node: DocumentNode) -> tuple[str, str]:
     """Return a description of a fault, and a hint."""
     value, wanted, label = node.value, cast(Any, fault.validator_value), node.label
     what, hint = f"{label}: {fault.message}", ""
@@ -111,7 +114,7 @@ def _of_the_type(value: Any, kinds: list[str]) -> str:
     return ""
 
 
-def _of_an_element(node: Node) -> str:
+def _of_an_element(node: DocumentNode) -> str:
     """Return a hint where the name of an element was given in place of the whole element; else an empty text."""
     lists = {"schedule": "operation", "tasks": "operation", "indices": "name", "data-streams": "name"}
     if isinstance(node.value, str) and len(node.path) > 1 and (key := lists.get(str(node.path[-2]))):

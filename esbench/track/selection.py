@@ -51,7 +51,10 @@ def select_tasks(challenge: Challenge, include: Sequence[str], exclude: Sequence
 
 
 def for_serverless(challenge: Challenge) -> Challenge:
-    """Return the challenge without tasks that have, or whose operations have, run-on-serverless: false."""
+    """Return the challenge without tasks that have, or whose operations have, run-on-serverless: false.
+
+    A task's own value counts before that of its operation. It may have no task left.
+    """
 
     def stays(task: Task) -> bool:
         said = task.params.get("run-on-serverless", task.operation.params.get("run-on-serverless"))
@@ -181,7 +184,11 @@ def _widest(challenge: Challenge) -> int:
 
 def warnings_of(track: Track, challenge: Challenge, operations: OperationTypes) -> Iterator[str]:
     """Yield a sentence for each task and `parallel` of a challenge that does not do what its author may expect."""
-    yield from idle_tasks(track, challenge, operations)
+    for task in challenge.tasks:
+        if not task.operation.python:
+            kind = operations.of(task.operation)
+            if why := kind.idleness(task.operation.params, track.templates):
+                yield f'task "{task.name}": {why}'
     yield from _wide_steps(challenge)
 
 
@@ -196,15 +203,6 @@ def _wide_steps(challenge: Challenge) -> Iterator[str]:
                 f"parallel of {names}: up to {at_once} clients run at the same time, not {step.width}: tasks share "
                 f"clients only beyond the {widest} of the widest step"
             )
-
-
-def idle_tasks(track: Track, challenge: Challenge, operations: OperationTypes) -> Iterator[str]:
-    """Yield a sentence for each task that does nothing on any server."""
-    for task in challenge.tasks:
-        if not task.operation.python:
-            kind = operations.of(task.operation)
-            if why := kind.idleness(task.operation.params, track.templates):
-                yield f'task "{task.name}": {why}'
 
 
 def check_indices(track: Track, challenge: Challenge, operations: OperationTypes) -> None:

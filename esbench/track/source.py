@@ -7,6 +7,7 @@ its parts.
 from __future__ import annotations
 
 import hashlib
+import os.path
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -14,9 +15,12 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from esbench.errors import TrackError, closest, nearest
+from esbench.model import leaves_folder
 
 JSON_SUFFIXES = (".json",)
 YAML_SUFFIXES = (".yml", ".yaml")
+OUTSIDE = "is outside of the folders of the track and of those beside it"
+TRACK_FILES = ("track.yml", "track.yaml", "track.json")
 _MOST_PATHS = 2000  # a track file may lie in a folder of everything else
 _COLLECT = re.compile(r"""\{\{-?\s*rally\.collect\(\s*parts\s*=\s*(["'])(?P<glob>.+?)\1\s*\)\s*-?\}\}""")
 
@@ -47,18 +51,19 @@ class Location:
         return TrackError("\n".join(rows), where=str(self))
 
     def error_at(self, what: str, word: str, hint: str = "") -> TrackError:
-        """Return an error that shows this line, with a caret under the first `word` of it."""
+        """Return an error that shows this line, with a caret under the first `word` of it, else at its beginning."""
         return self.error(what, max(0, self.text.find(word)), hint=hint)
 
 
 @dataclass(frozen=True)
-class Source:
+class TemplateSource:
     """A template's text after its parts were put in place; `lines[i]` is the origin of its line i + 1."""
 
     text: str
     lines: tuple[Location, ...]
 
     def location(self, line: int) -> Location:
+        """Return the origin of a line (from 1) of the text; that of the first or last line for one outside of it."""
         return self.lines[max(0, min(line, len(self.lines)) - 1)]
 
 
@@ -68,28 +73,39 @@ class SourceFiles:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._contents: dict[str, bytes] = {}
-        self._sources: dict[str, Source] = {}
+        self._sources: dict[str, TemplateSource] = {}
         self.collected_nothing: dict[str, Location] = {}  # patterns that match no file, which they may
 
-    def source(self, name: str) -> Source:
+    def source(self, name: str) -> TemplateSource:
         """Return the text of a file with its collected parts. Raises TrackError if it cannot be read."""
         if name not in self._sources:
             pieces = list(self._pieces(name, ()))
-            self._sources[name] = Source("".join(text for text, _ in pieces), tuple(_joined(pieces)))
+            self._sources[name] = TemplateSource("".join(text for text, _ in pieces), tuple(_joined(pieces)))
         return self._sources[name]
 
     @property
-    def read(self) -> tuple[Source, ...]:
+    def read(self) -> tuple[TemplateSource, ...]:
         """The templates that have been read so far."""
         return tuple(self._sources.values())
+
+    def may_read(self, name: str) -> bool:
+        """True for the name of a file in the track's folder, or in that of a track beside it: `../orders/index.yml`."""
+        if not leaves_folder(name):
+            return True
+        parts = PurePosixPath(os.path.normpath(name)).parts
+        return (
+            len(parts) > 2
+            and parts[0] == ".." != parts[1]
+            and file_in(self.root.resolve().parent / parts[1]) is not None
+        )
 
     def glob(self, folder: str, pattern: str) -> list[str]:
         """Return the files that `pattern`, seen from `folder`, matches: sorted paths relative to the track's folder."""
         from glob import glob  # it takes patterns with "..", which Path.glob does not
 
         base = self.root / folder
-        found = sorted(glob(pattern, root_dir=base))  # noqa: PTH207
-        return [str(PurePosixPath(folder) / name) for name in found if (base / name).is_file()]
+        found = (str(PurePosixPath(folder) / name) for name in sorted(glob(pattern, root_dir=base)))  # noqa: PTH207
+        return [name for name in found if self.may_read(name) and (self.root / name).is_file()]
 
     def digest(self, further: Iterable[Path] = ()) -> str:
         """Return the sha256 (hex) of the files that were read and of `further` ones: names and unrendered contents."""
@@ -123,7 +139,7 @@ class SourceFiles:
 
     def like(self, name: str) -> str:
         """Return a hint for a file that does not exist: the one below the root whose name is nearest."""
-        wanted = PurePosixPath(name)
+        wanted = PurePosixPath(name or "?")
         files = [PurePosixPath(path.relative_to(self.root)) for path in self._paths() if path.is_file()]
         alike = {str(file.with_suffix("")): str(file) for file in files if file.suffix == wanted.suffix}
         close = closest(str(wanted.with_suffix("")), alike)
@@ -145,6 +161,8 @@ class SourceFiles:
 
     def _read(self, name: str) -> str:
         path = self.root / name
+        if not self.may_read(name):
+            raise TrackError(f'"{name}" {OUTSIDE}', where=str(self.root))
         try:
             content = path.read_bytes()
             text = content.decode("utf-8-sig")
@@ -155,6 +173,11 @@ class SourceFiles:
             raise TrackError(what, where=str(path), hint="save it as UTF-8") from None
         self._contents[name] = content
         return text.replace("\r\n", "\n")
+
+
+def file_in(folder: Path) -> Path | None:
+    """Return the track file of a folder, the first of track.yml, track.yaml and track.json; None if it holds none."""
+    return next((folder / name for name in TRACK_FILES if (folder / name).is_file()), None)
 
 
 def _is_in_comment(text: str, place: int) -> bool:

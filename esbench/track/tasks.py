@@ -14,12 +14,13 @@ from esbench.measure.schedule import rates, stages_duration_s
 from esbench.model import ANY_TASK, Challenge, Operation, Step, Task, Variable
 from esbench.requests import templates
 from esbench.requests.templates import Encoding, Slot
-from esbench.requests.variables import builtin_variables, check_variable
-from esbench.track.document import Node
+from esbench.requests.variables import VARIABLE_TYPES, check_variable
+from esbench.track.document import DocumentNode
 from esbench.track.faults import AlreadyFound, Faults
 from esbench.track.python_part import FILE_READER, PythonPart, is_bulk
 from esbench.track.schedules import build_schedule, optional_seconds
 from esbench.track.schema import known_keys
+from esbench.track.source import OUTSIDE
 
 if TYPE_CHECKING:
     from esbench.operations import OperationTypes
@@ -44,25 +45,30 @@ _WARMUP_OF_A_LENGTH = {"requests": "warmup-iterations", "stages": "warmup-time-p
 class TaskBuilder:
     """The builder of a track's challenges, tasks and operations, which resolves what they refer to.
 
-    Unknown operation types are collected, so that one error names them all.
+    `operations` are the nodes of the track's operations by name. Unknown operation types are collected in `unknown`,
+    with the first node that has each, so that one error names them all.
     """
 
-    operations: Mapping[str, Node]
     operation_types: OperationTypes
     variables: tuple[Variable, ...]
-    meta: Mapping[str, Any]
-    params: Mapping[str, Any]  # of the track, for each of its challenges
     faults: Faults
+    operations: Mapping[str, DocumentNode] = field(default_factory=dict)
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[str, Any] = field(default_factory=dict)  # of the track, for each of its challenges
     python: PythonPart | None = None
     lacks_code: bool = False  # its Python part could not be loaded, as was reported: what only it knows is not judged
     corpora: Sequence[str] = ()
     known_corpora: Sequence[str] | None = None  # None: a processor may make others
-    unknown: dict[str, Node] = field(default_factory=dict)
+    unknown: dict[str, DocumentNode] = field(default_factory=dict)
     unjudged: set[tuple[str | int, ...]] = field(default_factory=set)  # the paths of operations with a fault
 
-    def challenge(self, node: Node) -> Challenge:
+    def challenge(self, node: DocumentNode) -> Challenge:
+        """Return a challenge from its node, without the steps that have a gathered fault.
+
+        Raises TrackError for the first fault where `faults` are not gathered.
+        """
         refuse_typos(node, "challenge", self.faults)
-        scope = _Scope(node.value["name"], {**self.meta, **node.get("meta", {})})
+        scope = Scope(node.value["name"], {**self.meta, **node.get("meta", {})})
         steps = self.faults.each(lambda element: self._step(element, scope), node["schedule"])
         return Challenge(
             name=node.value["name"],
@@ -73,8 +79,12 @@ class TaskBuilder:
             params={**self.params, **(node.get("parameters") or {})},
         )
 
-    def operation(self, node: Node) -> Operation:
-        """Return an operation from its definition, or from the bare name of an operation type."""
+    def operation(self, node: DocumentNode) -> Operation:
+        """Return an operation from its definition, or from the bare name of an operation type.
+
+        Raises TrackError for a fault in it, but gathers it where `faults` do; an unknown type is only added to
+        `unknown`. Raises AlreadyFound if the structure is wrong.
+        """
         self.faults.need_shape(node)
         if isinstance(node.value, str):
             operation = Operation(node.value, node.value)
@@ -98,7 +108,7 @@ class TaskBuilder:
                 self.unknown.setdefault(operation.type, node)
         return operation
 
-    def _check(self, node: Node, operation: Operation) -> None:
+    def _check(self, node: DocumentNode, operation: Operation) -> None:
         from esbench.operations.parameters import COMMON
 
         label = f'operation "{operation.name}"'
@@ -126,7 +136,7 @@ class TaskBuilder:
                 with self.faults.leniently():
                     raise _named_in(node, fault).failed(fault)
 
-    def _check_corpora(self, node: Node, operation: Operation) -> None:
+    def _check_corpora(self, node: DocumentNode, operation: Operation) -> None:
         for key in ("corpora", "corpus"):
             named = operation.params.get(key)
             for name in [named] if isinstance(named, str) else named if isinstance(named, list) else ():
@@ -134,7 +144,7 @@ class TaskBuilder:
                     what = f'operation "{operation.name}": there is no corpus "{name}"'
                     node[key].fail(what, did_you_mean(name, self.known_corpora))
 
-    def _of_python(self, node: Node, operation: Operation) -> Operation:
+    def _of_python(self, node: DocumentNode, operation: Operation) -> Operation:
         """Return the operation, marked if the track's own code runs it or draws its parameters; runners come first."""
         source = operation.params.get("param-source")
         if source == FILE_READER and is_bulk(operation.type):
@@ -182,16 +192,16 @@ class TaskBuilder:
             hint = f"{in_vain}; {hint}"
         place.fail(f"unknown {what}{'s' if len(kinds) > 1 else ''} {names}", hint)
 
-    def _step(self, node: Node, scope: _Scope) -> Step:
+    def _step(self, node: DocumentNode, scope: Scope) -> Step:
         parallel = node.find("parallel")
         if parallel is None:
-            return Step((self._task(node, scope, {}),))
+            return Step((self.task(node, scope, {}),))
         refuse_typos(parallel, "parallel", self.faults)
         for key in _NOT_OF_A_PARALLEL:
             if parallel.find(key) is not None:
                 parallel[key].fail(f'a "parallel" does not hand "{key}" on to its tasks', "say it in each of them")
         inherited = {key: parallel[key] for key in _PARALLEL_DEFAULTS if key in parallel}
-        tasks = self.faults.every(lambda task: self._task(task, scope, inherited), parallel["tasks"])
+        tasks = self.faults.every(lambda task: self.task(task, scope, inherited), parallel["tasks"])
         clients = _whole(parallel.get("clients"))
         for task, place in zip(tasks, parallel["tasks"], strict=True):
             if clients is not None and task.clients > clients:
@@ -202,7 +212,11 @@ class TaskBuilder:
                     )
         return Step(tasks, clients, _completed_by(parallel, [task.name for task in tasks]))
 
-    def _task(self, node: Node, scope: _Scope, inherited: Mapping[str, Node]) -> Task:
+    def task(self, node: DocumentNode, scope: Scope, inherited: Mapping[str, DocumentNode]) -> Task:
+        """Return a task from its node; `inherited`: the nodes of the keys that it has from the "parallel" around it.
+
+        Raises TrackError for a fault, such as a name that the scope has already; the name is added to the scope.
+        """
         refuse_typos(node, "task", self.faults)
         if "parallel" in node:
             node["parallel"].fail('"parallel" cannot stand within "parallel"')
@@ -214,7 +228,7 @@ class TaskBuilder:
         own = [warmup for length, warmup in _WARMUP_OF_A_LENGTH.items() if node.find(length) is not None]
         taken = {name: value for name, value in inherited.items() if not own or name in (*own, "tags")}
 
-        def key(name: str) -> Node | None:
+        def key(name: str) -> DocumentNode | None:
             return node.find(name) if name in node else taken.get(name)
 
         iterations, time_period = key("iterations"), key("time-period")
@@ -237,14 +251,14 @@ class TaskBuilder:
             meta={**scope.meta, **operation.meta, **node.get("meta", {})},
             params={name: value for name, value in node.value.items() if name not in _TASK_KEYS},
         )
-        if (wrong := contradiction(task)) is not None:
-            node.fail(*wrong)
+        for what, remedy in _contradictions(task):
+            node.fail(what, remedy)
         if definition.path not in self.unjudged:
             self._check_rates(node, task)
         scope.add(task, node)
         return task
 
-    def _check_rates(self, node: Node, task: Task) -> None:
+    def _check_rates(self, node: DocumentNode, task: Task) -> None:
         for rate in rates(task.schedule):
             try:
                 self.operation_types.of(task.operation).check_rate(rate, task.operation.params, "")
@@ -252,39 +266,43 @@ class TaskBuilder:
                 place = next(node[key] for key in ("stages", "target-throughput") if node.find(key) is not None)
                 raise place.failed(error) from None
 
-    def _definition(self, node: Node) -> Node:
+    def _definition(self, node: DocumentNode) -> DocumentNode:
         """Return the operation of the track that a task names, else the node itself: a type or a definition."""
         return self.operations.get(node.value, node) if isinstance(node.value, str) else node
 
 
 @dataclass(frozen=True)
-class _Scope:
-    """The data that the tasks of one challenge share."""
+class Scope:
+    """The data that the tasks of one challenge share: its name, its meta and the names of the tasks built so far."""
 
     challenge: str
     meta: Mapping[str, Any]
     names: set[str] = field(default_factory=set)
 
-    def add(self, task: Task, node: Node) -> None:
+    def add(self, task: Task, node: DocumentNode) -> None:
+        """Add a task's name; raises TrackError at `node` if another task has it."""
         if task.name in self.names:
             what = f'challenge "{self.challenge}" has two tasks named "{task.name}"'
             node.fail(what, 'give one of them another "name"')
         self.names.add(task.name)
 
 
-def build_variables(node: Node, faults: Faults, corpora: Sequence[str] | None) -> tuple[Variable, ...]:
-    """Return the `variables` of a track or an operation, each checked; a name that is declared twice is a fault."""
-    types = builtin_variables()
+def build_variables(node: DocumentNode, faults: Faults, corpora: Sequence[str] | None) -> tuple[Variable, ...]:
+    """Return the `variables` of a track or an operation, each checked; a name that is declared twice is a fault.
+
+    `corpora` are the names of the corpora that they may draw from, None to accept any. Faults are raised or gathered,
+    as `faults` do; a variable with a gathered fault is returned, too.
+    """
     found: dict[str, Variable] = {}
 
-    def build(variable: Node) -> None:
+    def build(variable: DocumentNode) -> None:
         name, kind = variable.value["name"], variable.value["type"]
         params = {key: value for key, value in variable.value.items() if key not in ("name", "type")}
         if name in found:
             variable.fail(f'the variable "{name}" is declared twice')
         found[name] = Variable(name, kind, params)  # whatever is wrong with it, it is declared
-        if kind not in types:
-            variable["type"].fail(f'unknown {types.kind} "{kind}"', did_you_mean(kind, types))
+        if kind not in VARIABLE_TYPES:
+            variable["type"].fail(f'unknown variable type "{kind}"', did_you_mean(kind, VARIABLE_TYPES))
         try:
             check_variable(found[name], corpora)
         except EsbenchError as error:
@@ -298,28 +316,33 @@ def build_variables(node: Node, faults: Faults, corpora: Sequence[str] | None) -
     return tuple(found.values())
 
 
-def _named_in(node: Node, error: EsbenchError) -> Node:
+def _named_in(node: DocumentNode, error: EsbenchError) -> DocumentNode:
     """Return the node of the key that an error begins with, which has its own line; else the whole node."""
     named = _QUOTED.match(error.what)
     return node[named[1]] if named and named[1] in node else node
 
 
-def _beside(node: Node, path: object) -> Path:
+def _beside(node: DocumentNode, path: object) -> Path:
     """Return the path of a track's file, given relative to its folder. Raises TrackError if there is no such file."""
+    if not node.rendered.renderer.files.may_read(str(path)):
+        node.fail(f'"{path}" {OUTSIDE}', "copy the file into the track")
     file = Path(node.rendered.file).resolve().parent / str(path)
     if not file.is_file():
         node.fail(f"there is no file {path}", "paths are relative to the track's folder")
     return file
 
 
-def refuse_typos(node: Node, definition: str, faults: Faults) -> None:
-    """Refuse each key that is almost a known one: tolerated as unknown, it would silently change nothing."""
+def refuse_typos(node: DocumentNode, definition: str, faults: Faults) -> None:
+    """Refuse each key that is almost a known one: tolerated as unknown, it would silently change nothing.
+
+    `definition` is the one of schema.json that lists the known keys. A refusal is a TrackError, raised or gathered.
+    """
     for key, meant in _typos(node, known_keys(definition)):
         with faults.apart():
             node[key].fail(f'unknown key "{key}" in {node.label}', f'did you mean "{meant}"?')
 
 
-def _typos(node: Node, known: Collection[str]) -> Iterator[tuple[str, str]]:
+def _typos(node: DocumentNode, known: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yield keys that are not known, each with the known key that is almost the same."""
     for key in node.value:
         if key in known:
@@ -329,7 +352,7 @@ def _typos(node: Node, known: Collection[str]) -> Iterator[tuple[str, str]]:
             yield key, close[0]
 
 
-def _completed_by(parallel: Node, tasks: list[str]) -> tuple[str, ...]:
+def _completed_by(parallel: DocumentNode, tasks: list[str]) -> tuple[str, ...]:
     """Return the names of the tasks whose ends end the others; ANY_TASK alone for the first one that ends."""
     value = parallel.get("completed-by")
     if value is None:
@@ -344,12 +367,8 @@ def _completed_by(parallel: Node, tasks: list[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def contradiction(task: Task) -> tuple[str, str] | None:
-    """Return the first contradiction between a task's lengths and its schedule, and the remedy; None without any."""
-    return next(_contradictions(task), None)
-
-
 def _contradictions(task: Task) -> Iterator[tuple[str, str]]:
+    """Yield the contradictions between a task's lengths and its schedule, each with its remedy."""
     lengths = {
         "stages": task.schedule.stages or None,
         "time-period": task.time_period_s,
@@ -394,7 +413,7 @@ def _tags(value: str | list[str] | None) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value or ())
 
 
-def _value(node: Node | None) -> Any:
+def _value(node: DocumentNode | None) -> Any:
     return None if node is None else node.value
 
 

@@ -20,6 +20,7 @@ from multiprocessing.connection import Connection as Pipe
 from typing import Any
 
 from esbench.errors import EsbenchError, RaceError
+from esbench.errors.printable import printable
 from esbench.load.failures import remedy, sentence
 from esbench.load.hosts import Hosts
 from esbench.load.hot import IS_COMPILED, clock_ns
@@ -351,7 +352,7 @@ def _internal(error: object, doing: str) -> EsbenchError:
     if isinstance(error, EsbenchError):
         return error
     lines = traceback.format_exception(error) if isinstance(error, BaseException) else [str(error)]
-    print("".join(lines), file=sys.stderr, flush=True)
+    print(printable("".join(lines)), file=sys.stderr, flush=True)
     return RaceError(
         f"an internal error in a load worker {doing}: {error!r}", hint="its traceback is in logs/worker.log"
     )

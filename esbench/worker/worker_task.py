@@ -46,7 +46,11 @@ class TaskShare:
         return self.assignment.task
 
     def set_up(self, start_ns: int, seed: int, ended: Callable[[], None], failed: Callable[[Verdict], None]) -> None:
-        """Make the task's loop, which begins at `start_ns`; the clients are connected already."""
+        """Make the task's loop, which begins at `start_ns`; the clients are connected already.
+
+        `seed` is the race's. `ended` is called once, when nothing is in flight any more; `failed` for each failed
+        request.
+        """
         task = self.task
         self.start_ns = start_ns
         length = self._length(start_ns)
@@ -95,12 +99,17 @@ class TaskShare:
         return Length(requests=warmup + measured, warmup_requests=warmup)
 
     def take_seconds(self, now_ns: int) -> TaskSeconds:
+        """Return the seconds that are over at `now_ns`, with the queue of now as their backlog, and forget them.
+
+        Seconds count from the task's start. Call it after `set_up`.
+        """
         seconds = tuple(self.recorder.closed_seconds(now_ns))
         for second in seconds:
             second.tally.backlog = self.loop.backlog
         return TaskSeconds(self.task.name, self.start_ns, seconds, closed_until=(now_ns - self.start_ns) // NS)
 
     def take_end(self) -> TaskEnd:
+        """Return the final report, and note that it was made. Call it when the share has ended."""
         self.reported_end = True
         if not self.begun:
             return TaskEnd(self.task.name, None, clock_ns(), 0, None, None)

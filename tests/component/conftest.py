@@ -12,7 +12,7 @@ import pytest
 from driver import Driver, NullServerFactory, documents
 
 from esbench.corpus.prepared import PreparedDocuments
-from esbench.null_server import NullServer, Script
+from esbench.null_server import NullServer, ServerScript
 
 
 @pytest.fixture(scope="module", params=["uvloop", "asyncio"])
@@ -30,7 +30,7 @@ def event_loop_name(request: pytest.FixtureRequest, tmp_path_factory: pytest.Tem
 def _servers() -> Iterator[NullServerFactory]:
     with ExitStack() as stack:
 
-        def start(script: Script | Mapping[str, Any] | None = None, **options: Any) -> NullServer:
+        def start(script: ServerScript | Mapping[str, Any] | None = None, **options: Any) -> NullServer:
             return stack.enter_context(NullServer(script, **options))
 
         yield start

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from driver import Driver, NullServerFactory, task
-from tiny_server import serve
+from raw_server import serve
 
 from esbench.null_server import NullServer
 
@@ -56,7 +56,7 @@ def test_a_pause_before_the_first_request_of_a_composite_is_no_lag_of_the_driver
     result = driver.run(server.url, task("composite", {"requests": requests}))
     assert result.errors == 0
     assert result.service_time_ms is not None
-    assert result.service_time_ms["min"] >= 200
+    assert result.service_time_ms["min"] >= 199  # timers have a resolution of 1 ms
 
 
 def test_what_the_server_lacks_is_named(driver: Driver, server: NullServer) -> None:
@@ -70,8 +70,8 @@ def test_requests_reach_the_server_as_the_track_says(driver: Driver) -> None:
         created = driver.run(server.url, task("create-data-stream", {"data-stream": "logs"}))
         deleted = driver.run(server.url, task("delete-data-stream", {"data-stream": "logs", "opaque-id": "me"}))
     assert (created.errors, deleted.errors) == (0, 0)
-    assert [f"{asked.method} {asked.target}" for asked in server.asked] == list(STREAM)
-    assert server.asked[1].headers["X-Opaque-Id"] == "me"
+    assert [f"{asked.method} {asked.target}" for asked in server.requests] == list(STREAM)
+    assert server.requests[1].headers["X-Opaque-Id"] == "me"
 
 
 def test_an_overloaded_server_is_asked_until_it_answers(driver: Driver, server: NullServer) -> None:

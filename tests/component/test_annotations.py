@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 from racing import Races
-from raw_server import SILENCE, raw_server, reply
-from tiny_server import TinyServer, serve
+from raw_server import SILENCE, RawServer, reply, serve
 
 from esbench.errors import UsageError
 from esbench.null_server import NullServer
@@ -56,8 +55,8 @@ def annotate(url: str, token: str = "") -> list[str]:
     return warnings
 
 
-def sent(server: TinyServer) -> list[tuple[str, str, dict[str, Any]]]:
-    return [(asked.method, asked.target, json.loads(asked.body)) for asked in server.asked]
+def sent(server: RawServer) -> list[tuple[str, str, dict[str, Any]]]:
+    return [(asked.method, asked.target, json.loads(asked.body)) for asked in server.requests]
 
 
 def test_a_race_and_its_tasks_are_regions_from_their_begin_to_their_end() -> None:
@@ -81,10 +80,10 @@ def test_a_race_and_its_tasks_are_regions_from_their_begin_to_their_end() -> Non
 
 def test_what_could_not_begin_there_is_made_whole_at_its_end() -> None:
     answers = iter([reply("{}", "503 Service Unavailable")] * 2 + [reply(json.dumps(MADE))] * 2)
-    with raw_server(lambda number, request: [next(answers)]) as server:
+    with RawServer(lambda number, request: [next(answers)]) as server:
         warnings = annotate(server.url)
     assert [request.line for request in server.requests] == ["POST /api/annotations"] * 4
-    assert b'"timeEnd"' in server.requests[-1].tail
+    assert b'"timeEnd"' in server.requests[-1].body
     (warning,) = warnings
     assert "status 503" in warning
 
@@ -100,7 +99,7 @@ def test_what_could_not_begin_there_is_made_whole_at_its_end() -> None:
 def test_credentials_come_from_the_environment_or_the_url(given: str, token: str, authorization: str | None) -> None:
     with serve(GRAFANA) as server:
         assert annotate(f"{given}127.0.0.1:{server.port}/", token) == []
-    assert {asked.headers.get("Authorization") for asked in server.asked} == {authorization}
+    assert {asked.headers.get("Authorization") for asked in server.requests} == {authorization}
 
 
 def test_refusals_are_told_once_without_secrets() -> None:
@@ -125,7 +124,7 @@ def test_a_race_is_annotated_and_keeps_no_token(
         "task closed",
         "race of shop, default",
     ]
-    assert {asked.headers["Authorization"] for asked in grafana.asked} == {"Bearer glsa_hidden"}
+    assert {asked.headers["Authorization"] for asked in grafana.requests} == {"Bearer glsa_hidden"}
     kept = [path.read_bytes() for path in races.home.rglob("*") if path.is_file()]
     assert not any(b"glsa_hidden" in content for content in kept)
     assert "glsa_hidden" not in outcome.stdout + outcome.stderr
@@ -144,7 +143,7 @@ def test_nobody_there_is_one_warning(unused_url: str) -> None:
 
 
 def test_a_server_that_hangs_holds_nobody_up() -> None:
-    with raw_server(lambda number, request: [SILENCE]) as server:
+    with RawServer(lambda number, request: [SILENCE]) as server:
         begin = time.monotonic()
         warnings = annotate(server.url)
         assert 1 < time.monotonic() - begin < 4

@@ -7,14 +7,12 @@ import socket
 import ssl
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 import trustme
-from tiny_server import GREEN, TinyServer, serve
+from raw_server import CLOSE, GREEN, READ, RawServer, serve
 
 from esbench.cluster.client import Cluster, ClusterInfo, index_path
 from esbench.cluster.dialect import Dialect
@@ -41,7 +39,7 @@ def server_context(authority: trustme.CA, *names: str) -> ssl.SSLContext:
 
 
 @pytest.fixture
-def tls_server(authority: trustme.CA) -> Iterator[TinyServer]:
+def tls_server(authority: trustme.CA) -> Iterator[RawServer]:
     with serve(GREEN, server_context(authority, "127.0.0.1")) as server:
         yield server
 
@@ -78,7 +76,7 @@ def test_requests_carry_plain_json_and_credentials_and_no_product_check() -> Non
                 body={"k": 1},
             )
         assert reply == {"acknowledged": True}
-        (asked,) = server.asked  # nothing was asked before
+        (asked,) = server.requests  # nothing was asked before
         assert asked.target == "/a?wait=true&names=x,y&timeout=5s"
         headers = {name.lower(): value for name, value in asked.headers.items()}
         assert headers["content-type"] == "application/json"
@@ -91,7 +89,7 @@ def test_requests_carry_plain_json_and_credentials_and_no_product_check() -> Non
 def test_text_bodies_are_sent_as_they_are() -> None:
     with serve({"POST /_bulk": (200, {})}) as server, Cluster([server.url]) as cluster:
         cluster.request("POST", "/_bulk", body='{"index":{}}\n{}\n')
-        assert server.asked[0].body == b'{"index":{}}\n{}\n'
+        assert server.requests[0].body == b'{"index":{}}\n{}\n'
 
 
 def test_compressed_requests_when_asked_for() -> None:
@@ -100,8 +98,8 @@ def test_compressed_requests_when_asked_for() -> None:
         Cluster([server.url], ClientOptions(http_compress=True)) as cluster,
     ):
         cluster.request("PUT", "/a", body={"k": "v" * 1000})
-        assert server.asked[0].headers["content-encoding"] == "gzip"
-        assert len(server.asked[0].body) < 100
+        assert server.requests[0].headers["content-encoding"] == "gzip"
+        assert len(server.requests[0].body) < 100
 
 
 def test_ignored_statuses_are_replies() -> None:
@@ -183,45 +181,29 @@ def test_a_host_that_takes_connections_and_never_answers_times_out() -> None:
         assert failure(f"http://127.0.0.1:{port}").startswith(f"127.0.0.1:{port}: no answer within 500 ms")
 
 
-@contextmanager
-def closing_server() -> Iterator[int]:
-    """A port that reads once from each connection and closes it without an answer."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def close_all() -> None:
-            with suppress(OSError):  # the test is over
-                while True:
-                    connection, _ = server.accept()
-                    with connection:
-                        connection.recv(1 << 16)
-
-        thread = threading.Thread(target=close_all)
-        thread.start()
-        try:
-            yield server.getsockname()[1]
-        finally:
-            server.shutdown(socket.SHUT_RDWR)
-            thread.join()
+def closing_server() -> RawServer:
+    """A server that reads once from each connection and closes it without an answer."""
+    return RawServer(greet=lambda number: [READ, CLOSE])
 
 
 def test_a_connection_that_is_closed_without_an_answer_is_told() -> None:
-    with closing_server() as port:
-        said = failure(f"http://127.0.0.1:{port}")
+    with closing_server() as server:
+        said = failure(server.url)
     assert "closed the connection without an answer" in said
 
 
-def test_a_trusted_authority_is_accepted(tls_server: TinyServer, authority_file: str) -> None:
+def test_a_trusted_authority_is_accepted(tls_server: RawServer, authority_file: str) -> None:
     options = ClientOptions(use_ssl=True, ca_certs=authority_file)
     with Cluster([tls_server.url], options) as cluster:
         assert cluster.info().version == "8.19.4"
 
 
-def test_no_verification_accepts_any_certificate(tls_server: TinyServer) -> None:
+def test_no_verification_accepts_any_certificate(tls_server: RawServer) -> None:
     with Cluster([tls_server.url], ClientOptions(use_ssl=True, verify_certs=False)) as cluster:
         assert cluster.info().version == "8.19.4"
 
 
-def test_an_unknown_authority_is_told_with_both_ways_out(tls_server: TinyServer) -> None:
+def test_an_unknown_authority_is_told_with_both_ways_out(tls_server: RawServer) -> None:
     said = failure(tls_server.url, ClientOptions(use_ssl=True))
     assert "its certificate is not trusted" in said
     assert "ca_certs" in said
@@ -251,7 +233,7 @@ def test_a_client_certificate_is_asked_for_and_used(authority: trustme.CA, autho
             assert cluster.info().name == "tiny"
 
 
-def test_plain_http_against_tls_says_use_ssl(tls_server: TinyServer) -> None:
+def test_plain_http_against_tls_says_use_ssl(tls_server: RawServer) -> None:
     said = failure(tls_server.url.replace("https", "http"))
     assert "speaks TLS, not plain HTTP" in said
     assert "use_ssl:true" in said
@@ -264,8 +246,8 @@ def test_tls_against_plain_http_says_so() -> None:
 
 
 def test_tls_against_a_plain_port_that_just_closes_says_so() -> None:
-    with closing_server() as port:
-        said = failure(f"https://127.0.0.1:{port}", ClientOptions(use_ssl=True))
+    with closing_server() as server:
+        said = failure(server.url.replace("http", "https"), ClientOptions(use_ssl=True))
     assert "speaks plain HTTP, not TLS" in said
 
 
@@ -280,7 +262,7 @@ def test_another_host_is_asked_when_one_refuses() -> None:
         with Cluster([f"http://127.0.0.1:{free_port()}", server.url]) as cluster:
             assert cluster.request("PUT", "/a") == {"acknowledged": True}
             assert cluster.request("PUT", "/a") == {"acknowledged": True}
-        assert len(server.asked) == 2
+        assert len(server.requests) == 2
 
 
 def test_what_might_have_arrived_is_not_repeated_elsewhere() -> None:
@@ -288,7 +270,7 @@ def test_what_might_have_arrived_is_not_repeated_elsewhere() -> None:
         urls = [f"http://127.0.0.1:{silent.getsockname()[1]}", server.url]
         with Cluster(urls) as cluster, pytest.raises(ClusterError, match="no answer"):
             cluster.request("PUT", "/a", timeout_s=0.2)
-        assert not server.asked
+        assert not server.requests
 
 
 def test_versions_compare_as_numbers() -> None:
@@ -335,7 +317,7 @@ def test_no_index_is_not_every_index() -> None:
     assert index_path(["a b", "logs-*"]) == "/a%20b,logs-*"
     with serve({}) as server, Cluster([server.url]) as cluster:
         assert cluster.indices_facts([]) == {}
-        assert not server.asked
+        assert not server.requests
 
 
 def test_facts_in_an_unknown_form_are_one_line() -> None:

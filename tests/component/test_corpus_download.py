@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import io
 import os
+import ssl
 import tarfile
 import threading
 import zipfile
@@ -17,8 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 import zstandard
 from file_server import FileServer, serve_files
+from raw_server import RawServer, reply
 
 from esbench.corpus.download import _PACKAGES, FileMissing, download, fetch_lines
 from esbench.corpus.locate import check_mirror
@@ -168,7 +171,7 @@ def test_object_stores_are_read_through_fsspec(tmp_path: Path, monkeypatch: pyte
         out.write(CONTENT)
     download("memory://bucket/d.bin", tmp_path / "d.bin", where="here", size_bytes=len(CONTENT))
     assert (tmp_path / "d.bin").read_bytes() == CONTENT
-    with pytest.raises(FileMissing, match=r"memory://bucket/e.bin cannot be had: there is no such file"):
+    with pytest.raises(FileMissing, match=r"memory://bucket/e.bin cannot be downloaded: there is no such file"):
         download("memory://bucket/e.bin", tmp_path / "e.bin", where="here")
 
 
@@ -306,3 +309,32 @@ def test_a_mirror_that_means_nothing_is_wrong_usage(tmp_path: Path) -> None:
         check_mirror("ftp://h/x", "M")
     with pytest.raises(UsageError, match=f'M: there is no folder "{tmp_path}/x"'):
         check_mirror(f"{tmp_path}/x", "M")
+
+
+def test_no_redirect_leads_from_https_to_http(
+    server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    moved = reply(b"", "302 Found", f"Location: {server.url}/files/d.bin")
+    with RawServer(lambda number, request: [moved], tls=context) as secure:
+        for fetched in (
+            lambda: fetch_lines(f"{secure.url}/d.bin", 1, where="here"),
+            lambda: download(f"{secure.url}/d.bin", tmp_path / "d.bin", where="here"),
+        ):
+            with pytest.raises(CorpusError, match=r"d\.bin leads from https to http"):
+                fetched()
+    assert not (tmp_path / "d.bin").exists()
+
+
+def test_a_file_that_does_not_end_is_left_at_its_stated_size(tmp_path: Path) -> None:
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    endless = [head, *[b"100000\r\n" + bytes(1 << 20) + b"\r\n"] * 64]
+    with (
+        RawServer(lambda number, request: endless) as server,
+        pytest.raises(CorpusError, match=r"/d\.bin has more than 2,000,000 bytes"),
+    ):
+        download(f"{server.url}/d.bin", tmp_path / "d.bin", where="here", size_bytes=2_000_000)
+    assert [path.name for path in tmp_path.iterdir()] == [".d.bin.lock"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from driver import Driver, bulk, documents, task
-from tiny_server import Asked, serve
+from raw_server import Request, serve
 
 from esbench.cluster.options import ClientOptions
 
@@ -23,7 +23,7 @@ def driver(tmp_path: Path) -> Iterator[Driver]:
         yield driver
 
 
-def body_of(asked: Asked) -> bytes:
+def body_of(asked: Request) -> bytes:
     headers = {name.lower(): value for name, value in asked.headers.items()}
     assert headers["content-encoding"] == "gzip"
     return gzip.decompress(asked.body)
@@ -35,7 +35,7 @@ def test_a_corpus_arrives_whole_in_compressed_bulks(driver: Driver, tmp_path: Pa
         result = driver.run(tiny.url, bulk(50, clients=2), docs=docs, options=COMPRESSED)
 
     assert (result.units, result.errors) == (200, 0)
-    lines = [json.loads(line) for asked in tiny.asked for line in body_of(asked).splitlines()]
+    lines = [json.loads(line) for asked in tiny.requests for line in body_of(asked).splitlines()]
     assert sorted(line["n"] for line in lines if "n" in line) == list(range(200))
 
 
@@ -44,5 +44,5 @@ def test_the_bodies_of_administrative_requests_are_compressed_too(driver: Driver
         result = driver.run(tiny.url, task("create-index", {"index": "orders"}), options=COMPRESSED)
 
     assert result.errors == 0
-    (asked,) = [asked for asked in tiny.asked if asked.method == "PUT"]
+    (asked,) = [asked for asked in tiny.requests if asked.method == "PUT"]
     assert isinstance(json.loads(body_of(asked)), dict)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import math
 import socket
-import struct
 import threading
 import time
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from typing import Any
 import pytest
 import trustme
 from driver import Driver, NullServerFactory, get, task
-from tiny_server import serve
+from raw_server import CLOSE, RESET, RawServer, reply, serve
 
 from esbench.cluster.options import ClientOptions, parse_hosts
 from esbench.errors import ClusterError
@@ -27,8 +26,7 @@ from esbench.load.script_client import ScriptClient
 from esbench.measure.verdict import Verdict
 from esbench.null_server import NullServer
 from esbench.record.model import TaskResult
-from esbench.requests.exchange import RequestFailed
-from esbench.requests.script import Session
+from esbench.requests.exchange import RequestFailed, ScriptSession
 
 
 @pytest.fixture(scope="module")
@@ -132,28 +130,9 @@ def test_a_connection_that_was_closed_between_requests_costs_no_request(server: 
 
 def test_a_connection_that_is_closed_as_soon_as_it_is_open_is_lost(driver: Driver) -> None:
     """As a proxy does whose server is gone."""
-    reply = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}"
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def serve_one_and_cut_the_rest() -> None:
-            first, _ = listener.accept()
-            with first:
-                first.recv(1 << 16)
-                first.sendall(reply)
-            while True:
-                try:
-                    connection, _ = listener.accept()
-                except OSError:
-                    return  # the test is over
-                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                connection.close()  # with an RST
-
-        thread = threading.Thread(target=serve_one_and_cut_the_rest)
-        thread.start()
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        result = driver.run(url, task("raw-request", {"path": "/a"}, requests=8, think_time_s=0.005))
-        listener.shutdown(socket.SHUT_RDWR)
-        thread.join(5)
+    last = reply(b"{}", "200 OK", "Connection: close")
+    with RawServer(lambda number, request: [last, CLOSE], greet=lambda number: [RESET] if number else []) as cutting:
+        result = driver.run(cutting.url, task("raw-request", {"path": "/a"}, requests=8, think_time_s=0.005))
     assert (result.requests, result.errors) == (8, 7)
     assert set(kinds(result)) <= {"connection lost", "connection refused"}
 
@@ -165,7 +144,7 @@ async def test_a_connection_may_be_lost_before_its_request_is_sent(server: NullS
             self.link.close()
 
     class Nothing:
-        async def run(self, session: Session) -> Verdict:
+        async def run(self, session: ScriptSession) -> Verdict:
             raise NotImplementedError
 
     class Closed:
@@ -267,8 +246,8 @@ def test_credentials_and_compression_are_asked_for_in_each_request(driver: Drive
             tiny.url, task("raw-request", {"path": "/a", "headers": {"X-Own": "1"}}, requests=3), options=options
         )
     assert result.errors == 0
-    assert len(tiny.asked) == 3
-    for asked in tiny.asked:
+    assert len(tiny.requests) == 3
+    for asked in tiny.requests:
         headers = {name.lower(): value for name, value in asked.headers.items()}
         assert headers["authorization"] == "Basic dTpwOsOk"
         assert headers["accept-encoding"] == "gzip"

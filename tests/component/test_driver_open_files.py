@@ -27,7 +27,7 @@ def run(tmp_path: Path, null_server: NullServerFactory) -> Run:
 import json, resource, sys
 from pathlib import Path
 resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))
-sys.path.insert(0, {str(Path(__file__).parent)!r})
+sys.path.insert(0, {str(Path(__file__).parents[1] / "helpers")!r})
 from driver import Driver, get
 from esbench.errors import EsbenchError
 with Driver(Path({str(tmp_path)!r})) as driver:

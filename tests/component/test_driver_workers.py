@@ -143,7 +143,7 @@ def test_a_worker_that_hangs_is_ended_and_what_it_told_is_kept(server: NullServe
         stopped_at.append(time.monotonic())
 
     observe = FirstSecond(stop)
-    with pytest.raises(StepFailed, match=r'task "a": load worker 0 has said nothing for \d+ s') as caught:
+    with pytest.raises(StepFailed, match=r'task "a": load worker 0 has sent nothing for \d+ s') as caught:
         patient.step(
             server.url,
             get(name="a", rate=50, time_period_s=60),
@@ -178,7 +178,7 @@ def test_a_worker_that_dies_when_it_has_nothing_left_to_do_is_named(server: Null
 def test_a_worker_that_hangs_when_it_has_nothing_left_to_do_is_ended(server: NullServer, patient: Driver) -> None:
     idle, _ = workers_of(os.getpid())
     after(1.5, idle.suspend)
-    with pytest.raises(StepFailed, match=r"^load worker 0 has said nothing for \d+ s") as caught:
+    with pytest.raises(StepFailed, match=r"^load worker 0 has sent nothing for \d+ s") as caught:
         patient.step(server.url, get(name="a", iterations=1), get(name="b", rate=5, time_period_s=ENDLESS))
     assert not idle.is_running()
     assert [result.requests > 0 for result in caught.value.results] == [True, True]
@@ -203,7 +203,8 @@ def test_a_coordinator_that_is_held_up_ends_no_worker(server: NullServer, patien
         held_up.append(second)
 
     result = patient.run(server.url, get(rate=100, clients=8, time_period_s=10), observe=observe)
-    assert (result.requests, len(held_up)) == (1_000, 10)
+    assert result.requests == 1_000
+    assert len(held_up) in (10, 11)  # the last replies may come in the eleventh second
 
 
 def test_a_worker_that_died_between_steps_is_named(server: NullServer, driver: Driver) -> None:
@@ -224,7 +225,7 @@ def test_a_worker_that_is_stopped_while_it_prepares_is_ended(server: NullServer,
     worker = workers_of(os.getpid())[0]
     worker.suspend()
     begin = time.monotonic()
-    with pytest.raises(RaceError, match=r'task "get": load worker 0 has said nothing for \d+ s'):
+    with pytest.raises(RaceError, match=r'task "get": load worker 0 has sent nothing for \d+ s'):
         patient.run(server.url, get())
     assert time.monotonic() - begin < 10
     assert not worker.is_running()
@@ -245,7 +246,7 @@ def test_workers_end_when_their_coordinator_is_killed(server: NullServer, tmp_pa
     program = f"""
 import sys
 from pathlib import Path
-sys.path.insert(0, {str(Path(__file__).parent)!r})
+sys.path.insert(0, {str(Path(__file__).parents[1] / "helpers")!r})
 from driver import Driver, get
 with Driver(Path({str(tmp_path)!r}), workers=2) as driver:
     driver.run({server.url!r}, get(clients=600, rate=200, time_period_s=60))

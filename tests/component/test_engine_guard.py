@@ -171,9 +171,9 @@ def node(folder: Path, tmp_path: Path) -> Node:
     (home / "config" / "jvm.options").write_text("-Xms1g\n")
     server = Server(home, "elasticsearch", "7.10.2", frozenset(), frozenset())
     java = Java(tmp_path, "17.0.1", "PATH")
-    made = Node(NodePlan("node-0", *free_ports(2), folder), tmp_path / "saved")
-    made.prepare(server, {"http.port": 1}, java, 64 << 20, None)
-    made.launch(server, java, None, os.environ["PATH"])
+    made = Node(NodePlan("node-0", *free_ports(2), folder), server, java, None, tmp_path / "saved")
+    made.prepare({"http.port": 1}, 64 << 20)
+    made.launch(os.environ["PATH"])
     return made
 
 
@@ -188,6 +188,11 @@ def test_a_node_whose_guard_was_killed_is_ended_all_the_same(node: Node, folder:
     assert ["without saving its logs" in problem for problem in node.finish_stop()] == [True]
     wait_for(lambda: not [pid for pid in pids if is_alive(pid)])
     assert not folder.exists()
+
+
+def test_nobody_else_enters_the_folder_of_a_node(node: Node, folder: Path) -> None:
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert node.finish_stop() == []
 
 
 def test_stopping_a_node_twice_does_nothing_more(node: Node, folder: Path, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import socket
 import time
 
 import pytest
-from tiny_server import GREEN, INFO, serve
+from raw_server import GREEN, INFO, RawServer, serve
 
 from esbench.cluster.options import ClientOptions, Host, parse_hosts
 from esbench.engine.external import ExternalEngine
@@ -33,7 +33,7 @@ def test_hosts_that_answer_become_the_endpoint() -> None:
         external = engine(one.url, two.url)
         assert external.start().urls == (one.url, two.url)
         external.stop()
-        assert all(server.asked[0].target == "/" for server in (one, two))
+        assert all(server.requests[0].target == "/" for server in (one, two))
 
 
 def test_every_host_is_checked_and_the_bad_one_named() -> None:
@@ -53,26 +53,9 @@ def test_hosts_that_never_answer_are_told_at_once_not_one_after_the_other() -> N
 
 
 def test_a_host_that_answers_byte_by_byte_does_not_hold_the_race() -> None:
-    import threading
-
-    with socket.create_server(("127.0.0.1", 0)) as slow:
-        done = threading.Event()
-
-        def dribble() -> None:
-            connection, _ = slow.accept()
-            with connection:
-                for byte in b"HTTP/1.1 200 OK\r\nX-Long: " + b"x" * 100:
-                    if done.wait(0.2):
-                        return
-                    connection.send(bytes([byte]))
-
-        thread = threading.Thread(target=dribble)
-        thread.start()
-        try:
-            assert "no answer within" in failure(f"127.0.0.1:{slow.getsockname()[1]}")
-        finally:
-            done.set()
-            thread.join()
+    bytes_and_pauses = [part for byte in b"HTTP/1.1 200 OK\r\nX-Long: " + b"x" * 100 for part in (0.2, bytes([byte]))]
+    with RawServer(lambda number, request: bytes_and_pauses) as slow:
+        assert "no answer within" in failure(slow.url)
 
 
 def test_a_red_cluster_names_its_red_indices() -> None:
@@ -108,7 +91,7 @@ def test_serverless_has_no_health_to_ask_for() -> None:
     version = {"number": "8.11.0", "build_flavor": "serverless"}
     with serve({"GET /": (200, {**INFO, "version": version})}) as server:
         assert engine(server.url).start().urls == (server.url,)
-        assert [asked.target for asked in server.asked] == ["/"]
+        assert [asked.target for asked in server.requests] == ["/"]
 
 
 def test_another_kind_of_server_is_named() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from driver import Driver, task
-from raw_server import CLOSE, RESET, SILENCE, Action, RawServer, Request, raw_server, reply
+from raw_server import CLOSE, RESET, SILENCE, Action, RawServer, Request, reply
 
 from esbench.model import Task
 from esbench.record.model import TaskResult
@@ -45,7 +45,7 @@ def raced(driver: Driver, server: RawServer, requests: int, **keys: Any) -> Task
 def test_a_connection_that_the_server_closed_while_it_was_idle_is_no_failure(
     driver: Driver, end: str, keys: dict[str, Any]
 ) -> None:
-    with raw_server(lambda number, request: [reply(), 0.01, end]) as server:
+    with RawServer(lambda number, request: [reply(), 0.01, end]) as server:
         result = raced(driver, server, 4, **keys)
     assert result.errors == 0
     assert len(server.requests) == 4
@@ -55,7 +55,7 @@ def test_a_connection_that_the_server_closed_while_it_was_idle_is_no_failure(
 @pytest.mark.parametrize("end", [CLOSE, RESET])
 def test_a_request_that_was_sent_is_not_sent_again(driver: Driver, end: str) -> None:
     """The server has read it, and may have carried it out."""
-    with raw_server(lambda number, request: [end] if number % 3 == 2 else [reply()]) as server:
+    with RawServer(lambda number, request: [end] if number % 3 == 2 else [reply()]) as server:
         result = raced(driver, server, 15)
     assert kinds(result) == {"connection lost": 5}
     assert len(server.requests) == 15
@@ -66,7 +66,7 @@ def test_a_request_that_was_sent_is_not_sent_again(driver: Driver, end: str) -> 
 
 def test_a_request_sent_into_a_connection_that_is_just_ending_is_a_failure_and_not_repeated(driver: Driver) -> None:
     """A closed loop sends in the moment of the reply; the end of the connection arrives behind it."""
-    with raw_server(lambda number, request: [reply(), CLOSE]) as server:
+    with RawServer(lambda number, request: [reply(), CLOSE]) as server:
         result = raced(driver, server, 40)
     assert set(kinds(result)) <= {"connection lost"}
     assert len(server.requests) == result.requests - result.errors
@@ -97,7 +97,7 @@ def test_half_a_reply_is_one_failure_and_the_next_request_works(
     def answer(number: int, request: Request) -> Sequence[Action]:
         return [half, 0.02, then] if number == 3 else [reply()]
 
-    with raw_server(answer) as server:
+    with RawServer(answer) as server:
         result = raced(driver, server, 8)
     assert kinds(result) == {kind: 1}
     assert (result.units, result.errors) == (7, 1)
@@ -125,7 +125,7 @@ MALFORMED = [
 
 @pytest.mark.parametrize("malformed", MALFORMED, ids=[repr(text[:40]) for text in MALFORMED])
 def test_a_malformed_reply_is_a_bad_response_and_the_next_request_works(driver: Driver, malformed: bytes) -> None:
-    with raw_server(lambda number, request: [malformed if number % 4 == 2 else reply()]) as server:
+    with RawServer(lambda number, request: [malformed if number % 4 == 2 else reply()]) as server:
         result = raced(driver, server, 12)
     assert kinds(result) == {"bad response": 3}
     failure = result.error_kinds["bad response"]
@@ -139,14 +139,14 @@ def test_a_malformed_reply_is_a_bad_response_and_the_next_request_works(driver: 
 def test_a_reply_before_the_request_is_nobodys(driver: Driver) -> None:
     """A proxy tells an idle connection that it was too slow, and closes it."""
     late = reply(b"<html>", "408 Request Timeout", "Connection: close")
-    with raw_server(lambda number, request: [reply(), 0.01, late, CLOSE]) as server:
+    with RawServer(lambda number, request: [reply(), 0.01, late, CLOSE]) as server:
         result = raced(driver, server, 4, **RARELY)
     assert result.errors == 0
     assert len(server.requests) == 4
 
 
 def test_a_connection_is_opened_anew_for_each_client(driver: Driver) -> None:
-    with raw_server(lambda number, request: [CLOSE] if number == 5 else [reply()]) as server:
+    with RawServer(lambda number, request: [CLOSE] if number == 5 else [reply()]) as server:
         result = raced(driver, server, 40, clients=4)
     assert kinds(result) == {"connection lost": 1}
     assert server.connections == 5

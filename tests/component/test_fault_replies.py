@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from driver import Driver, bulk, documents, get, task
-from raw_server import CLOSE, RESET, SILENCE, Action, Request, raw_server, reply
+from raw_server import CLOSE, RESET, SILENCE, Action, RawServer, Request, reply
 
 from esbench.cluster.options import ClientOptions
 from esbench.corpus.preparation import prepare
@@ -76,7 +76,7 @@ GOOD: dict[str, list[Action]] = {
 @pytest.mark.parametrize("keys", [{}, {"rate": 400}], ids=["closed", "open"])
 def test_a_good_reply_is_good_in_every_form(driver: Driver, form: str, keys: dict[str, Any]) -> None:
     actions = GOOD[form]
-    with raw_server(lambda number, request: actions) as raw:
+    with RawServer(lambda number, request: actions) as raw:
         result = driver.run(raw.url, get(clients=2, requests=20, **keys))
     assert (result.requests, result.units, result.error_kinds) == (20, 20, {})
     assert len(raw.requests) == 20
@@ -91,7 +91,7 @@ def test_a_good_reply_is_good_in_every_form(driver: Driver, form: str, keys: dic
 )
 def test_a_broken_gzip_reply_is_a_bad_response(driver: Driver, packed: bytes) -> None:
     broken, good = reply(packed, "200 OK", "Content-Encoding: gzip"), reply(PACKED, "200 OK", "Content-Encoding: gzip")
-    with raw_server(lambda number, request: [broken if number % 3 == 0 else good]) as raw:
+    with RawServer(lambda number, request: [broken if number % 3 == 0 else good]) as raw:
         result = driver.run(raw.url, get(requests=9), options=ClientOptions(http_compress=True))
     assert result.units == 6
     failure = the_kind(result, "bad response")
@@ -179,7 +179,7 @@ def test_strange_replies_of_administrative_requests_are_failures_too(driver: Dri
     strange = ["[]", '{"_shards":7}', '{"error":{"root_cause":"x"}}', "<html>", ""]
     for operation, params in [("refresh", {}), ("cluster-health", {}), ("assert-count", {"expected": 7})]:
         for body in strange:
-            with raw_server(lambda number, request, body=body: [reply(body)]) as raw:  # type: ignore[misc]
+            with RawServer(lambda number, request, body=body: [reply(body)]) as raw:  # type: ignore[misc]
                 result = driver.run(raw.url, task(operation, params))
             assert result.requests == 1
             assert set(result.error_kinds) <= {"bad response"}, (operation, body, result.error_kinds)
@@ -198,7 +198,7 @@ def test_a_server_with_ever_new_errors_does_not_fill_the_record(driver: Driver) 
     def answer(number: int, request: Request) -> Sequence[Action]:
         return [reply(json.dumps({"error": {"type": f"error_{number}", "reason": "new"}}), "500 Oops")]
 
-    with raw_server(answer) as raw:
+    with RawServer(answer) as raw:
         result = driver.run(raw.url, get(requests=300))
     assert result.errors == 300
     assert len(result.error_kinds) == 101
@@ -237,7 +237,7 @@ def test_no_secret_is_kept_when_the_server_repeats_the_request(driver: Driver, g
         return [reply(json.dumps({"error": error}), f"{400 + number} No")]  # a kind each
 
     params = {"path": "/orders/_doc?api_key=secret-in-query&x=1", "headers": headers}
-    with raw_server(answer) as raw:
+    with RawServer(answer) as raw:
         result = driver.run(raw.url, task("raw-request", params, requests=6), options=options)
     assert result.errors == len(result.error_kinds) == 6
     assert all(secret.encode() in raw.requests[0].head for secret in secrets[-1:]) or given == "api key"
@@ -271,13 +271,13 @@ def good_bulk(number: int, request: Request) -> Sequence[Action]:
 
 def test_a_body_of_100_mb_arrives_whole(driver: Driver, long_documents: PreparedDocuments) -> None:
     """Longer than any buffer: most of it is written by the event loop, piece by piece."""
-    with raw_server(good_bulk) as raw:
+    with RawServer(good_bulk) as raw:
         result = driver.run(raw.url, bulk(100), docs=long_documents)
     assert (result.requests, result.units, result.error_kinds) == (2, 101, {})
     long, short = raw.requests
     assert long.body_bytes > 100_000_000
-    assert long.tail.endswith(b'"n": 99}\n')
-    assert short.tail.endswith(b'"n": 100}\n')
+    assert long.body.endswith(b'"n": 99}\n')
+    assert short.body.endswith(b'"n": 100}\n')
     assert long.connection == short.connection == 0
 
 
@@ -299,14 +299,14 @@ def test_a_body_of_100_mb_that_is_not_read_is_one_failure_and_the_next_request_w
     def refuse_long(head: bytes) -> Sequence[Action]:
         return refusal if int(head.partition(b"Content-Length: ")[2].split()[0]) > 10_000_000 else ()
 
-    with raw_server(good_bulk, refuse_long) as raw:
+    with RawServer(good_bulk, refuse_long) as raw:
         result = driver.run(raw.url, bulk(100, params={"request-timeout": "1s"}), docs=long_documents)
     assert (result.requests, result.errors, result.units) == (2, 1, 1)
     (kind,) = result.error_kinds
     assert kind in kinds
     assert result.error_kinds[kind].request == "POST /orders/_bulk"
     (short,) = raw.requests
-    assert short.tail.endswith(b'"n": 100}\n')
+    assert short.body.endswith(b'"n": 100}\n')
     assert raw.connections == 2
 
 

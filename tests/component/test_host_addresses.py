@@ -10,7 +10,7 @@ import pytest
 import trustme
 from driver import Driver, NullServerFactory, get, task
 from racing import Races
-from tiny_server import serve
+from raw_server import serve
 
 from esbench.cluster.addresses import addresses_by_name, resolve
 from esbench.cluster.options import ClientOptions, Host
@@ -62,7 +62,7 @@ def test_requests_and_certificates_are_about_the_name(
         port = int(tiny.url.rpartition(":")[2])
         target = f"{NAME}:{port}"
         driver.run(target, task("raw-request", {"path": "/a"}), lookup=lambda *_: [(V4, "127.0.0.1")])
-    assert [asked.headers["Host"] for asked in tiny.asked] == [target]
+    assert [asked.headers["Host"] for asked in tiny.requests] == [target]
 
     authority, paths = trustme.CA(), [tmp_path / name for name in ("cert.pem", "key.pem", "ca.pem")]
     certificate = authority.issue_cert(NAME)

@@ -8,29 +8,24 @@ import socket
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 
 import pytest
-from google.protobuf.proto import parse_length_prefixed
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from esbench.cli.metrics_options import others_who_follow
 from esbench.errors import UsageError
 from esbench.events.progress import Progress
 from esbench.measure.tally import Second, Tally
-from esbench.publish.prometheus import protobuf
-from esbench.publish.prometheus.endpoint import Address, Endpoint, parse_address, prefers_protobuf
-from esbench.publish.prometheus.folding import NATIVE_SCHEMA, parse_bounds
-from esbench.publish.prometheus.following import Following
+from esbench.progress.lines import LineProgress
+from esbench.publish.prometheus.endpoint import Address, MetricsEndpoint, parse_address
+from esbench.publish.prometheus.folding import parse_bounds
+from esbench.publish.prometheus.following import FollowedRace
 from esbench.record.store import decode_record
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-3.json"
 BOUNDS = parse_bounds("1,10", "")
 OPENMETRICS = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3"
-PROTOBUF = (
-    "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.6," + OPENMETRICS
-)
 
 
 @dataclass
@@ -40,11 +35,13 @@ class Answer:
     body: bytes
 
 
-def ask(endpoint: Endpoint, accept: str = "", path: str = "/metrics", method: str = "GET") -> Answer:
+def ask(
+    endpoint: MetricsEndpoint, accept: str = "", path: str = "/metrics", method: str = "GET", **headers: str
+) -> Answer:
     host, port = endpoint.url.removeprefix("http://").removesuffix("/metrics").rsplit(":", 1)
     connection = http.client.HTTPConnection(host.strip("[]"), int(port), timeout=10)
     try:
-        connection.request(method, path, headers={"Accept": accept, "Accept-Encoding": "gzip"})
+        connection.request(method, path, headers={"Accept": accept, "Accept-Encoding": "gzip"} | headers)
         reply = connection.getresponse()
         body = reply.read()
         if reply.headers["Content-Encoding"] == "gzip":
@@ -55,8 +52,8 @@ def ask(endpoint: Endpoint, accept: str = "", path: str = "/metrics", method: st
 
 
 @pytest.fixture
-def following() -> Following:
-    following = Following()
+def following() -> FollowedRace:
+    following = FollowedRace()
     following.race_begins(decode_record(GOLDEN.read_bytes()), [])
     tally = Tally(sent=3, requests=4, units=3)
     tally.errors.add("timeout", "no reply within 60 s")
@@ -67,19 +64,19 @@ def following() -> Following:
 
 
 @pytest.fixture
-def endpoint(following: Following) -> Iterator[Endpoint]:
-    with Endpoint(Address("127.0.0.1", 0), following, BOUNDS) as endpoint:
+def endpoint(following: FollowedRace) -> Iterator[MetricsEndpoint]:
+    with MetricsEndpoint(Address("127.0.0.1", 0), following, BOUNDS) as endpoint:
         yield endpoint
 
 
-def test_whoever_asks_gets_text(endpoint: Endpoint) -> None:
+def test_whoever_asks_gets_text(endpoint: MetricsEndpoint) -> None:
     answer = ask(endpoint)
     assert (answer.status, answer.kind) == (200, "text/plain; version=0.0.4; charset=utf-8")
     assert b"esbench_service_time_seconds_bucket{" in answer.body
     assert b'le="0.01"' in answer.body
 
 
-def test_openmetrics_to_those_who_accept_it(endpoint: Endpoint) -> None:
+def test_openmetrics_to_those_who_accept_it(endpoint: MetricsEndpoint) -> None:
     answer = ask(endpoint, OPENMETRICS)
     assert answer.kind.startswith("application/openmetrics-text; version=1.0.0")
     assert answer.body.endswith(b"# EOF\n")
@@ -88,32 +85,14 @@ def test_openmetrics_to_those_who_accept_it(endpoint: Endpoint) -> None:
     assert [sample.value for sample in families["esbench_requests"].samples] == [4]
 
 
-def test_protobuf_with_native_histograms_to_those_who_prefer_it(endpoint: Endpoint) -> None:
-    answer = ask(endpoint, PROTOBUF)
-    assert answer.kind == protobuf.CONTENT_TYPE
-    body = BytesIO(answer.body)
-    families = {f.name: f for f in iter(lambda: parse_length_prefixed(protobuf.family_class(), body), None)}
-    assert families["esbench_requests_total"].metric[0].counter.value == 4
-    assert families["esbench_race_info"].metric[0].gauge.value == 1
-    (metric,) = families["esbench_service_time_seconds"].metric
-    assert {"task", "phase", "track"} <= {label.name for label in metric.label}
-    histogram = metric.histogram
-    assert histogram.sample_count == 3
-    assert histogram.sample_sum == pytest.approx(0.0106)
-    assert [(b.upper_bound, b.cumulative_count) for b in histogram.bucket] == [(0.001, 1), (0.01, 3), (float("inf"), 3)]
-    assert (histogram.schema, histogram.zero_count) == (NATIVE_SCHEMA, 0)
-    assert list(histogram.positive_delta) == [1, 0, 0]
-    assert [span.length for span in histogram.positive_span] == [1, 2]
-
-
-def test_a_scraper_may_ask_for_some_names(endpoint: Endpoint) -> None:
+def test_a_scraper_may_ask_for_some_names(endpoint: MetricsEndpoint) -> None:
     answer = ask(endpoint, path="/metrics?name[]=esbench_errors_total")
     names = {line.partition("{")[0] for line in answer.body.decode().splitlines() if not line.startswith("#")}
     assert names == {"esbench_errors_total"}
 
 
 def test_a_scraper_that_goes_away_says_nothing_on_the_terminal(
-    endpoint: Endpoint, capfd: pytest.CaptureFixture[str]
+    endpoint: MetricsEndpoint, capfd: pytest.CaptureFixture[str]
 ) -> None:
     host, port = endpoint.url.removeprefix("http://").removesuffix("/metrics").split(":")
     with socket.create_connection((host, int(port))) as gone:
@@ -129,39 +108,41 @@ def test_buckets_that_nobody_serves_are_refused() -> None:
         pass
 
 
-def test_nothing_but_reading_is_allowed(endpoint: Endpoint) -> None:
+def test_nothing_but_reading_is_allowed(endpoint: MetricsEndpoint) -> None:
     assert ask(endpoint, method="POST").status == 405
 
 
 def test_before_the_race_the_answer_is_empty() -> None:
-    with Endpoint(Address("127.0.0.1", 0), Following(), BOUNDS) as endpoint:
+    with MetricsEndpoint(Address("127.0.0.1", 0), FollowedRace(), BOUNDS) as endpoint:
         assert ask(endpoint, OPENMETRICS).body == b"# EOF\n"
 
 
+PREFERS_PROTOBUF = (
+    "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.6," + OPENMETRICS
+)
+
+
 @pytest.mark.parametrize(
-    ("accept", "protobuf"),
+    ("accept", "kind"),
     [
-        ("", False),
-        (PROTOBUF, True),
-        (OPENMETRICS, False),
-        ("application/openmetrics-text;q=0.6, application/vnd.google.protobuf;q=0.4", False),
-        ("application/vnd.google.protobuf;q=0, */*;q=0.1", False),
-        ("APPLICATION/vnd.google.protobuf", True),
-        ("*/*, application/vnd.google.protobuf", False),
-        ("application/vnd.google.protobuf;q=high", False),
+        (PREFERS_PROTOBUF, "application/openmetrics-text"),
+        ("application/vnd.google.protobuf", "text/plain"),
+        ("*/*", "text/plain"),
     ],
 )
-def test_protobuf_is_answered_where_it_ranks_first(accept: str, protobuf: bool) -> None:
-    assert prefers_protobuf(accept) is protobuf
+def test_a_scraper_that_prefers_another_format_gets_text(endpoint: MetricsEndpoint, accept: str, kind: str) -> None:
+    answer = ask(endpoint, accept)
+    assert (answer.status, answer.kind.partition(";")[0]) == (200, kind)
+    assert b"esbench_service_time_seconds_bucket{" in answer.body
 
 
-def test_it_ends_with_the_race(following: Following) -> None:
-    with Endpoint(Address("127.0.0.1", 0), following, BOUNDS) as endpoint:
+def test_it_ends_with_the_race(following: FollowedRace) -> None:
+    with MetricsEndpoint(Address("127.0.0.1", 0), following, BOUNDS) as endpoint:
         pass
     with pytest.raises(ConnectionRefusedError):
         ask(endpoint)
     port = int(endpoint.url.rpartition(":")[2].partition("/")[0])
-    with Endpoint(Address("127.0.0.1", port), following, BOUNDS) as again:
+    with MetricsEndpoint(Address("127.0.0.1", port), following, BOUNDS) as again:
         assert ask(again).status == 200
 
 
@@ -169,13 +150,13 @@ def test_a_taken_port_is_one_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = Address("127.0.0.1", taken.getsockname()[1])
         with pytest.raises(UsageError, match=rf"--metrics-port: cannot listen at {address}: Address already in use"):
-            Endpoint(address, Following(), BOUNDS)
+            MetricsEndpoint(address, FollowedRace(), BOUNDS)
 
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "192.0.2.1"])
 def test_an_address_of_another_host_is_an_error(host: str) -> None:
     with pytest.raises(UsageError, match="--metrics-port"):
-        Endpoint(Address(host, 0), Following(), BOUNDS)
+        MetricsEndpoint(Address(host, 0), FollowedRace(), BOUNDS)
 
 
 @pytest.mark.parametrize(
@@ -196,3 +177,29 @@ def test_an_address_is_a_port_with_or_without_a_host(text: str, address: Address
 def test_what_is_no_address_is_told(text: str) -> None:
     with pytest.raises(UsageError, match="--metrics-port"):
         parse_address(text)
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1:9108", 200),
+        ("localhost:9108", 200),
+        ("[::1]:9108", 200),
+        ("evil.example:9108", 403),
+        ("10.0.0.1", 403),
+    ],
+)
+def test_a_page_of_another_name_does_not_read_the_metrics_of_this_host(
+    endpoint: MetricsEndpoint, host: str, status: int
+) -> None:
+    answer = ask(endpoint, Host=host)
+    assert answer.status == status
+    assert (b"esbench_" in answer.body) == (status == 200)
+
+
+def test_an_address_for_everyone_is_said_to_be_one(capsys: pytest.CaptureFixture[str]) -> None:
+    for address, everyone in (("0", False), ("0.0.0.0:0", True)):
+        flags = {"metrics_port": address, "metrics_buckets": "", "annotate": ""}
+        with others_who_follow(flags, LineProgress()):
+            pass
+        assert ("for everyone who can reach this host" in capsys.readouterr().err) == everyone

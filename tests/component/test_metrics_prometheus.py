@@ -1,4 +1,4 @@
-"""Real Prometheus servers scrape a race, in text and in protobuf, and have what the record has."""
+"""A real Prometheus server scrapes a race, and has what the record has."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import accumulate
 from pathlib import Path
 from socket import create_server
 from typing import Any
@@ -24,7 +23,7 @@ from driver import NullServerFactory
 from racing import Races, press_ctrl_c, wait_until
 
 from esbench.measure.histogram import decode
-from esbench.publish.prometheus.folding import DEFAULT_BOUNDS, LAG_BOUNDS, NATIVE_SCHEMA, native, parse_bounds
+from esbench.publish.prometheus.folding import DEFAULT_BOUNDS, LAG_BOUNDS, parse_bounds
 from esbench.record.model import RaceRecord, TaskResult
 
 PROMETHEUS, PROMTOOL = shutil.which("prometheus"), shutil.which("promtool")
@@ -69,11 +68,11 @@ def ask(server: str, expression: str, at_s: float) -> list[tuple[dict[str, str],
     """(labels, value) of each series at a time."""
     query = urllib.parse.urlencode({"query": expression, "time": at_s})
     result = json.loads(get(f"{server}/api/v1/query?{query}"))["data"]["result"]
-    return [(series["metric"], (series.get("value") or series["histogram"])[1]) for series in result]
+    return [(series["metric"], series["value"][1]) for series in result]
 
 
 @contextmanager
-def prometheus(folder: Path, target: int, *options: str) -> Iterator[str]:
+def prometheus(folder: Path, target: int) -> Iterator[str]:
     """A server of its own that scrapes a port of this host; yields its URL."""
     assert PROMETHEUS is not None
     folder.mkdir()
@@ -88,7 +87,6 @@ def prometheus(folder: Path, target: int, *options: str) -> Iterator[str]:
                 f"--config.file={folder / 'prometheus.yml'}",
                 f"--storage.tsdb.path={folder / 'data'}",
                 f"--web.listen-address=127.0.0.1:{port}",
-                *options,
             ],
             stdout=log,
             stderr=log,
@@ -112,24 +110,23 @@ def prometheus(folder: Path, target: int, *options: str) -> Iterator[str]:
 
 @dataclass
 class Scraped:
-    """A race, and those who scraped it. `text` is an answer of its endpoint in its last step, of which `at_s` is."""
+    """A race, and the server that scraped it. `text` is an answer of its endpoint in its last step, and `at_s` when."""
 
     record: RaceRecord
     text: bytes
     at_s: float
-    in_text: str
-    in_protobuf: str
+    server: str
 
     def task(self, name: str) -> TaskResult:
         return next(task for task in self.record.tasks if task.name == name)
 
-    def query(self, server: str, expression: str) -> list[tuple[dict[str, str], Any]]:
+    def query(self, expression: str) -> list[tuple[dict[str, str], Any]]:
         """(labels, value) of each series in the last step."""
-        return ask(server, expression, self.at_s)
+        return ask(self.server, expression, self.at_s)
 
     def values(self, expression: str, *labels: str) -> dict[Any, float]:
         """Values by one label or several."""
-        found = self.query(self.in_text, expression)
+        found = self.query(expression)
         return {tuple(series[label] for label in labels): float(value) for series, value in found}
 
 
@@ -140,19 +137,17 @@ def scraped(null_servers: NullServerFactory, tmp_path_factory: pytest.TempPathFa
     (races.track / "track.yml").write_text(TRACK)
     with ExitStack() as stack:
         stack.callback(races.end)
-        in_text = stack.enter_context(prometheus(folder / "text", port))
-        in_protobuf = stack.enter_context(prometheus(folder / "protobuf", port, "--enable-feature=native-histograms"))
+        server = stack.enter_context(prometheus(folder / "prometheus", port))
         race = races.start(null_servers(SCRIPT), f"--metrics-port={port}", "--on-error=continue", "--workers=2")
-        for server in (in_text, in_protobuf):
-            # a rate needs two scrapes, and a server may take seconds until its first
-            twice = 'count_over_time(esbench_requests_total{task="last"}[1m]) > 1'
-            wait_until(lambda: ask(server, twice, time.time()), race)  # noqa: B023
+        # a rate needs two scrapes, and a server may take seconds until its first
+        twice = 'count_over_time(esbench_requests_total{task="last"}[1m]) > 1'
+        wait_until(lambda: ask(server, twice, time.time()), race)
         at_s, text = time.time(), get(f"http://127.0.0.1:{port}/metrics")
         press_ctrl_c(race)
         outcome = races.finish(race)
         assert outcome.code == 130, outcome.stderr
         assert f"metrics at http://127.0.0.1:{port}/metrics" in outcome.stderr
-        yield Scraped(races.record(), text, at_s, in_text, in_protobuf)
+        yield Scraped(races.record(), text, at_s, server)
 
 
 @pytest.mark.parametrize(
@@ -194,26 +189,9 @@ def test_its_counters_are_those_of_the_record(scraped: Scraped) -> None:
     assert sent == scraped.task("paced").sent
 
 
-def test_native_histograms_hold_the_same_requests(scraped: Scraped) -> None:
-    result = scraped.task("paced")
-    counts = decode(result.histograms["latency"])
-    series = 'esbench_latency_seconds{task="paced",phase="measurement"}'
-    ((_, histogram),) = scraped.query(scraped.in_protobuf, series)
-    assert int(histogram["count"]) == counts.count
-    place, uppers_s = 0, []
-    folded = native(counts.buckets)
-    for offset, length in folded.spans:
-        uppers_s += [2 ** ((place + offset + step) / 2**NATIVE_SCHEMA) for step in range(length)]
-        place += offset + length
-    expected = dict(zip(uppers_s, accumulate(folded.deltas), strict=True))
-    found = {float(upper): int(count) for _, _, upper, count in histogram["buckets"]}
-    assert list(found) == pytest.approx(list(expected))
-    assert list(found.values()) == list(expected.values())
-
-
 def test_the_race_and_its_driver_are_told(scraped: Scraped) -> None:
     record = scraped.record
-    told = scraped.query(scraped.in_text, "esbench_race_info")
+    told = scraped.query("esbench_race_info")
     assert [(labels["race_id"], labels["track"], labels["challenge"]) for labels, _ in told] == [
         (record.race_id, record.track.name, "default")
     ]
@@ -232,7 +210,7 @@ def documented(language: str) -> list[str]:
 
 def test_every_documented_query_has_an_answer(scraped: Scraped) -> None:
     queries = documented("promql")
-    answers = {query: scraped.query(scraped.in_text, query.replace("[10s]", "[1m]")) for query in queries}
+    answers = {query: scraped.query(query.replace("[10s]", "[1m]")) for query in queries}
     assert len(answers) > 5
     assert [query for query, found in answers.items() if not found] == []
     shares = {labels["task"]: float(share) for labels, share in answers[queries[0]]}

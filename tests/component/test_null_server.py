@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 
 from esbench.errors import EngineError, UsageError
-from esbench.null_server import NullEngine, NullServer, Script
+from esbench.null_server import NullServer, ServerScript
 from esbench.null_server.log import LogLine
 
 NullServerFactory = Callable[..., NullServer]
@@ -641,7 +641,7 @@ def test_a_new_script_keeps_the_documents_and_starts_its_clock(null_server: Null
     assert server.log() == []
     assert elapsed_ms(client) >= 30
     assert client("GET", "/orders/_doc/1")[1]["_source"] == {"n": 1}
-    server.use(Script())
+    server.use(ServerScript())
     assert client("HEAD", "/orders")[0] == 404  # without a store it is another cluster
 
 
@@ -713,15 +713,13 @@ def test_the_server_ends_with_the_process_that_started_it() -> None:
     assert ready
 
 
-def test_the_engine_serves_until_it_is_stopped_twice() -> None:
-    engine = NullEngine({"version": "7.10.2"})
-    engine.stop()
-    endpoint = engine.start()
-    (url,) = endpoint.urls
-    port = int(url.rpartition(":")[2])
-    socket.create_connection(("127.0.0.1", port), timeout=5).close()
-    assert endpoint.settings["script"]["version"] == "7.10.2"
-    engine.stop()
-    engine.stop()
+def test_it_serves_until_it_is_stopped_and_may_be_stopped_twice() -> None:
+    server = NullServer({"version": "7.10.2"})
+    server.stop()
+    address = ("127.0.0.1", server.start().port)
+    socket.create_connection(address, timeout=5).close()
+    assert server.script.version == "7.10.2"
+    server.stop()
+    server.stop()
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", port), timeout=5)
+        socket.create_connection(address, timeout=5)

@@ -15,9 +15,8 @@ from racing import DOCUMENTS, Races
 MODULE = """
 from dataclasses import replace
 
-from esbench.operations.base import OperationType
+from esbench.operations.base import MEASURED, OperationType
 from esbench.operations.bulk import Bulk
-from esbench.operations.traits import MEASURED
 
 
 class Archive(OperationType):

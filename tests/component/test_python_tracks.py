@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import trustme
 from racing import Races
-from tiny_server import GREEN, serve
+from raw_server import GREEN, serve
 
 from esbench.null_server import NullServer
 from esbench.record.model import RaceRecord, TaskResult
@@ -429,7 +429,7 @@ def register(registry):
         outcome = races.run(server.url, f"--client-options={json.dumps(options)}")
     assert races.record().tasks[0].error_kinds == {}
     assert races.record().tasks[0].requests == 100, outcome.stderr
-    asked = [each for each in server.asked if each.target == "/_x"]
+    asked = [each for each in server.requests if each.target == "/_x"]
     assert len(asked) == 100
     for each in asked:
         headers = {name.lower(): value for name, value in each.headers.items()}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
+from raw_server import CLOSE, Action, RawServer, Request
 
 from esbench.cluster.options import ClientOptions, Host
 from esbench.load.client import Route, TemplateClient
@@ -55,31 +56,17 @@ class SlowToConnect(TemplateClient):
         await super().connect()
 
 
-class Server(asyncio.Protocol):
-    """Answers each connection's first request as `replies` say, and is gone once `accepts` connections were made."""
-
-    listener: asyncio.Server
-    replies: list[bytes]
-    accepts: int
-
-    def connection_made(self, transport: Any) -> None:
-        self._transport = transport
-        Server.accepts -= 1
-        if not Server.accepts:
-            Server.listener.close()
-
-    def data_received(self, data: bytes) -> None:
-        answer = Server.replies.pop(0)
-        self._transport.write(answer)
-        if b"close" in answer:
-            self._transport.close()
-
-
 async def run(replies: list[bytes], accepts: int) -> tuple[Times, Tally]:
-    """Send one sequence of a write and a read."""
-    Server.replies, Server.accepts = replies, accepts
-    Server.listener = await asyncio.get_running_loop().create_server(Server, "127.0.0.1", 0)
-    host = Host("127.0.0.1", Server.listener.sockets[0].getsockname()[1])
+    """Send one sequence of a write and a read to a server that is gone once `accepts` connections were made."""
+
+    def answer(number: int, request: Request) -> Sequence[Action]:
+        return [replies[number], CLOSE] if replies[number] is LAST_REPLY else [replies[number]]
+
+    with RawServer(answer, accepts=accepts) as server:
+        return await measured(Host("127.0.0.1", server.port))
+
+
+async def measured(host: Host) -> tuple[Times, Tally]:
     hosts = Hosts((host,), ClientOptions(), lost=lambda: None, back=lambda: None)
     exchanges = tuple(
         Exchange(name, lambda drawn: (b"GET / HTTP/1.1\r\nHost: test\r\n\r\n",), judge_plain)
@@ -95,7 +82,6 @@ async def run(replies: list[bytes], accepts: int) -> tuple[Times, Tally]:
     await asyncio.wait_for(ended.wait(), 10)
     loop.close()
     hosts.close()
-    Server.listener.close()
     tally = Tally()
     for second in times.closed_seconds(clock_ns() + 9_000 * MS):
         tally.merge(second.tally)

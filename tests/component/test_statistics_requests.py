@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from driver import NullServerFactory
-from tiny_server import serve
+from raw_server import serve
 
 from esbench.cluster.client import Cluster
 from esbench.telemetry.statistics import difference, take
@@ -35,7 +35,7 @@ def test_a_cluster_that_is_gone_becomes_warnings() -> None:
 def test_a_track_without_indices_asks_for_none() -> None:
     with serve({"GET /_nodes/stats/jvm,thread_pool": (200, NODES)}) as server, Cluster([server.url]) as cluster:
         assert take(cluster, []).warnings == ()
-        assert [asked.target for asked in server.asked] == ["/_nodes/stats/jvm,thread_pool"]
+        assert [asked.target for asked in server.requests] == ["/_nodes/stats/jvm,thread_pool"]
 
 
 def test_a_reply_of_an_unknown_form_becomes_a_warning() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from driver import NullServerFactory
+from metrics_store import REJECTED, Replies, items
 from racing import Races
-from tiny_server import INFO, Reply, TinyServer, serve
+from raw_server import RawServer, Reply, serve
 
 from esbench.cli.main import run
 from esbench.cluster.client import Cluster
@@ -21,34 +21,7 @@ from esbench.record.store import RaceStore, decode_record
 GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-3.json"
 RACE = "20261121t101530-4f2a"
 ACTIONS = [b'{"create":{"_id":"%d"}}\n{}\n' % number for number in range(2)]
-REJECTED = {"type": "es_rejected_execution_exception", "reason": "queue capacity 200"}
 BUSY: Reply = (429, {"error": REJECTED, "status": 429})
-
-
-def items(*statuses: int, error: Any = REJECTED) -> Reply:
-    results = [{"status": status, **({"error": error} if status >= 400 else {})} for status in statuses]
-    return 200, {"items": [{"create": result} for result in results]}
-
-
-class Replies(dict[str, Reply]):
-    """Those of a cluster that keeps nothing; bulk requests get `bulks` one after another, then all goes well."""
-
-    server: TinyServer
-
-    def __init__(self, *bulks: Reply) -> None:
-        super().__init__({"GET /": (200, INFO)})
-        self.bulks = list(bulks)
-
-    def get(self, key: str, default: Any = None) -> Any:
-        if key.endswith("/_bulk"):
-            if self.bulks:
-                return self.bulks.pop(0)
-            return items(*[201] * (self.server.asked[-1].body.count(b"\n") // 2))
-        if key.endswith("/_search"):
-            return 200, {"_scroll_id": "s", "hits": {"hits": []}}
-        if "_template/" in key or key.endswith(("/_refresh", "/_search/scroll")):
-            return 200, {}
-        return super().get(key, default)
 
 
 @pytest.fixture
@@ -57,24 +30,22 @@ def replies() -> Replies:
 
 
 @pytest.fixture
-def metrics(replies: Replies) -> Iterator[TinyServer]:
+def metrics(replies: Replies) -> Iterator[RawServer]:
     with serve(replies) as server:
         replies.server = server
         yield server
 
 
-def sent(server: TinyServer, pause: Callable[[float], None] = lambda pause_s: None) -> dict[int, int]:
+def sent(server: RawServer, pause: Callable[[float], None] = lambda pause_s: None) -> dict[int, int]:
     with Cluster([server.url]) as cluster:
         return dict(send(cluster, "/x/_bulk", ACTIONS, fine=(201, 409), pause=pause))
 
 
-def bulk_bodies(server: TinyServer) -> list[bytes]:
-    return [asked.body for asked in server.asked if asked.target.endswith("/_bulk")]
+def bulk_bodies(server: RawServer) -> list[bytes]:
+    return [asked.body for asked in server.requests if asked.target.endswith("/_bulk")]
 
 
-def test_what_a_cluster_is_too_busy_for_is_sent_again_after_longer_pauses(
-    metrics: TinyServer, replies: Replies
-) -> None:
+def test_what_a_cluster_is_too_busy_for_is_sent_again_after_longer_pauses(metrics: RawServer, replies: Replies) -> None:
     replies.bulks = [BUSY, items(429, 201), (429, "429 Too Many Requests"), items(201)]
     pauses: list[float] = []
     assert sent(metrics, pauses.append) == {201: 2}
@@ -82,7 +53,7 @@ def test_what_a_cluster_is_too_busy_for_is_sent_again_after_longer_pauses(
     assert bulk_bodies(metrics) == [b"".join(ACTIONS)] * 2 + [ACTIONS[0]] * 2
 
 
-def test_what_stays_refused_is_an_error_with_its_reason(metrics: TinyServer, replies: Replies) -> None:
+def test_what_stays_refused_is_an_error_with_its_reason(metrics: RawServer, replies: Replies) -> None:
     replies.bulks = [BUSY] * 6
     with pytest.raises(ClusterError) as caught:
         sent(metrics)
@@ -92,7 +63,7 @@ def test_what_stays_refused_is_an_error_with_its_reason(metrics: TinyServer, rep
     assert len(bulk_bodies(metrics)) == 6
 
 
-def test_a_document_that_is_there_already_is_fine(metrics: TinyServer, replies: Replies) -> None:
+def test_a_document_that_is_there_already_is_fine(metrics: RawServer, replies: Replies) -> None:
     replies.bulks = [items(409, 201)]
     assert sent(metrics) == {409: 1, 201: 1}
 
@@ -107,7 +78,7 @@ def test_a_document_that_is_there_already_is_fine(metrics: TinyServer, replies: 
         ((500, {"error": {"type": "x", "reason": "disk is gone"}}), "POST /x/_bulk: HTTP 500 x: disk is gone"),
     ],
 )
-def test_other_refusals_are_told_at_once(metrics: TinyServer, replies: Replies, reply: Reply, message: str) -> None:
+def test_other_refusals_are_told_at_once(metrics: RawServer, replies: Replies, reply: Reply, message: str) -> None:
     replies.bulks = [reply]
     with pytest.raises(ClusterError) as caught:
         sent(metrics)
@@ -121,7 +92,7 @@ def kept_race(esbench_home: Path) -> str:
 
 
 def test_the_command_says_what_it_stored(
-    metrics: TinyServer, kept_race: str, capsys: pytest.CaptureFixture[str]
+    metrics: RawServer, kept_race: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["store", "last", RACE, f"--store-hosts={metrics.url}", "--format=json"]) == 0
     assert json.loads(capsys.readouterr().out) == [
@@ -141,7 +112,7 @@ def test_the_command_says_what_it_stored(
     ],
 )
 def test_what_is_wrong_is_one_line(
-    metrics: TinyServer,
+    metrics: RawServer,
     unused_url: str,
     kept_race: str,
     capsys: pytest.CaptureFixture[str],
@@ -157,7 +128,7 @@ def test_what_is_wrong_is_one_line(
 
 
 def test_a_wrong_password_of_the_store_is_not_repeated(
-    metrics: TinyServer, replies: Replies, kept_race: str, capsys: pytest.CaptureFixture[str]
+    metrics: RawServer, replies: Replies, kept_race: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     replies["GET /"] = (401, {"error": {"type": "security_exception", "reason": "no"}})
     host = metrics.url.replace("http://", "http://eve:x1y2z3@")
@@ -180,7 +151,7 @@ def test_a_race_does_not_begin_when_it_cannot_be_stored(
 
 
 def test_a_race_whose_store_fails_is_printed_kept_and_stored_later(
-    metrics: TinyServer, replies: Replies, null_server: NullServerFactory, tmp_path: Path
+    metrics: RawServer, replies: Replies, null_server: NullServerFactory, tmp_path: Path
 ) -> None:
     replies.bulks = [(500, {"error": {"type": "x", "reason": "disk is gone"}})]
     races = Races(tmp_path)

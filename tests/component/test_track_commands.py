@@ -240,3 +240,27 @@ def test_code_whose_packages_are_missing_is_a_warning_and_what_it_registers_is_n
     shown = esbench("info", f"--track-path={folder}")
     assert shown.returncode == 2
     assert "needs the Python package esbench-has-none" in shown.stderr
+
+
+def test_code_of_a_track_is_named_once_and_again_when_it_has_changed(tmp_path: Path) -> None:
+    code = "def register(registry): pass\n"
+    folder = write(tmp_path / "coded", {"track.json": '{"schedule": [{"operation": "refresh"}]}', "track.py": code})
+    named = f"the track runs its own Python: {folder}/track.py (--no-python refuses it)\n"
+    assert [esbench(*command, f"--track-path={folder}").stderr for command in (["info"], ["validate-track"])] == [
+        named,
+        "",
+    ]
+    (folder / "track.py").write_text(code + "# changed\n")
+    assert esbench("info", f"--track-path={folder}").stderr == named
+
+
+@pytest.mark.parametrize("command", ["info", "validate-track", "race"])
+def test_code_of_a_track_is_refused_before_it_runs(tmp_path: Path, command: str) -> None:
+    mark = tmp_path / "ran"
+    code = f"open({str(mark)!r}, 'w').close()\ndef register(registry): pass\n"
+    folder = write(tmp_path / "coded", {"track.json": '{"schedule": [{"operation": "refresh"}]}', "track.py": code})
+    refused = esbench(command, f"--track-path={folder}", "--no-python")
+    assert refused.returncode != 0 and "the track runs its own Python" in refused.stdout + refused.stderr
+    assert not mark.exists()
+    assert esbench("render-track", f"--track-path={folder}").returncode == 0
+    assert not mark.exists()

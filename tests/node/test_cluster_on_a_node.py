@@ -14,7 +14,7 @@ from esbench.cluster.client import Cluster
 from esbench.cluster.options import parse_hosts
 from esbench.engine.external import ExternalEngine
 from esbench.errors import ClusterError
-from esbench.telemetry.cluster_state import look, look_back
+from esbench.telemetry import cluster_state
 from esbench.telemetry.interference import disturbances, disturbed
 from esbench.telemetry.statistics import difference, take
 
@@ -86,8 +86,8 @@ def test_statistics_count_what_the_race_added(cluster: Cluster) -> None:
 
 def test_what_is_around_a_race_is_seen_without_a_false_alarm(cluster: Cluster) -> None:
     fill(cluster, "orders")
-    before = look(cluster)
-    after = look_back(cluster, ["orders", "missing"])
+    before = cluster_state.before(cluster)
+    after = cluster_state.after(cluster, ["orders", "missing"])
     assert before.notes == after.notes == ()
     (machine,) = before.machines.values()
     assert machine.memory_bytes is not None

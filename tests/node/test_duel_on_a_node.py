@@ -1,4 +1,4 @@
-"""`esbench duel` on a real node, as a user runs it: rounds in turns, each with an index of its own, then compared."""
+"""`esbench duel` on a real node, as a user runs it: rounds in turns, each with its own index, then compared."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from esbench.engine.folders import SHARED, Folders
+from esbench.engine.folders import Folders
 from esbench.record.model import RaceRecord
 from esbench.record.store import RaceFolder, RaceStore
 
@@ -163,7 +163,7 @@ def test_killed_esbench_leaves_neither_node_nor_worker(home: Path, racing: subpr
     racing.wait()
     assert wait_until_gone(pids, 10) == []
     assert record_of(home, "long").status == "running"
-    nodes = Folders.of(home, shared=SHARED if os.geteuid() == 0 else None).nodes
+    nodes = Folders.of(home).nodes
     assert not (nodes / "long").exists()
     assert (home / "races" / "long" / "logs" / "node-0" / "console.log").is_file()
 

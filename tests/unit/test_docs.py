@@ -13,7 +13,7 @@ from esbench.cli.command import RALLY_COMMANDS, RALLY_OPTIONS
 from esbench.cli.main import esbench
 from esbench.engine.catalog import load_catalog
 from esbench.operations import builtin_operations
-from esbench.requests.variables import builtin_variables
+from esbench.requests.variables import VARIABLE_TYPES
 from esbench.track.library import list_tracks
 
 ROOT = Path(__file__).parents[2]
@@ -21,6 +21,7 @@ BENCHMARKS = {path.name: path.read_text() for path in (ROOT / "benchmarks").glob
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tracks").rglob("*.md")])
 _OTHER_COMMANDS = {
     "performance.md": {option for text in BENCHMARKS.values() for option in re.findall(r'"(--[a-z][a-z-]*)"', text)},
+    "security.md": {"--require-hashes", "--only-binary", "--no-deps"},  # options of pip
     "null-server.md": {  # options of `python -m esbench.null_server`
         "--host",
         "--port",
@@ -115,7 +116,7 @@ def test_operation_types_in_examples_exist() -> None:
 
 
 def test_variable_types_in_examples_exist_and_the_reference_has_them_all() -> None:
-    known = set(builtin_variables())
+    known = set(VARIABLE_TYPES)
     for page in (ROOT / "docs" / "tracks.md", ROOT / "docs" / "reference" / "variables.md"):
         named = re.findall(r"\{name: *\w+, type: *([\w-]+)", page.read_text())
         assert named, page_id(page)

@@ -1,4 +1,4 @@
-"""Docstrings say what a thing does, in standard words (CONTRIBUTING.md)."""
+"""Docstrings say what a thing does, in standard words, and a class has its name alone (CONTRIBUTING.md)."""
 
 from __future__ import annotations
 
@@ -32,3 +32,12 @@ def test_docstrings_begin_with_the_thing_or_the_verb() -> None:
 def test_docstrings_use_standard_words() -> None:
     wrong = [f'{where}: "{found[0]}"' for where, text in docstrings() if (found := DROPPED_IDIOMS.search(text))]
     assert wrong == []
+
+
+def test_a_public_class_has_its_name_alone() -> None:
+    places: dict[str, list[str]] = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,10 +96,10 @@ class Zipf:
 
 
 class Permutation:
-    """A seeded permutation of 0..size-1 that can be inverted: unique numbers that look random.
+    """A seeded permutation of 0..size-1: unique numbers that look random. Raises ValueError unless 1 <= size < 2^62.
 
-    A Feistel network on two digits of a mixed radix a * b >= size, four rounds, with cycle walking for the
-    few numbers in between (Black, Rogaway: Ciphers with arbitrary finite domains, 2002).
+    A Feistel network on two digits of a mixed radix a * b >= size, four rounds, with cycle walking for the few numbers
+    in between (Black, Rogaway: Ciphers with arbitrary finite domains, 2002).
     """
 
     def __init__(self, size: int, key: np.uint64) -> None:
@@ -113,16 +112,9 @@ class Permutation:
 
     def forward(self, index: U64) -> U64:
         """Return the images of indices below `size`."""
-        return self._walk(index, self._encrypt)
-
-    def inverse(self, value: U64) -> U64:
-        """Return the indices of images: the inverse of `forward`."""
-        return self._walk(value, self._decrypt)
-
-    def _walk(self, numbers: U64, once: Callable[[U64], U64]) -> U64:
-        numbers = once(numbers)
+        numbers = self._encrypt(index)
         while (outside := numbers >= np.uint64(self.size)).any():
-            numbers[outside] = once(numbers[outside])
+            numbers[outside] = self._encrypt(numbers[outside])
         return numbers
 
     def _encrypt(self, numbers: U64) -> U64:
@@ -134,15 +126,4 @@ class Permutation:
                 left = (left + below(draw(key, right), self._a)) % a
             else:
                 right = (right + below(draw(key, left), self._b)) % b
-        return left * b + right
-
-    def _decrypt(self, numbers: U64) -> U64:
-        a, b = np.uint64(self._a), np.uint64(self._b)
-        left = numbers // b
-        right = numbers - left * b
-        for number, key in reversed(list(enumerate(self._keys))):
-            if number % 2 == 0:
-                left = (left + (a - below(draw(key, right), self._a))) % a
-            else:
-                right = (right + (b - below(draw(key, left), self._b))) % b
         return left * b + right

@@ -16,7 +16,10 @@ _REQUIRED = object()
 
 
 def plain_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the spec as plain JSON values: keys become text, in their order; dates of YAML become ISO text."""
+    """Return the spec as plain JSON values: keys become text, in their order; dates of YAML become ISO text.
+
+    Raises TrackError for a value that JSON does not have, TypeError for such a key.
+    """
     plain: dict[str, Any] = json.loads(json.dumps(spec, default=_plain))
     return plain
 
@@ -36,7 +39,10 @@ def _plain(value: object) -> object:
 
 
 class SpecReader:
-    """Reader of the keys of one mapping: each is taken once, checked by type; `finish` refuses those left."""
+    """Reader of the keys of one mapping: each is taken once, checked by type; `finish` refuses those left.
+
+    `where` is the place that errors name. Raises TrackError if `spec` is not a mapping.
+    """
 
     def __init__(self, spec: object, where: str) -> None:
         self.where = where
@@ -59,10 +65,12 @@ class SpecReader:
         return default
 
     def has(self, key: str) -> bool:
+        """True if the key is there and was not taken yet; it counts as known from now on."""
         self._known.add(key)
         return key in self._left
 
     def integer(self, key: str, default: Any = _REQUIRED, *, minimum: int | None = None) -> int:
+        """Take a whole number, as `take`; raises TrackError for another type, below `minimum`, or outside of +-2^62."""
         value = self.take(key, default)
         if isinstance(value, bool) or not isinstance(value, int):
             raise self.error(f'"{key}" must be a whole number, not {value!r}')
@@ -73,6 +81,7 @@ class SpecReader:
         return value
 
     def number(self, key: str, default: Any = _REQUIRED, *, minimum: float | None = None) -> float:
+        """Take a number as a float, as `take`; raises TrackError for another type, or below `minimum`."""
         value = self.take(key, default)
         if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e300:
             raise self.error(f'"{key}" must be a number, not {value!r}')
@@ -81,6 +90,7 @@ class SpecReader:
         return float(value)
 
     def text(self, key: str, default: Any = _REQUIRED) -> str:
+        """Take text that is not empty, as `take`; raises TrackError for anything else."""
         value = self.take(key, default)
         if not isinstance(value, str) or not value:
             raise self.error(f'"{key}" must be text, not {value!r}')

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from esbench.corpus.generate.columns import Matrix, row_texts, table, write_digits
-from esbench.corpus.generate.field import Compiler, Field, json_text
+from esbench.corpus.generate.field import Field, FieldCompiler, Matrix, json_text, table, write_digits
 from esbench.corpus.generate.hashing import U64, Permutation, Zipf, below, draw
 from esbench.corpus.generate.spec import SpecReader
 from esbench.corpus.generate.words import WORDS
 
 _TOKEN = re.compile(r"(\[[^\]]+\]|\\d|[^\[\]{}\\\"()*+?|.^$])(?:\{([0-9]{1,2})\})?")
+_RANGE = re.compile(r"(.)-(.)|(.)")  # of a class: two ends, or a single character
 _DIGITS = "0123456789"
 
 
@@ -27,7 +27,7 @@ class PermutedField(Field):
 
     quoted = True
 
-    def __init__(self, spec: SpecReader, compiler: Compiler, path: str) -> None:
+    def __init__(self, spec: SpecReader, compiler: FieldCompiler, path: str) -> None:
         self._pattern = _parse_pattern(spec, spec.text("of"))
         size = 1
         for alphabet, count in self._pattern:
@@ -57,22 +57,6 @@ class PermutedField(Field):
                     rest = higher
             end = start
 
-    def values(self, index: U64) -> list[Any]:
-        out = np.empty((len(index), self.width), np.uint8)
-        self.write(index, out)
-        return row_texts(out)
-
-    def index_of(self, text: str) -> int:
-        """Return the index of the document that has this value; raises ValueError if the pattern does not yield it."""
-        number, position = 0, 0
-        if len(text) != self.width:
-            raise ValueError(f'"{text}" does not have {self.width} characters')
-        for alphabet, count in self._pattern:
-            for letter in text[position : position + count]:
-                number = number * len(alphabet) + alphabet.index(letter)
-            position += count
-        return int(self._permutation.inverse(np.array([number], np.uint64))[0])
-
 
 def _parse_pattern(spec: SpecReader, pattern: str) -> list[tuple[str, int]]:
     """Return (alphabet, count) of each token of a pattern; raises TrackError if it cannot be read."""
@@ -95,17 +79,12 @@ def _alphabet(spec: SpecReader, token: str) -> str:
         return _DIGITS
     if len(token) == 1:
         return token
-    letters: list[str] = []
-    body = token[1:-1]
-    position = 0
-    while position < len(body):
-        first = last = body[position]
-        if body[position + 1 : position + 2] == "-" and position + 2 < len(body):
-            last = body[position + 2]
-            position += 2
-        letters.extend(chr(code) for code in range(ord(first), ord(last) + 1))
-        position += 1
-    if len(set(letters)) != len(letters) or not letters or body[0] == "^" or set(letters) & {'"', "\\"}:
+    letters = [
+        chr(code)
+        for first, last, single in _RANGE.findall(token[1:-1])
+        for code in range(ord(first or single), ord(last or single) + 1)
+    ]
+    if len(set(letters)) != len(letters) or not letters or token[1] == "^" or set(letters) & {'"', "\\"}:
         raise spec.error(f'the class "{token}" cannot be used', hint="say [a-z0-9]: each character once")
     return "".join(letters)
 
@@ -126,7 +105,7 @@ def weighted_ends(spec: SpecReader, options: Iterable[tuple[object, Any]]) -> U6
 class ChoiceField(Field):
     """One of several values: with equal probability (a list), or by weight (a mapping of value to weight)."""
 
-    def __init__(self, spec: SpecReader, compiler: Compiler, path: str) -> None:
+    def __init__(self, spec: SpecReader, compiler: FieldCompiler, path: str) -> None:
         options = spec.take("values")
         if isinstance(options, list):
             options = [(option, 1) for option in options]
@@ -135,8 +114,6 @@ class ChoiceField(Field):
         if not isinstance(options, list) or not options:
             raise spec.error('"values" must be a list, or a mapping of value to weight')
         self._ends = weighted_ends(spec, options)
-        self._values = np.empty(len(options), object)
-        self._values[:] = [option for option, _ in options]
         texts = [json_text(option) for option, _ in options]
         self.quoted = all(isinstance(option, str) for option, _ in options)
         if self.quoted:
@@ -148,23 +125,18 @@ class ChoiceField(Field):
         self.width = self._texts.shape[1]
         self._key = compiler.key(path)
 
-    def _choices(self, index: U64) -> Any:
-        return np.searchsorted(self._ends, draw(self._key, index), side="right")
-
     def write(self, index: U64, out: Matrix) -> None:
-        out[:] = self._texts[self._choices(index)]
-
-    def values(self, index: U64) -> list[Any]:
-        return list(self._values[self._choices(index)])
+        out[:] = self._texts[np.searchsorted(self._ends, draw(self._key, index), side="right")]
 
 
 class WordsField(Field):
     """`count` words of a vocabulary (English by default), the n-th of them with probability ~ 1 / n."""
 
     quoted = True
+    plain = False
     _STEPS = 1 << 16
 
-    def __init__(self, spec: SpecReader, compiler: Compiler, path: str) -> None:
+    def __init__(self, spec: SpecReader, compiler: FieldCompiler, path: str) -> None:
         self._least, self._most = spec.span("count")
         if self._most < 1:
             raise spec.error('"count" must allow a word')
@@ -177,10 +149,7 @@ class WordsField(Field):
             raise spec.error('"vocabulary" must be a list of words')
         if len(vocabulary) > self._STEPS:
             raise spec.error(f"a vocabulary may have {self._STEPS} words, not {len(vocabulary)}")
-        self._words = np.array(vocabulary, object)
-        texts = [json_text(word)[1:-1] for word in vocabulary]
-        self.plain = False
-        self._texts = table([b" " + text for text in texts])
+        self._texts = table([b" " + json_text(word)[1:-1] for word in vocabulary])
         self._slot = self._texts.shape[1]
         self.width = self._slot * self._most
         # A draw of 16 bits is looked up: the word of each step of the inverted distribution.
@@ -189,17 +158,12 @@ class WordsField(Field):
         self._count_key = compiler.key(f"{path}/count")
         self._keys = [compiler.key(f"{path}/{block}") for block in range(-(-self._most // 4))]
 
-    def _draws(self, index: U64) -> tuple[Any, Any]:
-        """Return the word numbers, shape (documents, most), and the word counts, shape (documents,)."""
+    def write(self, index: U64, out: Matrix) -> None:
         bits = np.empty((len(index), len(self._keys)), np.uint64)
         for block, key in enumerate(self._keys):
             bits[:, block] = draw(key, index)
         words = self._word_of[bits.view(np.uint16)[:, : self._most]]
         counts = below(draw(self._count_key, index), self._most - self._least + 1) + np.uint64(self._least)
-        return words, counts
-
-    def write(self, index: U64, out: Matrix) -> None:
-        words, counts = self._draws(index)
         for slot in range(self._most):
             text = self._texts[words[:, slot]]
             if slot == 0:
@@ -208,36 +172,25 @@ class WordsField(Field):
                 text *= (counts > np.uint64(slot))[:, None]
             out[:, slot * self._slot : (slot + 1) * self._slot] = text
 
-    def values(self, index: U64) -> list[Any]:
-        words, counts = self._draws(index)
-        rows = self._words[words].tolist()
-        return [" ".join(row[:count]) for row, count in zip(rows, counts.tolist(), strict=True)]
-
 
 class PrefixField(Field):
     """The first `length` characters of a text field above it."""
 
     quoted = True
 
-    def __init__(self, spec: SpecReader, compiler: Compiler, path: str) -> None:
+    def __init__(self, spec: SpecReader, compiler: FieldCompiler, path: str) -> None:
         name = spec.text("of")
         self._base = compiler.earlier(name, spec)
         if not (self._base.quoted and self._base.plain):
-            raise spec.error(f'"{name}" is no field of plain text')
+            raise spec.error(f'"{name}" is not a field of plain text')
         self._length = spec.integer("length", minimum=1)
         self.size = self._base.size
         # A character of plain text takes up to four bytes.
         self.width = min(self._base.width, 4 * self._length)
 
     def write(self, index: U64, out: Matrix) -> None:
-        out[:] = (
-            np.array([value.encode() for value in self.values(index)], f"S{self.width}")
-            .view(np.uint8)
-            .reshape(out.shape)
-        )
-
-    def values(self, index: U64) -> list[Any]:
-        return [value[: self._length] for value in self._base.values(index)]
+        texts = [value[: self._length].encode() for value in self._base.values(index)]
+        out[:] = np.array(texts, f"S{self.width}").view(np.uint8).reshape(out.shape)
 
 
 class ConstantField(Field):
@@ -245,13 +198,9 @@ class ConstantField(Field):
 
     plain = False
 
-    def __init__(self, spec: SpecReader, compiler: Compiler, path: str) -> None:
-        self._value = spec.take("value")
-        self._text = np.frombuffer(json_text(self._value), np.uint8)
+    def __init__(self, spec: SpecReader, compiler: FieldCompiler, path: str) -> None:
+        self._text = np.frombuffer(json_text(spec.take("value")), np.uint8)
         self.width = len(self._text)
 
     def write(self, index: U64, out: Matrix) -> None:
         out[:] = self._text
-
-    def values(self, index: U64) -> list[Any]:
-        return [self._value] * len(index)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any
 
 import numpy as np
 
-from esbench.corpus.generate.columns import Matrix, row_texts, table, write_digits
-from esbench.corpus.generate.field import Compiler, Field
+from esbench.corpus.generate.field import Field, FieldCompiler, Matrix, table, write_digits
 from esbench.corpus.generate.hashing import I64, U64, below, draw
 from esbench.corpus.generate.spec import SpecReader
 
 _DAY_S = 86_400
-_FORMATS = ("iso", "date", "epoch_second", "epoch_millis")
+_WIDTHS = {"iso": 20, "date": 10, "epoch_second": 12, "epoch_millis": 15}  # bytes, by format
 
 
 class TimestampField(Field):
@@ -23,16 +21,19 @@ class TimestampField(Field):
     epoch_second, epoch_millis.
     """
 
-    def __init__(self, spec: SpecReader, compiler: Compiler, path: str) -> None:
+    def __init__(self, spec: SpecReader, compiler: FieldCompiler, path: str) -> None:
         self._key = compiler.key(path)
         self._base: TimestampField | None = None
         self.first: int
         self.last: int
         if spec.has("after"):
-            self._base = _base(spec, compiler)
+            base = compiler.earlier(name := spec.text("after"), spec)
+            if not isinstance(base, TimestampField):
+                raise spec.error(f'"after" names "{name}", which is not a timestamp')
+            self._base = base
             least, most = spec.span("within")
             self._from, self._size = least, most - least + 1
-            self.first, self.last = self._base.first + least, self._base.last + most
+            self.first, self.last = base.first + least, base.last + most
         else:
             self.first, self.last = _seconds(spec, "from"), _seconds(spec, "to")
             if self.first > self.last:
@@ -41,15 +42,15 @@ class TimestampField(Field):
         if self.last >= 253_402_300_800:
             raise spec.error("times after the year 9999 cannot be written")
         self._format = spec.text("format", "iso")
-        if self._format not in _FORMATS:
-            raise spec.error(f'unknown format "{self._format}" of a time', hint=f"known: {', '.join(_FORMATS)}")
+        if self._format not in _WIDTHS:
+            raise spec.error(f'unknown format "{self._format}" of a time', hint=f"known: {', '.join(_WIDTHS)}")
         self.quoted = self._format in {"iso", "date"}
         self._first_day = self.first // _DAY_S
         if self._format == "iso":
             self._clock = _clock_table()
         if self.quoted:
             self._days = _day_table(self._first_day, self.last // _DAY_S)
-        self.width = {"iso": 20, "date": 10, "epoch_second": 12, "epoch_millis": 15}[self._format]
+        self.width = _WIDTHS[self._format]
 
     def seconds(self, index: U64) -> I64:
         """Return each document's time in seconds since 1970."""
@@ -59,30 +60,13 @@ class TimestampField(Field):
     def write(self, index: U64, out: Matrix) -> None:
         seconds = self.seconds(index)
         if not self.quoted:
-            write_digits(self._numbers(seconds).view(np.uint64), out)
+            numbers = seconds * 1000 if self._format == "epoch_millis" else seconds
+            write_digits(numbers.view(np.uint64), out)
             return
         days = seconds // _DAY_S
         out[:, :10] = self._days[days - self._first_day]
         if self._format == "iso":
             out[:, 10:] = self._clock[seconds - days * _DAY_S]
-
-    def values(self, index: U64) -> list[Any]:
-        if not self.quoted:
-            return list(self._numbers(self.seconds(index)).tolist())
-        out = np.empty((len(index), self.width), np.uint8)
-        self.write(index, out)
-        return row_texts(out)
-
-    def _numbers(self, seconds: I64) -> I64:
-        return seconds * 1000 if self._format == "epoch_millis" else seconds
-
-
-def _base(spec: SpecReader, compiler: Compiler) -> TimestampField:
-    name = spec.text("after")
-    base = compiler.earlier(name, spec)
-    if not isinstance(base, TimestampField):
-        raise spec.error(f'"after" names "{name}", which is no timestamp')
-    return base
 
 
 def _seconds(spec: SpecReader, key: str) -> int:
@@ -93,7 +77,7 @@ def _seconds(spec: SpecReader, key: str) -> int:
         time = datetime.datetime.fromisoformat(value)
     except (TypeError, ValueError):
         raise spec.error(
-            f'"{key}" is no date or time: {value!r}', hint="say 2024-01-31 or 2024-01-31T23:59:59Z"
+            f'"{key}" is not a date or time: {value!r}', hint="say 2024-01-31 or 2024-01-31T23:59:59Z"
         ) from None
     if time.tzinfo is None:
         time = time.replace(tzinfo=datetime.UTC)

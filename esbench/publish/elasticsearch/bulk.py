@@ -24,8 +24,9 @@ def send(
 ) -> Counter[int]:
     """Send bulk actions and return the count of each HTTP status, all of them in `fine`.
 
-    An action is its lines, newlines included. Any other status is a ClusterError with the reason of the first one.
-    Actions that the cluster is too busy for (429) are sent again a few times, each time after a longer pause.
+    An action is its lines, newlines included. Any other status is a ClusterError with the reason of the first one; what
+    was stored before stays. Actions that the cluster is too busy for (429) are sent again a few times, each time after
+    a longer pause: `pause` is given its seconds.
     """
     statuses: Counter[int] = Counter()
     for chunk in _chunks(actions):

@@ -34,7 +34,7 @@ Fields = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Document:
+class StoreDocument:
     """A document of a metrics store. `id` is the same each time the same race is stored."""
 
     id: str
@@ -62,7 +62,7 @@ class RaceDocuments:
                 digest.update(_read(file))
         return digest.hexdigest()
 
-    def race(self) -> Document:
+    def race(self) -> StoreDocument:
         """Return the document of the race as a whole."""
         record, cluster = self.record, self._cluster
         session = record.session
@@ -97,13 +97,13 @@ class RaceDocuments:
                 "heap_max_bytes": max((node.heap_max_bytes or 0 for node in cluster.nodes), default=0) or None,
                 "statistics": {name: row["value"] for name, row in cluster.statistics.items()},
             }
-        return Document(record.race_id, _known(fields))
+        return StoreDocument(record.race_id, _known(fields))
 
-    def tasks(self) -> Iterator[Document]:
+    def tasks(self) -> Iterator[StoreDocument]:
         """Yield the documents of the tasks' results, and those of the parts of a sequence."""
         for number, task in enumerate(self.record.tasks):
             document_id = f"{self.record.race_id}:{number}"
-            yield Document(document_id, self._of_task(task))
+            yield StoreDocument(document_id, self._of_task(task))
             for part_number, part in enumerate(task.requests_by_name):
                 fields = {
                     **self._shared,
@@ -116,9 +116,9 @@ class RaceDocuments:
                     "service_time_ms": _finite(part.service_time_ms or {}),
                     "histograms": {"service_time": part.histogram} if part.histogram else None,
                 }
-                yield Document(f"{document_id}:{part_number}", _known(fields))
+                yield StoreDocument(f"{document_id}:{part_number}", _known(fields))
 
-    def seconds(self) -> Iterator[Document]:
+    def seconds(self) -> Iterator[StoreDocument]:
         """Yield the documents of the tasks' seconds."""
         for number, line in enumerate(read_seconds(self._folder.seconds_file), 1):
             began = self._began.get(line.task, self._epoch)
@@ -133,9 +133,9 @@ class RaceDocuments:
             for measure in RESPONSE_TIMES:
                 percentiles = percentiles_ms(line.at_least(measure.name))
                 fields[measure.figures] = {_spelt(f"p{rank:g}"): ms for rank, ms in percentiles.items()}
-            yield Document(f"{self.record.race_id}:{number}", _known(fields))
+            yield StoreDocument(f"{self.record.race_id}:{number}", _known(fields))
 
-    def telemetry(self) -> Iterator[Document]:
+    def telemetry(self) -> Iterator[StoreDocument]:
         """Yield the documents of the telemetry devices' readings."""
         for line in read_telemetry_lines(self._folder.telemetry_file):
             columns = line.columns
@@ -147,7 +147,7 @@ class RaceDocuments:
                 "gauges": _named(columns.gauges, line.gauges),
                 "counters": _named(columns.counters, line.counters),
             }
-            yield Document(f"{self.record.race_id}:{line.number}", _known(fields))
+            yield StoreDocument(f"{self.record.race_id}:{line.number}", _known(fields))
 
     @cached_property
     def _shared(self) -> Fields:

@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from esbench.cluster.client import Cluster
-from esbench.cluster.dialect import Dialect
 from esbench.errors import ClusterError, UsageError
 from esbench.publish.elasticsearch.bulk import Pause, send
-from esbench.publish.elasticsearch.documents import Document, RaceDocuments
+from esbench.publish.elasticsearch.documents import RaceDocuments, StoreDocument
 from esbench.publish.elasticsearch.templates import KINDS, has_data_streams, name_of, put_templates
 
 DEFAULT_PREFIX = "esbench"
@@ -40,22 +39,25 @@ class Stored:
 
 
 class MetricsStore:
-    """Stores races in a cluster, in indices or data streams with a common prefix. Every failure is a ClusterError."""
+    """Stores races in a cluster, in indices or data streams with a common prefix.
+
+    Every failure of the cluster is a ClusterError. `pause` sleeps for seconds, before a bulk request is sent again.
+    """
 
     def __init__(self, cluster: Cluster, prefix: str = DEFAULT_PREFIX, pause: Pause = time.sleep) -> None:
+        """Check that the cluster answers, and put the templates into it. UsageError if no index can have the prefix."""
         self._cluster = cluster
         self._prefix = check_prefix(prefix)
         self._pause = pause
-        self._dialect: Dialect | None = None
-
-    def prepare(self) -> None:
-        """Check that the cluster answers, and put the templates into it."""
-        self._dialect = self._cluster.info().dialect
-        streams = has_data_streams(self._cluster, self._prefix)
-        put_templates(self._cluster, self._dialect, self._prefix, streams=streams)
+        self._dialect = cluster.info().dialect
+        put_templates(cluster, self._dialect, prefix, streams=has_data_streams(cluster, prefix))
 
     def keep(self, race: RaceDocuments) -> Stored:
-        """Store a race. If this very record is stored already, nothing is changed."""
+        """Store a race; if this very record is stored already, change nothing and count all documents as already there.
+
+        Documents of an earlier state of the record are removed first. Raises RecordError if a file of the race is
+        damaged.
+        """
         digest = race.digest()
         self._refresh()
         if (documents := self._documents_of(race.race_id, digest)) is not None:
@@ -68,16 +70,11 @@ class MetricsStore:
             created, conflicts = created + new, conflicts + there
         last = race.race()
         total = created + conflicts + 1
-        new, there = self._create("races", [Document(last.id, {**last.fields, "digest": digest, "documents": total})])
+        new, there = self._create(
+            "races", [StoreDocument(last.id, {**last.fields, "digest": digest, "documents": total})]
+        )
         self._refresh()
         return Stored(total, created + new, conflicts + there, removed)
-
-    @property
-    def _known_dialect(self) -> Dialect:
-        if self._dialect is None:
-            self.prepare()
-        assert self._dialect is not None
-        return self._dialect
 
     def _refresh(self) -> None:
         names = ",".join(name_of(self._prefix, kind) for kind in KINDS)
@@ -101,10 +98,10 @@ class MetricsStore:
             raise ClusterError(f"{failed} shards could not be searched", where=f"/{names}", hint="is a node missing?")
         return reply
 
-    def _create(self, kind: str, documents: Iterable[Document]) -> tuple[int, int]:
+    def _create(self, kind: str, documents: Iterable[StoreDocument]) -> tuple[int, int]:
         """Create documents; return counts of those created and of those that another process has just stored."""
         actions = (_action("create", {"_id": each.id}) + _line(each.fields) for each in documents)
-        path = self._known_dialect.bulk_path(name_of(self._prefix, kind))
+        path = self._dialect.bulk_path(name_of(self._prefix, kind))
         statuses = send(self._cluster, path, actions, fine=(_CREATED, _CONFLICT), pause=self._pause)
         return statuses[_CREATED], statuses[_CONFLICT]
 
@@ -123,7 +120,7 @@ class MetricsStore:
         return removed
 
     def _deletions(self, index: str, race_id: str) -> Iterator[bytes]:
-        names = ("_index", "_type", "_id") if self._known_dialect.typed else ("_index", "_id")
+        names = ("_index", "_type", "_id") if self._dialect.typed else ("_index", "_id")
         body = {"query": {"term": {"race_id": race_id}}, "size": _PAGE, "sort": ["_doc"], "_source": False}
         page = self._search(index, body, scroll=_KEEP_ALIVE)
         try:

@@ -46,7 +46,7 @@ _FIELDS: Mapping[str, Mapping[str, str]] = {
 
 
 def name_of(prefix: str, kind: str) -> str:
-    """Return the index or data stream of a kind of documents; its template has the same name."""
+    """Return the index or data stream of a kind of documents (one of KINDS); its template has the same name."""
     return f"{prefix}-{kind}"
 
 
@@ -71,7 +71,10 @@ def put_templates(cluster: Cluster, dialect: Dialect, prefix: str, *, streams: b
 
 
 def composable_template(name: str, kind: str, *, streams: bool) -> dict[str, Any]:
-    """Return an index template for Elasticsearch 7.8 or later, and OpenSearch."""
+    """Return an index template for Elasticsearch 7.8 or later, and OpenSearch.
+
+    It applies to `name` alone; `kind` is one of KINDS; `streams`: to a data stream of that name, not an index.
+    """
     body = {
         "index_patterns": [name],
         "priority": _PRIORITY,

@@ -1,47 +1,55 @@
 """The state of a race as Prometheus' metric families: names, help texts, labels and samples.
 
-Pure. docs/metrics.md has a row for each family.
+Pure. docs/metrics.md has a row for each family. The rules of names are those of prometheus.io (Practices: Metric and
+label naming) and of OpenMetrics.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, InfoMetricFamily
-from prometheus_client.samples import BucketSpan, NativeHistogram
 
 from esbench.measure.histogram import Counts
 from esbench.measure.measures import MEASURES, SCHEDULE_LAG, Measure, with_beyond
-from esbench.publish.prometheus.folding import LAG_BOUNDS, NATIVE_SCHEMA, Bounds, native, parse_bounds
-from esbench.publish.prometheus.following import NS, Seen
-from esbench.publish.prometheus.naming import metric_name
+from esbench.publish.prometheus.folding import LAG_BOUNDS, NS, Bounds, parse_bounds
+from esbench.publish.prometheus.following import Seen
 
+_OTHER = re.compile(r"[^a-zA-Z0-9]+")
+# How a figure's name ends here and there, and what a value is multiplied by; the first that fits counts.
+_UNITS = (
+    ("_per_s", "_per_second", 1.0),
+    ("_ns", "_seconds", 1e-9),
+    ("_us", "_seconds", 1e-6),
+    ("_ms", "_seconds", 1e-3),
+    ("_s", "_seconds", 1.0),
+    ("_kb", "_bytes", 1024.0),
+    ("_mb", "_bytes", 1024.0**2),
+    ("_percent", "_ratio", 0.01),
+)
+_RESERVED = re.compile(r"_(?:total|count|sum|bucket|info|created)$")  # what gauges must not end with
 _NOTHING = Counts()
 _RACE = ("race_id", "track", "challenge")
 _TASK = (*_RACE, "task")
 _PHASE = (*_TASK, "phase")
-# Without a zero bucket a native histogram says how near to zero one would begin: 2^-128, as Prometheus' clients do.
-_ZERO_THRESHOLD = 2.0**-128
 _LAGS = parse_bounds(LAG_BOUNDS, "")
-
-
 # schedule lag stands before client wait and driver lag, which it is the sum of
 _MEASURES = sorted(MEASURES, key=lambda each: (each.is_lag, each is not SCHEDULE_LAG))
 
 
-def families_of(seen: Seen, bounds: Bounds, *, with_native: bool) -> list[Metric]:
-    """Return all families that have samples. `bounds` are those of latency and service time.
+def families_of(seen: Seen, bounds: Bounds) -> list[Metric]:
+    """Return all families that have samples; empty before the race begins.
 
-    `with_native`: besides the `le` buckets, each histogram has a sample under the family's name whose value is a native
-    histogram.
+    `bounds` are those of latency and service time; lags have fixed ones.
     """
     if not seen.race:
         return []
     families = [
         _info(seen),
         *_counters(seen),
-        *(_histogram(each, seen, _LAGS if each.is_lag else bounds, with_native) for each in _MEASURES),
+        *(_histogram(each, seen, _LAGS if each.is_lag else bounds) for each in _MEASURES),
         *_running(seen),
         *_workers(seen),
         *_telemetry(seen),
@@ -77,33 +85,16 @@ def _counters(seen: Seen) -> Iterator[Metric]:
     yield from (requests, sent, due, waited, units, errors)
 
 
-def _histogram(measure: Measure, seen: Seen, bounds: Bounds, with_native: bool) -> Metric:
+def _histogram(measure: Measure, seen: Seen, bounds: Bounds) -> Metric:
     family = HistogramMetricFamily(f"esbench_{measure.name}", measure.meaning, labels=_PHASE, unit="seconds")
     for (task, phase), tally in seen.tallies.items():
         counts = Counts()
         for name in with_beyond(measure.name):
             counts.merge(getattr(tally, name, _NOTHING))
         if counts.buckets:
-            labels = (*seen.race, task, phase)
-            cumulative = bounds.cumulative(counts.buckets)
-            family.add_metric(labels, list(zip(bounds.labels, cumulative, strict=True)), counts.total_ns / NS)
-            if with_native:
-                value = _native(counts, cumulative[-1])
-                family.add_sample(family.name, dict(zip(_PHASE, labels, strict=True)), 0, native_histogram=value)
+            buckets = zip(bounds.labels, bounds.cumulative(counts.buckets), strict=True)
+            family.add_metric((*seen.race, task, phase), list(buckets), counts.total_ns / NS)
     return family
-
-
-def _native(counts: Counts, count: int) -> NativeHistogram:
-    folded = native(counts.buckets)
-    return NativeHistogram(
-        count_value=count,
-        sum_value=counts.total_ns / NS,
-        schema=NATIVE_SCHEMA,
-        zero_threshold=_ZERO_THRESHOLD,
-        zero_count=0,
-        pos_spans=[BucketSpan(offset, length) for offset, length in folded.spans],
-        pos_deltas=folded.deltas,
-    )
 
 
 def _running(seen: Seen) -> Iterator[Metric]:
@@ -120,8 +111,7 @@ def _running(seen: Seen) -> Iterator[Metric]:
         if running.task.schedule.is_open:
             backlog.add_metric(labels, running.backlog)
         if running.target is not None:
-            rate, unit = running.target
-            target.add_metric((*labels, unit), rate)
+            target.add_metric((*labels, running.target.unit), running.target.value)
     yield from (clients, backlog, target)
 
 
@@ -134,11 +124,11 @@ def _workers(seen: Seen) -> Iterator[Metric]:
     lag = GaugeMetricFamily(
         "esbench_driver_loop_lag_seconds", "Worst lateness of a load worker's event loop last second.", labels=labels
     )
-    for number, use in sorted(seen.workers.items()):
+    for number, (usage, loop_lag_ns) in sorted(seen.workers.items()):
         values = (*seen.race, str(number))
-        cpu.add_metric(values, use.cpu_s)
-        delay.add_metric(values, use.run_delay_s)
-        lag.add_metric(values, use.loop_lag_s)
+        cpu.add_metric(values, usage.cpu_ns / NS)
+        delay.add_metric(values, usage.run_delay_ns / NS)
+        lag.add_metric(values, loop_lag_ns / NS)
     yield from (cpu, delay, lag)
 
 
@@ -150,12 +140,29 @@ def _telemetry(seen: Seen) -> Iterable[Metric]:
             for name, value in figures.items():
                 if value is None:
                     continue
-                named = metric_name(reading.group, name, is_counter=is_counter)
-                key = (named.name, is_counter)
+                metric, factor = metric_name(reading.group, name, is_counter=is_counter)
+                key = (metric, is_counter)
                 if key not in families:
                     kind = CounterMetricFamily if is_counter else GaugeMetricFamily
                     families[key] = kind(
-                        f"esbench_telemetry_{named.name}", "What a telemetry device has read.", labels=labels
+                        f"esbench_telemetry_{metric}", "What a telemetry device has read.", labels=labels
                     )
-                families[key].add_metric((*seen.race, device, reading.of), value * named.factor)
+                families[key].add_metric((*seen.race, device, reading.of), value * factor)
     return families.values()
+
+
+def metric_name(group: str, figure: str, *, is_counter: bool) -> tuple[str, float]:
+    """Return the metric's name for a figure of a group, and the factor that converts a value to its base unit.
+
+    `gc_ms` of `jvm` is jvm_gc_seconds, with factor 0.001. Names of counters are returned without the suffix `_total`.
+    """
+    group, figure = _plain(group), _plain(figure)
+    name = figure if figure.startswith(f"{group}_") or not group else f"{group}_{figure}"
+    for ending, unit, factor in _UNITS:
+        if name.endswith(ending):
+            return name.removesuffix(ending) + unit, factor
+    return (name.removesuffix("_total") if is_counter else _RESERVED.sub("", name)), 1.0
+
+
+def _plain(text: str) -> str:
+    return _OTHER.sub("_", text).strip("_").lower()

@@ -16,14 +16,14 @@ from esbench.measure.histogram import Counts
 from esbench.measure.measures import HISTOGRAMS
 from esbench.measure.schedule import nominal_rate
 from esbench.measure.tally import Second, Tally
-from esbench.model import Schedule, Step, Task
+from esbench.model import Step, Task
 from esbench.record.model import RaceRecord, TaskResult
 from esbench.telemetry.device import Reading
+from esbench.units import Rate
 
 if TYPE_CHECKING:
     from esbench.measure.cpu_time import Usage
 
-NS = 1_000_000_000
 # What a device did not read together with its other figures is not there any more: say, a node that has left.
 _GONE_AFTER_S = 10.0
 
@@ -37,35 +37,18 @@ class Running:
     backlog: int = 0
 
     @property
-    def target(self) -> tuple[float, str] | None:
-        """The target rate of the current second, and its unit; None in a closed loop and after the stages."""
-        return target_at(self.task.schedule, self.second + 1)
-
-
-def target_at(schedule: Schedule, time_s: float) -> tuple[float, str] | None:
-    """Return the target rate of a schedule at a time since the task's start, and its unit, or None. Ignores ramp-up."""
-    rate = nominal_rate(schedule, time_s)
-    return None if rate is None else (rate.value, rate.unit)
-
-
-@dataclass(frozen=True)
-class WorkerUse:
-    """A load worker's CPU time and waits for a CPU since its start, and its event loop's worst lateness.
-
-    The lateness is that of the last second.
-    """
-
-    cpu_s: float
-    run_delay_s: float
-    loop_lag_s: float
+    def target(self) -> Rate | None:
+        """The target rate of the current second; None in a closed loop and after the stages. Ignores ramp-up."""
+        return nominal_rate(self.task.schedule, self.second + 1)
 
 
 @dataclass(frozen=True)
 class Seen:
     """The known state of a race at one moment. `race`: id, track and challenge; `facts` are further labels of it.
 
-    `tallies`: all counts so far, by (task, phase); `units`: task -> the unit that it counts; `readings`: the last ones
-    of each device, as (device, reading).
+    `tallies`: all counts so far, by (task, phase); `units`: task -> the unit that it counts; `workers`: number of a
+    load worker -> its CPU usage so far, and its event loop's maximum lag of the last second in ns; `readings`: the last
+    ones of each device, as (device, reading).
     """
 
     race: tuple[str, ...] = ()
@@ -73,12 +56,15 @@ class Seen:
     tallies: Mapping[tuple[str, str], Tally] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
     running: Mapping[str, Running] = field(default_factory=dict)
-    workers: Mapping[int, WorkerUse] = field(default_factory=dict)
+    workers: Mapping[int, tuple[Usage, int]] = field(default_factory=dict)
     readings: Sequence[tuple[str, Reading]] = ()
 
 
 def race_facts(record: RaceRecord) -> dict[str, str]:
-    """Return the `facts` of `Seen`: esbench's version, and distribution and version of each cluster, by commas."""
+    """Return the `facts` of `Seen`: version (esbench's), and distribution and distribution_version of the clusters.
+
+    Those of several clusters are joined by commas.
+    """
     clusters = list(record.clusters.values())
     return {
         "version": record.esbench.get("version", ""),
@@ -87,7 +73,7 @@ def race_facts(record: RaceRecord) -> dict[str, str]:
     }
 
 
-class Following(Listener):
+class FollowedRace(Listener):
     """A listener that keeps the state of a race; `seen` may be called from any thread."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -98,7 +84,7 @@ class Following(Listener):
         self._tallies: dict[tuple[str, str], Tally] = {}
         self._units: dict[str, str] = {}
         self._running: dict[str, Running] = {}
-        self._workers: dict[int, WorkerUse] = {}
+        self._workers: dict[int, tuple[Usage, int]] = {}
         self._readings: dict[str, dict[tuple[str, str], tuple[float, Reading]]] = {}  # by device: (of, group)
 
     def race_begins(self, record: RaceRecord, steps: Sequence[Step]) -> None:
@@ -123,7 +109,7 @@ class Following(Listener):
 
     def worker_ticked(self, worker: int, usage: Usage, loop_lag_ns: int) -> None:
         with self._lock:
-            self._workers[worker] = WorkerUse(usage.cpu_ns / NS, usage.run_delay_ns / NS, loop_lag_ns / NS)
+            self._workers[worker] = (usage, loop_lag_ns)
 
     def task_ended(self, result: TaskResult) -> None:
         with self._lock:

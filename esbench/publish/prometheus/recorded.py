@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from prometheus_client import CollectorRegistry, Metric, generate_latest
+from prometheus_client import Metric, generate_latest
 
 from esbench.errors import RecordError
 from esbench.measure.histogram import Counts, decode
@@ -25,18 +26,19 @@ def exposition(record: RaceRecord, seconds: Iterable[SecondLine], bounds: Bounds
 
     Measurements are those of the record, under their phase; the warmup, and tasks that the race did not finish, are
     summed up from their seconds. Metrics of a running race only (clients, backlog, readings of telemetry) are left out.
+    Raises RecordError if a histogram is damaged.
     """
-    registry = CollectorRegistry(support_collectors_without_names=True)
-    registry.register(_Recorded(families_of(_seen(record, seconds), bounds, with_native=False)))
-    return generate_latest(registry).decode()
+    return generate_latest(_Recorded(families_of(_seen(record, seconds), bounds))).decode()
 
 
+@dataclass(frozen=True)
 class _Recorded:
-    def __init__(self, families: list[Metric]) -> None:
-        self._families = families
+    """A collector of prometheus_client."""
+
+    families: list[Metric]
 
     def collect(self) -> list[Metric]:
-        return self._families
+        return self.families
 
 
 def _seen(record: RaceRecord, seconds: Iterable[SecondLine]) -> Seen:

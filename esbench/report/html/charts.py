@@ -72,13 +72,21 @@ def shared_cursor() -> Span:
 
 
 def hover(drawn: figure, renderer: Any, tooltips: Sequence[tuple[str, str]], **options: Any) -> None:
-    """Show the figures under the pointer; by default (`mode`) those of the nearest point in time."""
+    """Show the figures under the pointer; by default (`mode`) those of the nearest point in time.
+
+    `renderer`: the line or marks of the chart `drawn`. `tooltips`: a title and Bokeh's format ("@y ms") each; `options`
+    are Bokeh's.
+    """
     drawn.add_tools(HoverTool(renderers=[renderer], tooltips=list(tooltips), **{"mode": "vline", **options}))
 
 
 def legend_above(drawn: figure) -> None:
     """Put the legend above the chart, where it hides nothing, in lines that fit a phone. A click on a name hides its
-    line."""
+    line.
+
+    Call it after all lines are drawn. Long names are shortened, and the chart becomes higher by the legend's further
+    lines. A chart without a legend stays as it is.
+    """
     if not drawn.legend:
         return
     legend = drawn.legend[0]
@@ -122,7 +130,10 @@ def _column(values: list[Any]) -> Any:
 
 def percentile_chart(y_title: str = "ms", *, height: int = HEIGHT, to_rank: float = 99.999) -> figure:
     """Return an empty chart on the usual scale of percentiles: x is 1 / (1 - q) on a logarithmic axis, so that p90, p99
-    and p99.9 are equally far apart; y is logarithmic."""
+    and p99.9 are equally far apart; y is logarithmic.
+
+    `to_rank`: the highest percentile of the axis, below 100.
+    """
     ends = [rank for rank in _RANKS if rank <= to_rank]
     drawn = chart(y_title, height=height, x_axis_type="log", y_axis_type="log", x_range=(1, 1.3 * beyond(to_rank)))
     ticker = FixedTicker(ticks=[beyond(rank) for rank in ends])
@@ -135,7 +146,7 @@ def percentile_chart(y_title: str = "ms", *, height: int = HEIGHT, to_rank: floa
 
 
 def beyond(rank: float) -> float:
-    """Return the x of a percentile (0-100) on the scale of percentiles: 1 / (1 - q)."""
+    """Return the x of a percentile (from 0, below 100) on the scale of percentiles: 1 / (1 - q)."""
     return 100 / round(100 - rank, 6)
 
 
@@ -147,7 +158,8 @@ def plain_numbers(drawn: figure) -> None:
 def curves_chart(curves: Sequence[tuple[str, str, Sequence[tuple[float, float]]]]) -> figure:
     """Return a chart of percentile curves, each a name, a colour and its points (1 / (1 - q), ms), over one another.
 
-    Times below a microsecond are left out: they are as good as zero, which a logarithmic axis does not have.
+    There must be a curve, and points of each, in ascending order. Times below a microsecond are left out: they are as
+    good as zero, which a logarithmic axis does not have.
     """
     drawn = percentile_chart(to_rank=100 - 100 / max(points[-1][0] for _, _, points in curves))
     for name, colour, points in curves:

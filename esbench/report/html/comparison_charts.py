@@ -28,7 +28,7 @@ from esbench.report.html.charts import (
     source,
 )
 from esbench.report.html.comparison_series import Curve, Raced
-from esbench.report.html.verdict_text import DIRECTIONS, verdict_word
+from esbench.report.html.verdict_text import DIRECTIONS, look
 from esbench.units import format_number
 
 # Sides by marker, colour and line: the baseline, then contenders. Each colour stands out 3 to 1 on both themes.
@@ -94,7 +94,7 @@ def intervals(rows: Sequence[Row], margins: Mapping[str, float]) -> figure:
         direction = DIRECTIONS.get(row.better)
         drawn.add_layout(_label(f"{row.metric}, {direction}" if direction else row.metric, top + 17))
         at_the_right = {"x": math.log(high) + room, "x_units": "data", "text_align": "right"}
-        drawn.add_layout(_label(verdict_word(_kind(row)), top + 17, **at_the_right))
+        drawn.add_layout(_label(look(row.kind)[0], top + 17, **at_the_right))
     colours = [_mark(row)[1] for row in rows]
     drawn.segment(
         x0=[math.log(each.low) for each in estimates],
@@ -118,7 +118,7 @@ def intervals(rows: Sequence[Row], margins: Mapping[str, float]) -> figure:
             task=[row.task for row in rows],
             metric=[row.metric for row in rows],
             change=[_change(each) for each in estimates],
-            verdict=[verdict_word(_kind(row)) for row in rows],
+            verdict=[look(row.kind)[0] for row in rows],
         ),
     )
     hover(
@@ -150,8 +150,10 @@ def _label(text: str, y: int, **options: Any) -> Label:
 
 
 def rounds(sides: Sequence[Raced], metric: str, unit: str) -> figure:
-    """Return a chart with a point for each race of all sides, in the order of their start; dashed: the side's
-    figure."""
+    """Return a chart with a point for each race of all sides, in the order of their start; dashed: the side's figure.
+
+    `metric` and `unit` name the figure that the sides' values are of.
+    """
     started = sorted({(record.started_at, record.race_id) for side in sides for record in side.records})
     drawn = chart(unit, x_range=(0.5, len(started) + 0.5))
     plain_numbers(drawn)
@@ -183,8 +185,10 @@ def rounds(sides: Sequence[Raced], metric: str, unit: str) -> figure:
 
 
 def percentiles(curves: Sequence[Curve]) -> figure:
-    """Return a chart of the percentile curves of sides; the baseline's is broad enough to be seen below an equal
-    one."""
+    """Return a chart of the percentile curves of sides; the baseline's is broad enough to be seen below an equal one.
+
+    There must be a curve, and points of each.
+    """
     drawn = curves_chart([(curve.name, _look(curve.number)[1], curve.points) for curve in curves])
     lines: list[Any] = list(drawn.renderers)
     for curve, line in zip(curves, lines, strict=True):
@@ -199,11 +203,7 @@ def _look(side: int) -> tuple[str, str, str]:
 
 def _mark(row: Row) -> tuple[str, str]:
     """Return marker and colour of a row's verdict."""
-    return _MARKS.get(_kind(row), _UNDECIDED)
-
-
-def _kind(row: Row) -> str:
-    return row.verdict.kind if row.verdict else ""
+    return _MARKS.get(row.kind, _UNDECIDED)
 
 
 def _estimate(row: Row) -> Estimate:

@@ -46,7 +46,7 @@ class Curve:
     points: tuple[tuple[float, float], ...]
 
 
-class Sides:
+class ComparedSides:
     """The sides of all pairs, the baseline first; `names` are unique."""
 
     def __init__(self, compared: Comparison) -> None:
@@ -75,14 +75,20 @@ class Sides:
         return {task: dict(metrics) for task, metrics in found.items()}
 
     def raced(self, rows: Judged) -> Iterator[Raced]:
-        """Yield the races and values of the baseline and of each contender for one metric of a task."""
+        """Yield the races and values of the baseline and of each contender for one metric of a task.
+
+        `rows`: the rows of that metric as in `judged`, at least one.
+        """
         first = rows[0][1]
         yield Raced(0, self.names[0], self._all[0].records, first.baseline_rounds, first.baseline)
         for number, row in rows:
             yield Raced(number, self.names[number], self._all[number].records, row.contender_rounds, row.contender)
 
     def curves(self, task: str, measure: str) -> list[Curve]:
-        """Return the curves of the baseline and of each contender that has one; empty unless there are both."""
+        """Return the curves of the baseline and of each contender that has one; empty unless there are both.
+
+        `task` is a task's label, `measure` the name of a measure.
+        """
         found = [
             Curve(number, self.names[number], curve_of_races(side.records, task, measure))
             for number, side in enumerate(self._all)
@@ -104,15 +110,7 @@ class Sides:
 
     def races(self) -> Table:
         """Return the table of all races of all sides, in the order of their start."""
-        raced = [
-            (record.started_at, name, record)
-            for name, side in zip(self.names, self._all, strict=True)
-            for record in side.records
-        ]
-        return Table(
-            _RACES,
-            tuple(
-                (name, record.race_id, to_the_second(started_at), record.status)
-                for started_at, name, record in sorted(raced, key=lambda race: race[0])
-            ),
-        )
+        raced = [(name, record) for name, side in zip(self.names, self._all, strict=True) for record in side.records]
+        raced.sort(key=lambda race: race[1].started_at)
+        rows = ((name, race.race_id, to_the_second(race.started_at), race.status) for name, race in raced)
+        return Table(_RACES, tuple(rows))

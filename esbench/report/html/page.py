@@ -1,97 +1,95 @@
-"""The frame of a page: title, style, theme, scripts and the places of its charts, in one file that loads nothing."""
+"""Pages from templates (*.html.j2): data and charts become one file that loads nothing."""
 
 from __future__ import annotations
 
 import base64
 import zlib
-from html import escape
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import jinja2
+
 from esbench import __version__
+from esbench.record.figures import Notice
+from esbench.report.text import cell_text, for_people
 
 if TYPE_CHECKING:
     from bokeh.models import LayoutDOM
 
-_FOLDER = Path(__file__).parent
+_TEMPLATES = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(Path(__file__).parent),
+    autoescape=True,
+    lstrip_blocks=True,
+    trim_blocks=True,
+    undefined=jinja2.StrictUndefined,
+)
 
 
-class Charts:
-    """The charts of one page. They share a document, so that ranges and cursors can be shared among them."""
+@dataclass(frozen=True)
+class Chart:
+    """A chart under a title. `caption` explains how to read it. `wide` fills the row of a grid."""
 
-    def __init__(self) -> None:
-        self._models: list[LayoutDOM] = []
-
-    def place(self, model: LayoutDOM, title: str, caption: str = "", *, wide: bool = False) -> str:
-        """Add a chart and return the HTML that shows it under a title.
-
-        `caption` explains how to read it. `wide` fills the row of a grid.
-        """
-        self._models.append(model)
-        kind = ' class="wide"' if wide else ""
-        below = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
-        place = _place(len(self._models) - 1)
-        drawn = f'<div class="chart" role="group" aria-label="{escape(title)}">{place}</div>'
-        return f"<figure{kind}><h3>{escape(title)}</h3>{drawn}{below}</figure>"
-
-    def embedded(self, body: str) -> tuple[str, str]:
-        """Return the body with its charts in their places, and the JavaScript that draws them ("" without charts)."""
-        from bokeh.document import Document
-        from bokeh.embed import components
-
-        if not self._models:
-            return body, ""
-        document = Document()
-        with document.models.freeze():  # what the charts refer to is gathered once, not again for each of them
-            for model in self._models:
-                document.add_root(model)
-        script, places = components(tuple(self._models), wrap_script=False)
-        for number, place in enumerate(places):
-            body = body.replace(_place(number), place)
-        return body, script
+    model: LayoutDOM
+    title: str
+    caption: str = ""
+    wide: bool = False
 
 
-def render_page(title: str, body: str, charts: Charts) -> str:
-    """Return a whole HTML document: `body` is HTML whose charts were placed with `charts`."""
+def render(template: str, **data: object) -> str:
+    """Return a template of this folder (its file name) with its data as HTML; values that are not markup are escaped.
+
+    Raises jinja2.UndefinedError if the template needs a variable that `data` lacks.
+    """
+    return _TEMPLATES.get_template(template).render(data)
+
+
+def render_charts(template: str, **data: object) -> tuple[str, str]:
+    """Return a template with the charts in its data as HTML, and the JavaScript that draws them ("" without charts).
+
+    The template calls `place(chart)` where a `Chart` of its data belongs. The charts share a document, so that ranges
+    and cursors can be shared among them.
+    """
+    from bokeh.document import Document
+    from bokeh.embed import components
+
+    models: list[LayoutDOM] = []
+
+    def place(chart: Chart) -> str:
+        models.append(chart.model)
+        return f"<!--chart {len(models) - 1}-->"
+
+    html = render(template, place=place, **data)
+    if not models:
+        return html, ""
+    document = Document()
+    with document.models.freeze():  # what the charts refer to is gathered once, not again for each of them
+        for model in models:
+            document.add_root(model)
+    script, places = components(tuple(models), wrap_script=False)
+    for number, found in enumerate(places):
+        html = html.replace(f"<!--chart {number}-->", found)
+    return html, script
+
+
+def render_page(title: str, body: str, script: str) -> str:
+    """Return a whole HTML document of the results of `render_charts`."""
     from bokeh.resources import Resources
 
-    placed, script = charts.embedded(body)
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{escape(title)}</title>
-<style>
-{_asset("style.css")}</style>
-{Resources(mode="inline", components=["bokeh"]).render_js()}
-</head>
-<body data-documents="{int(bool(script))}">
-<main>
-<header><h1>{escape(title)}</h1><button id="theme" type="button">Dark theme</button></header>
-{placed}
-<footer>Made by esbench {escape(__version__)}. Times of day are UTC.</footer>
-</main>
-<script>
-{script}</script>
-<script>
-{_asset("page.js")}</script>
-</body>
-</html>
-"""
+    bokeh = Resources(mode="inline", components=["bokeh"]).render_js()
+    return render("page.html.j2", title=title, body=body, script=script, bokeh=bokeh, version=__version__)
 
 
 def drawn_when_unfolded(script: str) -> str:
-    """Return the JavaScript of `Charts.embedded` compressed, for the `details` that hold its charts (page.js runs
-    it)."""
+    """Return the JavaScript of `render_charts` compressed, for the `details` that hold its charts (page.js runs it)."""
     packed = base64.b64encode(zlib.compress(script.encode(), 9)).decode("ascii")
     return f'<script type="text/plain" class="packed">{packed}</script>'
 
 
-def _place(number: int) -> str:
-    return f"<!--chart {number}-->"
+def worst_first(notices: Iterable[Notice]) -> list[Notice]:
+    """Return notices in the order of a page: those that forbid the use of figures first, explanations last."""
+    return sorted(notices, key=lambda notice: (not notice.unusable, notice.note))
 
 
-def _asset(name: str) -> str:
-    return (_FOLDER / name).read_text(encoding="utf-8")
+_TEMPLATES.filters |= {"cell_text": cell_text, "for_people": for_people, "worst_first": worst_first}

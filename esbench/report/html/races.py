@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
+from itertools import count
 from typing import Any
 
 from esbench.comparison.model import Side
@@ -17,9 +17,8 @@ from esbench.record.model import RaceRecord
 from esbench.record.series import SecondLine, Series
 from esbench.report.chart_series import curve_of_races
 from esbench.report.html.charts import COLOURS, curves_chart
-from esbench.report.html.page import Charts, drawn_when_unfolded, render_page
-from esbench.report.html.race import links_to_charts, race_body, race_charts
-from esbench.report.html.tables import folded, render_document, render_notices, render_table, verdict, verdict_line
+from esbench.report.html.page import Chart, drawn_when_unfolded, render_charts, render_page
+from esbench.report.html.race import race_body, race_charts
 from esbench.report.html.verdict import Sentence, sentences
 from esbench.report.race_summary import race_facts
 from esbench.report.rounds import COLUMNS, rounds
@@ -31,6 +30,7 @@ SeriesOf = Callable[[RaceRecord], tuple[Iterable[SecondLine], Sequence[Series]]]
 MOST_BYTES = 1_300_000  # of the charts of races: with Bokeh and the tables a page stays below 3 MB
 _MAIN = ("Mean throughput", "p50 latency", "p99 latency", "p50 service time", "p99 service time", "error rate")
 _Key = tuple[str, str, str]  # task, metric, unit
+_Cell = tuple[str, bool]  # text, and whether it must not be used
 _NUMBER = Column("", "number", numeric=True)
 
 
@@ -44,8 +44,16 @@ class _Raced:
     place: str
 
     @property
+    def title(self) -> str:
+        return " · ".join(filter(None, (str(self.number), self.record.race_id, self.place)))
+
+    @property
     def anchor(self) -> str:
         return f"race-{self.number}"
+
+    @property
+    def task_anchor(self) -> str:
+        return f"{self.anchor}-task"
 
 
 def races_page(
@@ -53,33 +61,38 @@ def races_page(
 ) -> str:
     """Return a whole HTML document of races. A side is a column: a single race, or the mean of several.
 
-    `series_of` reads a race's series. `notices` are shown beside the verdict. The charts of races take at most
-    `most_bytes`: those of the last ones are left out.
+    `series_of(record)` returns the lines of a race's seconds and the series of its telemetry. `notices` are shown
+    beside the verdict. The charts of races take at most `most_bytes`: those of the last ones are left out.
     """
-    charts, raced, columns = Charts(), _numbered(sides), _columns(sides)
+    raced, columns = _numbered(sides), _columns(sides)
     kept, left_out = _kept_charts(raced, series_of, most_bytes)
-    parts = [
-        verdict(_in_words(raced)),
-        render_notices((*notices, *_told_of_left_out(left_out))),
-        _races(raced),
-        _side_by_side(columns),
-        _curves([column for column in columns if len(sides) == 1 or not column.is_round], charts),
-        *(_rounds(side) for side in sides if len(side.records) > 1),
-        "<h2>Each race</h2>",
-        *(_folded_race(race, kept.get(race.number)) for race in raced),
-    ]
+    differing, same = _facts(raced)
+    body, script = render_charts(
+        "races.html.j2",
+        sentences=list(_in_words(raced)),
+        notices=(*notices, *_told_of_left_out(left_out)),
+        differing=differing,
+        same=same,
+        columns=columns,
+        tasks=list(_side_by_side(columns)),
+        curves=list(_curves([column for column in columns if len(sides) == 1 or not column.is_round])),
+        rounds=[
+            (side.name, rounds(side.session or side.name, side.records)) for side in sides if len(side.records) > 1
+        ],
+        races=[(race, race_body(race.record, kept.get(race.number), race.task_anchor)) for race in raced],
+    )
     tracks = {f"{race.record.track.name} / {race.record.challenge}": None for race in raced}
     many = f"{len(raced)} races" if len(raced) > 1 else "1 race"
-    return render_page(f"{', '.join(tracks)}: {many}", "\n".join(parts), charts)
+    return render_page(f"{', '.join(tracks)}: {many}", body, script)
 
 
 def _numbered(sides: Sequence[Side]) -> list[_Raced]:
-    places = [
-        (record, f"{side.name}, round {number}" if len(side.records) > 1 else "")
+    numbers = count(1)
+    return [
+        _Raced(next(numbers), record, f"{side.name}, round {place}" if len(side.records) > 1 else "")
         for side in sides
-        for number, record in enumerate(side.records, 1)
+        for place, record in enumerate(side.records, 1)
     ]
-    return [_Raced(number, record, place) for number, (record, place) in enumerate(places, 1)]
 
 
 @dataclass(frozen=True)
@@ -98,29 +111,27 @@ class _Column:
 
 def _columns(sides: Sequence[Side]) -> list[_Column]:
     """Return a column for the mean of each side of several races, and one for each race by its number."""
-    columns, number = [], 0
+    columns, numbers = [], count(1)
     for side in sides:
         several = len(side.records) > 1
         if several:
             columns.append(_Column(side.name, side.records))
-        for record in side.records:
-            number += 1
-            columns.append(_Column(f"race {number}", (record,), is_round=several))
+        columns += [_Column(f"race {next(numbers)}", (record,), is_round=several) for record in side.records]
     return columns
 
 
-def _in_words(raced: Sequence[_Raced]) -> Iterator[str]:
-    """Yield a line for each group of races with the same faults or, without faults, the same good sentences."""
+def _in_words(raced: Sequence[_Raced]) -> Iterator[Sentence]:
+    """Yield a sentence for each group of races with the same faults or, without faults, the same good sentences."""
     said: dict[tuple[Sentence, ...], list[int]] = {}
     for race in raced:
-        found = sentences(race.record)
+        found = list(sentences(race.record))
         wrong = tuple(each for each in found if each.level in ("bad", "warning"))
         told = wrong or tuple(Sentence("good", each.title) for each in found if each.level == "good")
         said.setdefault(told, []).append(race.number)
     for told, numbers in said.items():
         level = next(level for level in ("bad", "warning", "good") if any(each.level == level for each in told))
         text = " · ".join(f"{each.title} {each.text}".strip() for each in told)
-        yield verdict_line(level, f"{_races_named(numbers, len(raced))}:", text)
+        yield Sentence(level, f"{_races_named(numbers, len(raced))}:", text)
 
 
 def _races_named(numbers: Sequence[int], of: int) -> str:
@@ -139,22 +150,19 @@ def _told_of_left_out(left_out: Sequence[_Raced]) -> Iterator[Notice]:
         )
 
 
-def _races(raced: Sequence[_Raced]) -> str:
+def _facts(raced: Sequence[_Raced]) -> tuple[Table, str]:
     """Return the facts of the races: those that differ as a table, the others in a line."""
-    facts = [_facts(race) for race in raced]
+    facts = [_facts_of(race) for race in raced]
     names = list({name: None for found in facts for name in found})
     differing = [name for name in names if len({found.get(name) for found in facts}) > 1]
     rows: list[tuple[Cell, ...]] = [
         (race.number, *(found.get(name, "") for name in differing)) for race, found in zip(raced, facts, strict=True)
     ]
     same = " · ".join(f"{name} {facts[0][name]}" for name in names if name not in differing)
-    table = Table((_NUMBER, *(Column(name, name) for name in differing)), tuple(rows))
-    line = f'<p class="muted">The same in all of them: {escape(same)}</p>' if same else ""
-    links = "".join(f'<a href="#{race.anchor}">{race.number}: {escape(race.record.race_id)}</a>' for race in raced)
-    return f"<h2>Races</h2><nav>{links}</nav>{render_table(table)}{line}"
+    return Table((_NUMBER, *(Column(name, name) for name in differing)), tuple(rows)), same
 
 
-def _facts(race: _Raced) -> dict[str, str]:
+def _facts_of(race: _Raced) -> dict[str, str]:
     """Return the facts of a race by name, each parameter and tag separately."""
     found: dict[str, Any] = {}
     for name, value in race_facts(race.record).rows:
@@ -167,25 +175,19 @@ def _facts(race: _Raced) -> dict[str, str]:
     return {name: cell_text(value, Column(name, name)) for name, value in found.items()}
 
 
-def _side_by_side(columns: Sequence[_Column]) -> str:
-    """Return a table of the main figures of each task in each column."""
+def _side_by_side(columns: Sequence[_Column]) -> Iterator[tuple[str, dict[str, list[_Cell]]]]:
+    """Yield each task with its main figures: by metric and unit a cell for each column."""
     found = [_figures(column) for column in columns]
-    lines = []
     for task in _tasks(columns):
         shown = {key: None for rows in found for key in rows if key[0] == task and _is_main(key, found)}
         if shown:
-            lines.append(f'<tr><th colspan="{1 + len(columns)}">{escape(task)}</th></tr>')
-        for key in sorted(shown, key=lambda key: _MAIN.index(key[1])):
-            cells = "".join(f'<td class="number">{_cell(rows.get(key))}</td>' for rows in found)
-            lines.append(f"<tr><td>{escape(', '.join(filter(None, key[1:])))}</td>{cells}</tr>")
-    heads = "".join(f'<th class="number">{escape(column.head)}</th>' for column in columns)
-    several = any(column.is_round for column in columns)
-    how = "Of several races the mean; ±: their standard deviation in percent of it. " if several else ""
-    return (
-        f'<h2>Side by side</h2><div class="table"><table class="sides"><thead><tr><th></th>{heads}</tr></thead>'
-        f'<tbody>{"".join(lines)}</tbody></table></div><p class="muted">{how}'
-        "Whether a difference is more than chance is what esbench compare says.</p>"
-    )
+            yield (
+                task,
+                {
+                    ", ".join(filter(None, key[1:])): [_cell(rows.get(key)) for rows in found]
+                    for key in sorted(shown, key=lambda key: _MAIN.index(key[1]))
+                },
+            )
 
 
 def _figures(column: _Column) -> dict[_Key, Mapping[str, Any]]:
@@ -218,19 +220,17 @@ def _is_main(key: _Key, found: Sequence[Mapping[_Key, Mapping[str, Any]]]) -> bo
     return metric in _MAIN
 
 
-def _cell(row: Mapping[str, Any] | None) -> str:
+def _cell(row: Mapping[str, Any] | None) -> _Cell:
     if row is None:
-        return "-"
+        return "-", False
     exceeded = row["mean"] is None and row["rounds"] == 1  # of several there is no mean then
     mean = Above(row["min"]) if exceeded else row["mean"]
     spread = "" if row["spread_percent"] is None else f" ± {row['spread_percent']:.1f}%"
-    text = escape(f"{cell_text(mean, _NUMBER)}{spread}")
-    return f'<span class="badge bad">! {text}</span>' if row["unusable"] else text
+    return f"{cell_text(mean, _NUMBER)}{spread}", row["unusable"]
 
 
-def _curves(columns: Sequence[_Column], charts: Charts) -> str:
-    """Return charts of the percentile curves of columns over one another, for each task."""
-    places = []
+def _curves(columns: Sequence[_Column]) -> Iterator[Chart]:
+    """Yield charts of the percentile curves of columns over one another, for each task."""
     coloured = list(zip(columns, COLOURS, strict=False))
     first = f"Of the first {len(coloured)}. " if len(columns) > len(coloured) else ""
     for task in _tasks(columns):
@@ -242,14 +242,8 @@ def _curves(columns: Sequence[_Column], charts: Charts) -> str:
             ]
             if curves:
                 title = f"{task}: percentiles of {measure.title}"
-                places.append(charts.place(curves_chart(curves), title, f"{first}Both axes are logarithmic."))
+                yield Chart(curves_chart(curves), title, f"{first}Both axes are logarithmic.")
                 break
-    return f'<div class="charts">{"".join(places)}</div>' if places else ""
-
-
-def _rounds(side: Side) -> str:
-    document = rounds(side.session or side.name, side.records)
-    return folded(f"All figures of {side.name}: mean, spread, lowest and highest", render_document(document))
 
 
 def _kept_charts(raced: Sequence[_Raced], series_of: SeriesOf, most_bytes: int) -> tuple[dict[int, str], list[_Raced]]:
@@ -257,24 +251,10 @@ def _kept_charts(raced: Sequence[_Raced], series_of: SeriesOf, most_bytes: int) 
     kept: dict[int, str] = {}
     room = most_bytes
     for place, race in enumerate(raced):
-        charts = Charts()
-        drawn, script = charts.embedded(race_charts(race.record, *series_of(race.record), charts, _tasks_of(race)))
+        drawn, script = race_charts(race.record, *series_of(race.record), race.task_anchor)
         drawn = f"{drawn}{drawn_when_unfolded(script)}" if script else drawn
         room -= len(drawn)
         if room < 0:
             return kept, list(raced[place:])
         kept[race.number] = drawn
     return kept, []
-
-
-def _folded_race(race: _Raced, drawn: str | None) -> str:
-    said = " · ".join(filter(None, (str(race.number), race.record.race_id, race.place)))
-    links = "" if drawn is None else links_to_charts(race.record, _tasks_of(race))
-    return (
-        f'<details id="{race.anchor}" class="race"><summary>{escape(said)}</summary>'
-        f"{race_body(race.record, drawn or '', links)}</details>"
-    )
-
-
-def _tasks_of(race: _Raced) -> str:
-    return f"{race.anchor}-task"

@@ -1,4 +1,4 @@
-"""The settings of a race, folded away: parameters, clusters and their nodes, corpora, the driver's host."""
+"""The settings of a race as tables: parameters, clusters and their nodes, corpora, the driver's host."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ from dataclasses import asdict
 from typing import Any
 
 from esbench.record.model import ClusterFacts, RaceRecord
-from esbench.report.html.tables import folded, render_table
-from esbench.report.table_model import Cell, Column, Table
+from esbench.report.table_model import Cell, Section, facts_table
 
-_COLUMNS = (Column("", "name"), Column("", "value"))
 _NOT_SETTINGS = ("statistics", "shards", "shards_by_node")  # of a cluster: they are figures
 
 
-def settings_html(record: RaceRecord) -> str:
-    """Return folded tables of a race's settings and environment: race, clusters, corpora, driver."""
-    parts = [
-        _table(
+def settings(record: RaceRecord) -> list[Section]:
+    """Return tables of a race's settings and environment: race, clusters, corpora, driver."""
+    return [
+        _section(
             "Race",
             {
                 "track": asdict(record.track),
@@ -29,22 +27,21 @@ def settings_html(record: RaceRecord) -> str:
                 "session": asdict(record.session) if record.session else None,
             },
         ),
-        *(_table(f"Cluster {name}", _of_cluster(cluster)) for name, cluster in record.clusters.items()),
-        _table("Corpora", {corpus.name: asdict(corpus) for corpus in record.corpora}),
-        _table(
+        *(_section(f"Cluster {name}", _of_cluster(cluster)) for name, cluster in record.clusters.items()),
+        _section("Corpora", {corpus.name: asdict(corpus) for corpus in record.corpora}),
+        _section(
             "Driver",
             {"host": record.host_class, **record.environment, "workers": [asdict(driver) for driver in record.drivers]},
         ),
     ]
-    return "".join(parts)
 
 
 def _of_cluster(cluster: ClusterFacts) -> dict[str, Any]:
     return {name: value for name, value in asdict(cluster).items() if name not in _NOT_SETTINGS}
 
 
-def _table(title: str, values: Mapping[str, Any]) -> str:
-    return folded(title, render_table(Table(_COLUMNS, tuple(_flat(values)))))
+def _section(title: str, values: Mapping[str, Any]) -> Section:
+    return Section(title, facts_table(_flat(values)))
 
 
 def _flat(value: Any, name: str = "") -> Iterator[tuple[Cell, ...]]:

@@ -59,6 +59,12 @@ def time_chart(y_title: str, shown: Clock, **options: Any) -> figure:
     return drawn
 
 
+def span_s(task: TaskResult) -> tuple[float, float]:
+    """Return the begin and the end of a task in s of the race's clock; an unknown begin counts as 0."""
+    begun_s = task.begun_s or 0.0
+    return begun_s, begun_s + task.duration_s
+
+
 def shade_warmup(drawn: figure, task: TaskResult) -> None:
     """Shade the times of a task before its measurement window and after it in grey."""
     begun_s = task.begun_s or 0.0
@@ -73,7 +79,11 @@ def _shade(drawn: figure, start_s: float, end_s: float) -> None:
 
 
 def tasks_chart(tasks: Sequence[tuple[TaskResult, TaskOverTime]], shown: Clock) -> figure:
-    """Return a chart of the p99 of each second of all tasks, on stripes that separate them."""
+    """Return a chart of the p99 of each second of all tasks, in ms on a logarithmic axis, on stripes that separate
+    them.
+
+    `shown`: the time axis that charts share.
+    """
     drawn = time_chart("p99, ms", shown, y_axis_type="log")
     stripe([task for task, _ in tasks], drawn)
     for number, (task, seconds) in enumerate(tasks):
@@ -88,10 +98,9 @@ def tasks_chart(tasks: Sequence[tuple[TaskResult, TaskOverTime]], shown: Clock) 
 
 
 def stripe(tasks: Sequence[TaskResult], drawn: figure) -> None:
-    """Shade the time of every other task."""
+    """Shade the time of every other task, beginning with the first of `tasks`."""
     for task in tasks[::2]:
-        begun_s = task.begun_s or 0.0
-        _shade(drawn, begun_s, begun_s + task.duration_s)
+        _shade(drawn, *span_s(task))
 
 
 def latency_chart(task: TaskResult, seconds: TaskOverTime, shown: Clock) -> figure:
@@ -115,18 +124,18 @@ def latency_chart(task: TaskResult, seconds: TaskOverTime, shown: Clock) -> figu
 
 
 def throughput_chart(task: TaskResult, seconds: TaskOverTime, shown: Clock) -> figure:
-    """Return a chart of the units of each second, with the target of an open loop, and crosses where requests
-    failed."""
+    """Return a chart of the units per second that a task completed, with crosses at seconds in which requests failed.
+
+    The target rate of an open loop is drawn if it counts the same unit. `shown`: the time axis that charts share.
+    """
     drawn = time_chart(f"throughput, {task.unit}/s", shown)
     shade_warmup(drawn, task)
     data = source(x=seconds.times_s, y=seconds.units_per_s)
     line = drawn.line("x", "y", source=data, color=BLUE, line_width=2, legend_label="completed")
     drawn.scatter("x", "y", source=data, color=BLUE, size=3)
     hover(drawn, line, [("at", f"@x{{{_MARK}}}"), (f"{task.unit}/s", "@y{0,0.0}")])
-    begun_s = task.begun_s or 0.0
     if task.target_rate_per_s is not None and task.target_unit in (None, task.unit):
-        ends = [begun_s, begun_s + task.duration_s]
-        drawn.line(ends, [task.target_rate_per_s] * 2, color=GREY, line_dash="dashed", legend_label="target")
+        drawn.line(span_s(task), [task.target_rate_per_s] * 2, color=GREY, line_dash="dashed", legend_label="target")
     failed = [n for n, errors in enumerate(seconds.errors) if errors]
     if failed:
         crosses = source(
@@ -181,7 +190,7 @@ def _brightness(grid: Grid) -> LogColorMapper:
 
 
 @dataclass(frozen=True)
-class Reading:
+class ChartedFigure:
     """A figure of servers or hosts: its place in telemetry.jsonl, and the conversion of its values for the chart.
 
     A counter is shown as its gain per second, times `factor`; with `whole` as a part of another counter's gain.
@@ -197,18 +206,18 @@ class Reading:
 
 
 READINGS = (
-    Reading("CPU of the nodes", "% of one core", "process", "cpu_ms", 0.1),
-    Reading("Heap of the nodes", "% used", "jvm", "heap_used_percent"),
-    Reading("Garbage collection of the nodes", "ms per second", "jvm", "gc_ms"),
-    Reading("Load of the nodes' hosts", "load average, 1 min", "os", "load_1m"),
-    Reading("Disk, written by the nodes", "kB/s", "fs", "written_kb"),
-    Reading("CPU of the driver's host", "% of all CPUs", "cpu", "busy_s", 100.0, "total_s", ("driver",)),
-    Reading("CPU of the driver's processes", "% of one core", "process", "cpu_s", 100.0, "", ("driver",)),
+    ChartedFigure("CPU of the nodes", "% of one core", "process", "cpu_ms", 0.1),
+    ChartedFigure("Heap of the nodes", "% used", "jvm", "heap_used_percent"),
+    ChartedFigure("Garbage collection of the nodes", "ms per second", "jvm", "gc_ms"),
+    ChartedFigure("Load of the nodes' hosts", "load average, 1 min", "os", "load_1m"),
+    ChartedFigure("Disk, written by the nodes", "kB/s", "fs", "written_kb"),
+    ChartedFigure("CPU of the driver's host", "% of all CPUs", "cpu", "busy_s", 100.0, "total_s", ("driver",)),
+    ChartedFigure("CPU of the driver's processes", "% of one core", "process", "cpu_s", 100.0, "", ("driver",)),
 )
 
 
 def reading_chart(
-    reading: Reading, telemetry: Sequence[Series], tasks: Sequence[TaskResult], shown: Clock
+    reading: ChartedFigure, telemetry: Sequence[Series], tasks: Sequence[TaskResult], shown: Clock
 ) -> figure | None:
     """Return a chart with a line for each node or process read, on the stripes of the tasks; None without readings."""
     lines: dict[str, list[tuple[float, float | None]]] = {}
@@ -231,7 +240,7 @@ def reading_chart(
     return drawn
 
 
-def _points(reading: Reading, series: Series) -> list[tuple[float, float | None]]:
+def _points(reading: ChartedFigure, series: Series) -> list[tuple[float, float | None]]:
     if reading.name in series.gauges:
         return [
             (time_s, None if value is None else reading.factor * value)

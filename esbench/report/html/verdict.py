@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 
 from esbench.record.figures import is_usable, missed_target, reported_tasks, task_label
 from esbench.record.model import RaceRecord, Subject, TaskResult
-from esbench.report.html.tables import verdict, verdict_line
 from esbench.report.race_summary import race_facts
 from esbench.report.table_model import Column
 from esbench.report.text import cell_text
@@ -27,22 +26,15 @@ class Sentence:
     text: str = ""
 
 
-def verdict_of_race(record: RaceRecord) -> str:
-    """Return the verdict of a race as HTML: one line for each of the questions that a reader has first."""
-    return verdict(verdict_line(each.level, each.title, each.text) for each in sentences(record))
-
-
-def sentences(record: RaceRecord) -> tuple[Sentence, ...]:
-    """Return the verdict's sentences in order: status, unusable figures (if any), target rates, errors, the driver."""
+def sentences(record: RaceRecord) -> Iterator[Sentence]:
+    """Yield the verdict's sentences in order: status, unusable figures (if any), target rates, errors, the driver."""
     tasks = reported_tasks(record)
-    unusable = _usable(record, tasks)
-    return (
-        _status(record),
-        *([unusable] if unusable else []),
-        _rates(record, tasks),
-        _errors(tasks),
-        _driver(record, tasks),
-    )
+    yield _status(record)
+    if unusable := [task for task in tasks if not is_usable(task)]:
+        yield Sentence("bad", "Some figures must not be used:", _names(record, unusable))
+    yield _rates(record, tasks)
+    yield _errors(tasks)
+    yield _driver(record, tasks)
 
 
 def _status(record: RaceRecord) -> Sentence:
@@ -53,11 +45,6 @@ def _status(record: RaceRecord) -> Sentence:
     if record.test_mode:
         return Sentence("warning", "The race is a test.", "Its figures mean nothing: too small, too short.")
     return Sentence("good", "The race is complete.")
-
-
-def _usable(record: RaceRecord, tasks: Sequence[TaskResult]) -> Sentence | None:
-    unusable = [task for task in tasks if not is_usable(task)]
-    return Sentence("bad", "Some figures must not be used:", _names(record, unusable)) if unusable else None
 
 
 def _rates(record: RaceRecord, tasks: Sequence[TaskResult]) -> Sentence:
@@ -75,10 +62,9 @@ def _errors(tasks: Sequence[TaskResult]) -> Sentence:
     errors, requests = sum(task.errors for task in tasks), sum(task.requests for task in tasks)
     if not errors:
         return Sentence("good", "No request failed.", f"{requests:,} were measured.")
-    kinds: dict[str, int] = {}
+    kinds: Counter[str] = Counter()
     for task in tasks:
-        for kind, found in task.error_kinds.items():
-            kinds[kind] = kinds.get(kind, 0) + found.count
+        kinds.update({kind: found.count for kind, found in task.error_kinds.items()})
     told = ", ".join(f"{count:,} x {kind}" for kind, count in kinds.items())
     return Sentence("bad", f"{errors:,} of {requests:,} requests failed:", told)
 
@@ -87,7 +73,7 @@ def _driver(record: RaceRecord, tasks: Sequence[TaskResult]) -> Sentence:
     late = [task for task in tasks if _levels(task, _DRIVER)]
     if late:
         unusable = any("unusable" in _levels(task, _DRIVER) for task in late)
-        return Sentence("bad" if unusable else "warning", "The driver was not at ease:", _names(record, late))
+        return Sentence("bad" if unusable else "warning", "The load driver was overloaded:", _names(record, late))
     if unknown := [task for task in tasks if _levels(task, (None,))]:
         text = f"this version does not know a check that failed: {_names(record, unknown)}"
         return Sentence("warning", "The driver may not have kept up:", text)
@@ -103,15 +89,8 @@ def _names(record: RaceRecord, tasks: Sequence[TaskResult]) -> str:
     return ", ".join(task_label(record, task) for task in tasks)
 
 
-def cards(record: RaceRecord) -> str:
-    """Return the facts of the race, and the amounts that were measured, as cards."""
-    shown = "".join(
-        f'<div class="card"><b>{escape(value)}</b><span>{escape(name)}</span></div>' for name, value in _facts(record)
-    )
-    return f'<div class="cards">{shown}</div>'
-
-
-def _facts(record: RaceRecord) -> Iterator[tuple[str, str]]:
+def facts(record: RaceRecord) -> Iterator[tuple[str, str]]:
+    """Yield the amounts that were measured and the facts of the race, each a name and a value."""
     tasks = reported_tasks(record)
     yield "requests measured", f"{sum(task.requests for task in tasks):,}"
     yield "failed", f"{sum(task.errors for task in tasks):,}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from html import escape
+from dataclasses import dataclass
 
 from esbench.comparison.model import (
     ERRORS,
@@ -16,60 +16,64 @@ from esbench.comparison.model import (
     Difference,
     Pair,
     Row,
-    Verdict,
+    RowVerdict,
 )
 from esbench.record.figures import HIGHER, LOWER
-from esbench.report.html.tables import verdict, verdict_line
+from esbench.report.html.verdict import Sentence
 from esbench.report.table_model import Cell, Column, Table
 from esbench.report.text import cell_text
 
-# A word, a sign and a colour for each verdict, so that none of them has to carry the meaning alone; worst first.
-LOOKS = {
-    SLOWER: ("slower", "▼", "bad"),
-    ERRORS: ("more errors", "!", "bad"),
-    UNUSABLE: ("not usable", "!", "warning"),
-    FASTER: ("faster", "▲", "good"),
-    SAME: ("same", "=", "same"),
-    UNDECIDED: ("undecided", "~", ""),
+# A sign with a word, and a colour, for each verdict, so that none of them has to carry the meaning alone; worst first.
+_LOOKS = {
+    SLOWER: ("▼ slower", "bad"),
+    ERRORS: ("! more errors", "bad"),
+    UNUSABLE: ("! not usable", "warning"),
+    FASTER: ("▲ faster", "good"),
+    SAME: ("= same", "same"),
+    UNDECIDED: ("~ undecided", ""),
 }
 DIRECTIONS = {HIGHER: "more is better", LOWER: "less is better"}
-DIFFERENCES = "differs"  # the id of the table of all that differs
 _MOST_TESTED, _LONGEST_FACT, _MOST_WITHOUT = 4, 80, 3  # in words; all of it stands in the table
 _FACT = Column("", "fact")
 _WITHOUT_NOTE = (SAME, UNDECIDED)  # there it is how many rounds would settle it: the table has it
 
 
-def verdict_word(kind: str) -> str:
-    """Return a verdict with its sign: ▲ faster."""
-    word, sign, _ = _look(kind)
-    return f"{sign} {word}".strip()
+@dataclass(frozen=True)
+class Tested:
+    """Facts that differ between the sides as text, under a title. `level` is warning or "", `left` counts those left
+    out."""
+
+    level: str
+    title: str
+    text: str
+    left: int = 0
 
 
-def badge(kind: str) -> str:
-    """Return a verdict with its sign in its colour, as HTML."""
-    return f'<span class="badge {_look(kind)[2]}">{escape(verdict_word(kind))}</span>'
+def look(kind: str) -> tuple[str, str]:
+    """Return the text of a verdict's kind with its sign ("▲ faster"), and its CSS class.
+
+    The class is good, bad, warning, same, muted or "". A kind without a sign is returned unchanged, an empty one as
+    "not judged"; both are muted.
+    """
+    return _LOOKS.get(kind, (kind or "not judged", "muted"))
 
 
-def _look(kind: str) -> tuple[str, str, str]:
-    return LOOKS.get(kind, (kind or "not judged", "", "muted"))
-
-
-def in_words(pair: Pair) -> str:
-    """Return the rows of each verdict as a sentence, worst first; then all tasks in one number (HTML)."""
+def in_words(pair: Pair) -> tuple[Sentence, ...]:
+    """Return the rows of each verdict as a sentence, worst first; then all tasks in one number."""
     by_kind: dict[str, list[Row]] = {}
     for row in pair.primary:
         if row.verdict is not None:
-            by_kind.setdefault(row.verdict.kind if row.verdict.kind in LOOKS else "", []).append(row)
-    return verdict([*_sentences(by_kind, len(pair.primary)), *_speed(pair)])
+            by_kind.setdefault(row.verdict.kind if row.verdict.kind in _LOOKS else "", []).append(row)
+    return (*_sentences(by_kind, len(pair.primary)), *_speed(pair))
 
 
-def _sentences(by_kind: dict[str, list[Row]], judged: int) -> Iterator[str]:
-    for kind, (word, sign, level) in LOOKS.items():
+def _sentences(by_kind: dict[str, list[Row]], judged: int) -> Iterator[Sentence]:
+    for kind, (text, level) in _LOOKS.items():
         if rows := by_kind.get(kind):
-            yield verdict_line(level, f"{sign} {word}, {_of(len(rows), judged)}:", _told(rows, judged))
+            yield Sentence(level, f"{text}, {_of(len(rows), judged)}:", _told(rows, judged))
     if rows := by_kind.get(""):
         told = _told(rows, judged) if len(rows) <= _MOST_WITHOUT else _counted(rows)
-        yield verdict_line("warning", f"No verdict, {_of(len(rows), judged)}:", told)
+        yield Sentence("warning", f"No verdict, {_of(len(rows), judged)}:", told)
 
 
 def _counted(rows: Sequence[Row]) -> str:
@@ -78,12 +82,10 @@ def _counted(rows: Sequence[Row]) -> str:
     return f"{', '.join(f'{kind} ({count})' for kind, count in kinds.items())}: the table says why"
 
 
-def _speed(pair: Pair) -> Iterator[str]:
+def _speed(pair: Pair) -> Iterator[Sentence]:
     if (speed := pair.speed_ratio) is not None:
         interval = f"{speed.ratio:.3f} [{speed.low:.3f}, {speed.high:.3f}]"
-        yield verdict_line(
-            "", "Speed ratio over all tasks:", f"{interval}, above 1 the contender is better (no verdict)"
-        )
+        yield Sentence("", "Speed ratio over all tasks:", f"{interval}, above 1 the contender is better (no verdict)")
 
 
 def _of(count: int, judged: int) -> str:
@@ -102,10 +104,10 @@ def _told(rows: Sequence[Row], judged: int) -> str:
     return "; ".join(f"{named} ({reason})" if reason else named for named, reason in parts)
 
 
-def _reason(found: Verdict | None) -> str:
+def _reason(found: RowVerdict | None) -> str:
     if found is None or found.kind in _WITHOUT_NOTE:
         return ""
-    return ": ".join(filter(None, ["" if found.kind in LOOKS else found.kind, found.note]))
+    return ": ".join(filter(None, ["" if found.kind in _LOOKS else found.kind, found.note]))
 
 
 def _named(rows: Sequence[Row]) -> str:
@@ -118,32 +120,26 @@ def _named(rows: Sequence[Row]) -> str:
     return "; ".join(f"{task}, {' and '.join(found)}" for task, found in by_task.items())
 
 
-def under_test(pair: Pair, differences: Table | None, column: int) -> str:
-    """Return the differences of the sides as lines of HTML: those under test, then those of facts that should be equal.
+def under_test(pair: Pair, differences: Table | None, column: int) -> list[Tested]:
+    """Return the differences of the sides: those under test, then those of facts that should be equal.
 
     `differences` is the table of all that differs, `column` that of the contender in it; the baseline's is 1.
     """
     if pair.is_same:
-        return '<p class="tested"><strong>A/A:</strong> nothing but chance differs between the sides</p>'
+        return [Tested("", "A/A:", "nothing but chance differs between the sides")]
     facts = {str(row[0]): (row[1], row[column]) for row in differences.rows} if differences is not None else {}
     kinds = (
         ("", "Under test:", [each for each in pair.differences if not each.is_label and not each.key]),
-        (" warning", "Must not differ, but does:", [each for each in pair.differences if each.forbids]),
+        ("warning", "Must not differ, but does:", [each for each in pair.differences if each.forbids]),
         ("", "Differs, as was allowed:", [each for each in pair.differences if each.key and each.allowed]),
     )
-    return "".join(
-        f'<p class="tested{level}"><strong>{title}</strong> {_changes(found, facts)}</p>'
-        for level, title, found in kinds
-        if found
-    )
+    return [_tested(level, title, found, facts) for level, title, found in kinds if found]
 
 
-def _changes(found: Sequence[Difference], facts: dict[str, tuple[Cell, Cell]]) -> str:
+def _tested(level: str, title: str, found: Sequence[Difference], facts: dict[str, tuple[Cell, Cell]]) -> Tested:
     names = list(dict.fromkeys(each.name for each in found))
     told = [f"{name} {' → '.join(_fact(value) for value in facts[name])}" for name in names[:_MOST_TESTED]]
-    left = len(names) - _MOST_TESTED
-    more = f'; <a href="#{DIFFERENCES}">and {left} more</a>' if left > 0 else ""
-    return escape("; ".join(told)) + more
+    return Tested(level, title, "; ".join(told), len(names[_MOST_TESTED:]))
 
 
 def _fact(value: Cell) -> str:

@@ -1,0 +1,119 @@
+"""`esbench info`, `render-track` and `validate-track`: commands that read a track without racing it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from esbench.cli.command import EsbenchCommand, esbench_home, with_options
+from esbench.cli.output import format_option, print_document
+from esbench.cli.race_flags import track_flags
+from esbench.errors import UsageError
+from esbench.errors.printable import printable
+
+if TYPE_CHECKING:
+    from esbench.track.rendering import RenderContext
+
+_track_options = with_options(
+    track_flags,
+    click.option(
+        "--distribution",
+        "--distribution-version",
+        default="",
+        help="What the templates are rendered for: 7.10.2, opensearch-2.19.6.",
+    ),
+    click.option("--build-flavor", default="default", show_default=True, help="As templates see it."),
+    click.option("--serverless-operator", is_flag=True, help="As templates see it."),
+)
+
+
+@click.command(cls=EsbenchCommand)
+@_track_options
+@click.option("--challenge", help="Only this one of its challenges.")
+@format_option
+def info(challenge: str | None, form: str, **flags: Any) -> None:
+    """Describe a track: its documents and sizes, its parameters, and the tasks of its challenges."""
+    from esbench.create_track.describe import describe
+    from esbench.operations import builtin_operations
+    from esbench.report.tracks import track_document
+
+    track, context = _found(flags)
+    description = describe(
+        track, context, builtin_operations(), esbench_home(), challenge, no_python=flags["no_python"]
+    )
+    print_document(track_document(description.track, description.challenges, sorted(description.parameters)), form)
+
+
+@click.command("render-track", cls=EsbenchCommand)
+@_track_options
+@click.option("--file", metavar="NAME", help="A file of the track that is rendered on its own: an index body, say.")
+@click.option("--output-path", type=click.Path(path_type=Path), help="Write it to this file instead of stdout.")
+def render_track(file: str | None, output_path: Path | None, **flags: Any) -> None:
+    """Print what Jinja makes of a track: one document, with its parts in place."""
+    from esbench.create_track.describe import render
+
+    track, context = _found(flags)
+    rendering = render(track, context, file)
+    if output_path is None:
+        click.echo(printable(rendering.text) if sys.stdout.isatty() else rendering.text)
+    else:
+        try:
+            output_path.write_text(f"{rendering.text}\n")
+        except OSError as error:
+            raise UsageError(f"cannot be written: {error.strerror}", where=f"--output-path={output_path}") from error
+    if rendering.problem is not None:
+        raise rendering.problem
+
+
+@click.command("validate-track", cls=EsbenchCommand)
+@_track_options
+@click.option("--strict", is_flag=True, help="Refuse what Rally tolerates, too.")
+def validate_track(strict: bool, **flags: Any) -> int:
+    """Say everything that is wrong with a track, each with its file and line; nothing is started."""
+    from esbench.create_track.validation import check_track
+    from esbench.operations import builtin_operations
+
+    track, context = _found(flags)
+    findings = check_track(
+        track, context, builtin_operations(), esbench_home(), strict=strict, no_python=flags["no_python"]
+    )
+    for problem in findings.problems:
+        click.echo(printable(str(problem)))
+    for warning in findings.warnings:
+        click.echo(printable(f"warning: {warning}"))
+    count = len(findings.problems)
+    if count:
+        click.echo(f"esbench: {track} has {count} problem{'s' if count > 1 else ''}", err=True)
+        return 1
+    if findings.track is not None:
+        names = ", ".join(challenge.name for challenge in findings.track.challenges)
+        click.echo(f'track "{findings.track.name}" is valid (challenges: {names})')
+    return 0
+
+
+def _found(flags: Mapping[str, Any]) -> tuple[Path, RenderContext]:
+    """Return the track file that the options name, and the values for its templates.
+
+    The default version is that of the default embedded node.
+    """
+    from esbench.cli.values import parse_mapping
+    from esbench.create_track.describe import product_and_version
+    from esbench.engine.catalog import load_catalog
+    from esbench.track.library import find_track
+    from esbench.track.rendering import RenderContext
+
+    track = find_track(flags["track"], flags["track_path"], flags["track_repository"])
+    product, version = product_and_version(flags["distribution"] or load_catalog().default)
+    return track, RenderContext(
+        params=parse_mapping(flags["track_params"], "--track-params", [track.parent]),
+        distribution=product,
+        version=version,
+        build_flavor=flags["build_flavor"],
+        serverless_operator=flags["serverless_operator"],
+        now=time.time(),
+    )

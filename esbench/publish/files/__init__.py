@@ -1,1 +1,0 @@
-"""A race in formats that other tools read (docs/reference/export.md). Each module writes one of them."""

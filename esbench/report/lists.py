@@ -1,0 +1,80 @@
+"""The lists of races and of sessions."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Sequence
+
+from esbench.errors import RecordError
+from esbench.record.figures import Notice
+from esbench.record.sessions import RaceSession
+from esbench.record.store import DamagedRace, RaceEntry
+from esbench.report.race_summary import to_the_second
+from esbench.report.table_model import ColumnOf, ReportDocument, table_of
+
+
+def _versions(entry: RaceEntry) -> str:
+    return " ".join(f"{cluster.distribution} {cluster.version}" for cluster in entry.clusters.values())
+
+
+def _session(entry: RaceEntry) -> str:
+    if entry.session is None:
+        return ""
+    place = [entry.session.side, f"round {entry.session.round}" if entry.session.round else ""]
+    return " ".join([entry.session.id, *filter(None, place)])
+
+
+_RACE_COLUMNS: tuple[ColumnOf[RaceEntry], ...] = (
+    ColumnOf("Race ID", "race_id", read=lambda entry: entry.race_id),
+    ColumnOf("Started", "started", read=lambda entry: to_the_second(entry.started_at)),
+    ColumnOf("Status", "status", read=lambda entry: entry.status),
+    ColumnOf("Track", "track", read=lambda entry: entry.track.name),
+    ColumnOf("Challenge", "challenge", read=lambda entry: entry.challenge),
+    ColumnOf("Version", "version", read=_versions),
+    ColumnOf("Parameters", "parameters", read=lambda entry: entry.track_params),
+    ColumnOf("Session", "session", read=_session),
+    ColumnOf("Tags", "tags", read=lambda entry: entry.user_tags),
+)
+
+
+def race_list(entries: Sequence[RaceEntry], damaged: Sequence[DamagedRace]) -> ReportDocument:
+    """Return the list of races; damaged ones are named in notices."""
+    notices = tuple(Notice(f"race {race.race_id} is left out: {race.reason}") for race in damaged)
+    return ReportDocument(table_of(_RACE_COLUMNS, entries), notices=notices)
+
+
+def session_list(
+    sessions: Sequence[RaceSession], running: Collection[str] = (), damaged: Sequence[RecordError] = ()
+) -> ReportDocument:
+    """Return the list of sessions, each with its progress; options and sides as they were written.
+
+    `running`: ids of the sessions that run now. Notices name those that are damaged.
+    """
+    columns: tuple[ColumnOf[RaceSession], ...] = (
+        ColumnOf("Session", "session", read=lambda session: session.id),
+        ColumnOf("Began", "began", read=lambda session: to_the_second(session.created_at)),
+        ColumnOf("Kind", "kind", read=lambda session: session.kind),
+        ColumnOf("Status", "status", read=lambda session: _status(session, running)),
+        ColumnOf("Done", "rounds_done", numeric=True, read=lambda session: session.rounds_done),
+        ColumnOf("Rounds", "rounds", numeric=True, read=lambda session: session.rounds),
+        ColumnOf("", "complete", for_programs=True, read=lambda session: len(session.races) - len(session.left)),
+        ColumnOf("", "races", for_programs=True, read=lambda session: len(session.races)),
+        ColumnOf("Options", "options", read=lambda session: shlex.join(session.words)),
+        ColumnOf("Sides", "sides", read=_sides),
+    )
+    notices = tuple(Notice(f"a session is left out: {error}") for error in damaged)
+    return ReportDocument(table_of(columns, sessions), notices=notices)
+
+
+def _status(session: RaceSession, running: Collection[str]) -> str:
+    if session.id in running:
+        return "running"
+    if not session.left:
+        return "complete"
+    return "failed" if any(race.status == "failed" for race in session.left) else "interrupted"
+
+
+def _sides(session: RaceSession) -> str:
+    if len(session.sides) == 1:
+        return ""
+    return "; ".join(f"{side.name} {shlex.join(side.words)}".strip() for side in session.sides)

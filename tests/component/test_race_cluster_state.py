@@ -1,0 +1,80 @@
+"""What a race says of the cluster around it: before, after, and of others who used it meanwhile."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from driver import NullServerFactory
+from racing import Races
+
+from esbench.cluster.client import Cluster
+from esbench.telemetry import cluster_state
+
+
+@pytest.fixture
+def races(tmp_path: Path) -> Iterator[Races]:
+    found = Races(tmp_path)
+    yield found
+    found.end()
+
+
+@pytest.fixture
+def others() -> Iterator[threading.Event]:
+    """Set when the others are to stop."""
+    stop = threading.Event()
+    yield stop
+    stop.set()
+
+
+def test_others_who_use_the_cluster_are_told_of_before_and_after(
+    null_server: NullServerFactory, races: Races, others: threading.Event
+) -> None:
+    server = null_server({"version": "7.10.2"})
+
+    def write() -> None:
+        with Cluster([server.url]) as cluster:
+            while not others.wait(0.0005):  # ten of them at least, while the track is read
+                cluster.request("POST", "/carts/_doc", body={"n": 1})
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    outcome = races.run(server, "--include-tasks=create-index,closed,paced")
+    others.set()
+    thread.join()
+    assert outcome.code == 0
+    for who in ("others used the cluster before", "indices that are not the track's were used during"):
+        (warning,) = [text for text in races.record().warnings if text.startswith(f"{who} the race, within ")]
+        assert warning.endswith("documents written (carts)")
+    assert "warning: others used the cluster before the race" in outcome.stderr
+    facts = races.record().clusters["default"]
+    assert (facts.health["before"]["status"], facts.health["after"]["active_shards"]) == ("green", 4)
+    assert facts.shards_by_node["null"]["shards"] == 3
+
+
+@pytest.mark.parametrize("version", ["5.6.16", "opensearch-2.19.6"])
+def test_an_idle_cluster_disturbs_nobody(null_server: NullServerFactory, races: Races, version: str) -> None:
+    server = null_server({"version": version})
+    assert races.run(server, "--include-tasks=create-index,closed", "--quiet").code == 0
+    assert races.record().warnings == ()
+
+
+def test_secrets_in_the_clusters_settings_do_not_reach_the_record(null_server: NullServerFactory) -> None:
+    proxy = {"cluster": {"remote": {"far": {"proxy_address": "https://user:hidden1@far:9300"}}}}
+    persistent = {"xpack": {"notification": {"smtp": {"password": "hidden2"}}}, **proxy}
+    settings = {"persistent": persistent, "transient": {}}
+    server = null_server({"rules": [{"path": "_cluster/settings", "merge": settings}]})
+    with Cluster([server.url]) as cluster:
+        found = cluster_state.before(cluster)
+    assert found.notes == ()
+    assert "hidden1" not in str(found.settings)
+    assert "hidden2" not in str(found.settings)
+    assert "smtp" in found.settings["persistent"]["xpack"]["notification"]
+
+
+def test_a_track_without_indices_has_no_shards(null_server: NullServerFactory) -> None:
+    with Cluster([null_server().url]) as cluster:
+        after = cluster_state.after(cluster, ())
+    assert (after.shards, after.notes) == ((), ())

@@ -1,0 +1,335 @@
+"""The esbench command as a user meets it: exit codes, one-line errors, formats, files, terminals."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import socket
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from races import golden_race, keep, task_of, with_task
+
+from esbench import __version__
+from esbench.cli.command import RALLY_OPTIONS
+from esbench.cli.main import COMMANDS, run
+from esbench.record.locks import RaceLock
+
+BASE, CONTENDER = "20261121t101530-4f2a", "20261121t111530-77aa"
+
+
+@pytest.fixture
+def races(esbench_home: Path) -> Path:
+    """Two races: the contender's bulk is 10 % faster."""
+    bulk = task_of(golden_race(), "bulk")
+    faster = replace(bulk.throughput, mean=22000.0)
+    keep(esbench_home, golden_race(race_id=BASE))
+    contender = golden_race(race_id=CONTENDER, started_at="2026-11-21T11:15:30Z")
+    keep(esbench_home, with_task(contender, "bulk", throughput=faster))
+    return esbench_home
+
+
+def esbench(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The real command in a process of its own, without a terminal."""
+    return subprocess.run(
+        [sys.executable, "-m", "esbench", *arguments],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def on_a_terminal(*arguments: str, **environment: str) -> str:
+    """What the command prints when stdout is a terminal."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "esbench.cli.main", *arguments],
+        stdout=theirs,
+        env={**os.environ, "TERM": "xterm", "NO_COLOR": "", **environment},
+    )
+    os.close(theirs)
+    printed = b""
+    try:
+        while chunk := os.read(ours, 65536):
+            printed += chunk
+    except OSError:  # Linux says EIO when the other end is closed
+        pass
+    os.close(ours)
+    assert process.wait() == 0
+    return printed.decode()
+
+
+def test_the_version_is_printed() -> None:
+    assert esbench("--version").stdout == f"esbench {__version__}\n"
+
+
+def test_help_names_every_command_and_imports_none_of_them() -> None:
+    code = "import sys; from esbench.cli.main import run; run(['--help']); print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    help_text, modules = done.stdout.rstrip().rsplit("\n", 1)
+    assert all(f"\n  {name} " in help_text for name in COMMANDS)
+    loaded = set(modules.split())
+    assert not loaded & {"elasticsearch", "numpy", "jinja2", "rich", "tabulate", "msgspec", "esbench.record.store"}
+    assert not {name for name in loaded if name.startswith("esbench.cli.")} - {
+        "esbench.cli.main",
+        "esbench.cli.command",
+    }
+
+
+def test_listing_races_imports_nothing_heavy(races: Path) -> None:
+    code = "import sys; from esbench.cli.main import run; run(['list', 'races']); print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.rstrip().rsplit("\n", 1)[1].split())
+    assert "esbench.record.store" in loaded
+    assert not loaded & {"elasticsearch", "numpy", "jinja2", "rich", "psutil", "yaml", "hdrh", "asyncio"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["shwo"], 'unknown command "esbench shwo" (did you mean "show"?'),
+        (["list", "raecs"], 'unknown command "esbench list raecs" (did you mean "races"?'),
+        (["show", "last", "--formt=json"], 'unknown option "--formt" of esbench show (did you mean "--format"?'),
+        (["show"], "Missing argument 'RACE' (esbench show --help says more)"),
+        (["show", "last", "--format", "xml"], "'xml' is not one of"),
+        (["show", "a", "b"], 'unexpected "b" after esbench show (esbench show --help lists its options)'),
+        (["race", "orders"], 'unexpected "orders" after esbench race (say --track=orders)'),
+        (["race", "--pipeline=from-sources"], '--pipeline: there is no "from-sources" (use --distribution=ARCHIVE'),
+        (["race", "--pipeline=docker"], '--pipeline: there is no "docker" (start the container'),
+        (["race", "--on-error=continue-on-network"], 'there is no "continue-on-network" (use --on-error=continue'),
+        (["race", "--track=orders", "--race-id="], '"" cannot be a race id'),
+        (
+            ["list", "races", "--from-date=20260101"],
+            'unknown option "--from-date" of esbench list races (use --limit=N',
+        ),
+        (["compare", "--contender", "last"], "--baseline is missing"),
+        (["list", "races", "--limit", "0"], "0 is not in the range"),
+        (
+            ["compare", "--report-numbers-align=left"],
+            'unknown option "--report-numbers-align" of esbench compare (leave it out:',
+        ),
+        (["--cluster-name", "list"], 'unknown option "--cluster-name" of esbench (leave it out:'),
+        (["info"], "no track was named (say --track=NAME or --track-path=FOLDER)"),
+        (["show", "last"], "there are no races in"),
+        (["compare", "--baseline=a", "--contender=b"], 'there is no race "a"'),
+    ],
+)
+def test_wrong_usage_is_one_line_and_exit_2(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("esbench: ")
+    assert err.count("\n") == 1
+    assert message in err
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "--user-tag=intention:baseline",
+        "--pipeline=benchmark-only",
+        "--no-quiet",
+        "--report-format=csv",
+        "--include-tasks=type:search, get-by-id",
+        '--target-hosts={"default": ["127.0.0.1:1"]}',
+        '--client-options={"default": {"timeout": 60}}',
+        "--client-options=timeout:60, use_ssl:false, max_connections:512, enable_cleanup_closed:true",
+        "--kill-running-processes",
+        "--offline",
+    ],
+)
+def test_what_rallys_users_type_is_understood(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["race", "--track=orders", "--target-hosts=127.0.0.1:1", option]) == 1
+    assert capsys.readouterr().err.startswith("esbench: 127.0.0.1:1: connection refused")
+
+
+def test_every_option_of_rallys_that_is_missing_names_its_replacement() -> None:
+    for option, hint in RALLY_OPTIONS.items():
+        assert option.startswith("--")
+        assert len(hint) > 10
+
+
+def test_a_damaged_record_is_exit_1_and_a_traceback_comes_with_debug_alone(
+    races: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (races / "races" / BASE / "race.json").write_text("{")
+    assert run(["show", BASE]) == 1
+    assert "Traceback" not in capsys.readouterr().err
+    assert run(["show", BASE, "--debug"]) == 1
+    err = capsys.readouterr().err
+    assert "Traceback" in err
+    assert err.splitlines()[-1].startswith(f"esbench: {races}/races/{BASE}/race.json: ")
+
+
+def test_a_damaged_record_is_named_on_stderr_and_the_others_are_listed(
+    races: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (races / "races" / BASE / "race.json").write_text("{")
+    assert run(["list", "races", "--format", "json"]) == 0
+    out, err = capsys.readouterr()
+    assert [race["race_id"] for race in json.loads(out)] == [CONTENDER]
+    assert f"race {BASE} is left out" in err
+
+
+def test_races_are_listed_with_a_limit_a_track_and_a_challenge(races: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def listed(*arguments: str) -> list[str]:
+        assert run(["list", "races", "--format", "json", *arguments]) == 0
+        return [race["race_id"] for race in json.loads(capsys.readouterr().out)]
+
+    assert listed() == [CONTENDER, BASE]
+    assert listed("--limit=1") == [CONTENDER]
+    assert listed("--track=orders", "--challenge=default") == [CONTENDER, BASE]
+    assert listed("--track=percolator") == []
+
+
+def test_no_races_are_said_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["list", "races"]) == 0
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("esbench: there are no races in ")
+
+
+def test_a_race_is_shown_by_last_and_by_a_unique_beginning(races: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("last", CONTENDER, "20261121t11"):
+        assert run(["show", name, "--format=json"]) == 0
+        assert json.loads(capsys.readouterr().out)["facts"]["Race ID"] == CONTENDER
+
+
+def test_a_race_whose_process_is_gone_has_died(esbench_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    keep(esbench_home, golden_race(race_id="killed", status="running"))
+    with RaceLock(esbench_home, "alive"):
+        keep(esbench_home, golden_race(race_id="alive", status="running"))
+        assert run(["list", "races", "--format=json"]) == 0
+        listed = {race["race_id"]: race["status"] for race in json.loads(capsys.readouterr().out)}
+    assert listed == {"alive": "running", "killed": "died"}
+    assert run(["show", "killed"]) == 0
+    assert "the race is not complete (died)" in capsys.readouterr().out
+
+
+def test_a_report_file_is_overwritten_in_the_format_of_its_suffix(
+    races: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "report.csv"
+    file.write_text("old " * 10000)
+    assert run(["compare", f"--baseline={BASE}", "--contender=last", f"--report-file={file}"]) == 0
+    assert file.read_text().startswith(
+        "metric,task,baseline,contender,diff,unit,diff_percent,interval_percent,verdict,note,"
+    )
+    assert "old" not in file.read_text()
+    assert capsys.readouterr().out.startswith(" ")  # the terminal still gets text
+
+
+def test_a_report_file_without_a_suffix_is_markdown_and_report_format_wins(
+    races: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["show", "last", f"--report-file={tmp_path / 'report'}"]) == 0
+    assert (tmp_path / "report").read_text().startswith("|")
+    file = tmp_path / "report.md"
+    assert run(["show", "last", f"--report-file={file}", "--report-format=json"]) == 0
+    assert json.loads(file.read_text())["rows"]
+
+
+@pytest.mark.parametrize("name", ["report.pdf", "nowhere/report.md", "."])
+def test_a_report_file_that_cannot_be_written_is_wrong_usage(
+    name: str, races: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["show", "last", f"--report-file={tmp_path / name}"]) == 2
+    assert "--report-file=" in capsys.readouterr().err
+
+
+def test_a_comparison_is_coloured_on_a_terminal(races: Path) -> None:
+    for day, docs_per_s in enumerate((20000.0, 20100.0, 19900.0, 20050.0, 19950.0, 20000.0), 1):  # a history
+        earlier = golden_race(race_id=f"earlier-{day}", started_at=f"2026-11-{day:02}T10:15:30Z")
+        throughput = replace(task_of(earlier, "bulk").throughput, mean=docs_per_s)
+        keep(races, with_task(earlier, "bulk", throughput=throughput))
+    arguments = ("compare", f"--baseline={BASE}", f"--contender={CONTENDER}")
+    assert "\x1b[32m+10.0%" in on_a_terminal(*arguments)
+    assert "\x1b" not in on_a_terminal(*arguments, NO_COLOR="1")
+    assert "\x1b" not in on_a_terminal(*arguments, TERM="dumb")
+    assert "\x1b" not in esbench(*arguments).stdout
+
+
+def test_bars_over_time_are_shown_on_a_terminal_alone(races: Path, tmp_path: Path) -> None:
+    report_file = tmp_path / "report.txt"
+    assert "Over time" in on_a_terminal("show", "last", f"--report-file={report_file}")
+    assert "Over time" not in on_a_terminal("show", "last", "--format=markdown")
+    assert "Over time" not in esbench("show", "last").stdout
+    assert "Over time" not in report_file.read_text()
+
+
+def test_a_race_is_shown_though_its_seconds_are_damaged(races: Path) -> None:
+    (races / "races" / CONTENDER / "seconds.jsonl").write_text("{]\n")
+    printed = on_a_terminal("show", "last")
+    assert "Metric" in printed
+    assert "Over time" not in printed
+
+
+def test_a_reader_that_goes_away_is_no_error(races: Path) -> None:
+    command = f'"{sys.executable}" -m esbench.cli.main show last | head -n 1'
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True)
+    assert "Race ID" in done.stdout
+    assert done.stderr == ""
+
+
+def test_closed_outputs_are_no_fault(esbench_home: Path) -> None:
+    command = f'"{sys.executable}" -m esbench list sessions >&- 2>&-'
+    assert subprocess.run(["sh", "-c", command], check=False).returncode == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_result_that_cannot_be_printed_is_one_line(races: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "esbench.cli.main", "show", "last"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.stderr == "esbench: stdout: cannot be written: No space left on device\n"
+    assert done.returncode == 1
+
+
+# A shell that runs these tests in the background has interrupts ignored.
+HEARING_INTERRUPTS = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from esbench.cli.main import main
+main()
+"""
+
+
+def test_an_interrupt_is_exit_130_and_one_line(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # who asks it waits for a reply that does not come
+        silent.settimeout(20)
+        command = ["create-track", "--track=x", "--indices=a", f"--target-hosts=127.0.0.1:{silent.getsockname()[1]}"]
+        arguments = [sys.executable, "-c", HEARING_INTERRUPTS, *command, f"--output-path={tmp_path}", "--quiet"]
+        process = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True)
+        asking, _ = silent.accept()
+        with asking:
+            for _ in range(20):  # a signal between a bytecode and the read is heard only with the next one
+                process.send_signal(signal.SIGINT)
+                try:
+                    errors = process.communicate(timeout=1)[1]
+                except subprocess.TimeoutExpired:
+                    continue
+                break
+            else:
+                process.kill()
+                pytest.fail("it was not interrupted")
+    assert errors.strip() == "esbench: cancelled"  # below the terminal's ^C
+    assert process.returncode == 130
+
+
+def test_the_shipped_tracks_and_distributions_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["list", "tracks", "--format=json"]) == 0
+    assert "orders" in [track["track"] for track in json.loads(capsys.readouterr().out)]
+    assert run(["list", "distributions", "--format=json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["distribution"] for row in rows if row["default"]] == ["elasticsearch-7.10.2"]
+    (default,) = (row for row in rows if row["default"])
+    assert default["percolator"] and default["painless"] and default["language-analyzers"]
+    assert {row["downloaded"] for row in rows} <= {True, False}

@@ -1,0 +1,126 @@
+"""`esbench duel` and sessions on the command line: what is refused before the first race, in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from races import golden_race, keep
+
+from esbench.cli.main import run
+from esbench.cli.output import check_file
+from esbench.record.locks import SessionLock
+from esbench.record.sessions import RaceSession, SessionRace, SessionSide, SessionStore
+
+
+def duel_of_two(session_id: str = "20261121t101530-4f2a") -> RaceSession:
+    plan = (SessionRace("contender", 1, 1), SessionRace("baseline", 1, 2))
+    sides = (SessionSide("baseline"), SessionSide("contender", ("heap=1g",)))
+    return RaceSession(session_id, "duel", "2026-11-21T10:15:30.000Z", 7, ("track=orders",), sides, plan)
+
+
+def failing(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The line that wrong usage ends with."""
+    assert run(list(arguments)) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    return line
+
+
+def test_a_session_that_another_process_races_is_left_alone(
+    esbench_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session = duel_of_two()
+    SessionStore(esbench_home).save(session)
+    with SessionLock(esbench_home, session.id):
+        assert run(["list", "sessions"]) == 0
+        assert f"{session.id}  2026-11-21T10:15:30Z  duel    running" in capsys.readouterr().out
+        assert f'session "{session.id}" is running already (its process is ' in failing(capsys, "duel", "--resume=last")
+
+
+def test_a_session_that_goes_on_with_another_esbench_is_warned_of(
+    esbench_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keep(esbench_home, golden_race(race_id="x", esbench={"version": "0.0.9"}))
+    session = duel_of_two()
+    SessionStore(esbench_home).save(session.with_race(SessionRace("contender", 1, 1, "x", "complete", 1.0)))
+    assert run(["duel", "--resume=last", "--track=keyword"]) == 2  # which is no option that it began with
+    assert "warning: the session began with esbench 0.0.9, and this is 0." in capsys.readouterr().err
+
+
+def test_a_session_whose_races_are_gone_does_not_go_on(esbench_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    session = duel_of_two()
+    SessionStore(esbench_home).save(session.with_race(SessionRace("contender", 1, 1, "x", "complete", 1.0)))
+    assert f"--resume={session.id}: x is not there any more" in failing(capsys, "duel", "--resume=last")
+
+
+DUEL = ("duel", "--track=orders", "--baseline=", "--contender=heap=1g")
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("--fail-on=p99 latancy>5%",), '--fail-on=p99 latancy>5%: "p99 latancy" is not judged'),
+        (("--allow=host,trak",), '--allow: "trak" is not a key of a workload (did you mean "track"?'),
+        (("--html=/proc/x.html",), "--html=/proc/x.html: cannot be written: "),
+        (("--html=/nope/x.html",), "--html=/nope/x.html: its folder does not exist"),
+        (("--report-file=/proc/x.md",), "--report-file=/proc/x.md: cannot be written: "),
+        (("--report-file=/proc/x.xml",), "--report-file=/proc/x.xml: cannot be written: "),
+        (("--report-file=" + 300 * "x" + ".md",), "cannot be written: File name too long"),
+        (("--report-file=x.foo",), 'no format is known for ".foo"'),
+        (("--report-file=x.md", "--format=junit"), "--format: is junit where --report-file is not"),
+        (("--baseline=heap=2g",), "--baseline: is given twice (a duel has one; several contenders are allowed)"),
+        (("nodes=2",), "(a side is one word for the shell, in quotes: --baseline '... nodes=2')"),
+        (("--metrics-port=x",), "--metrics-port"),
+        (("--metrics-buckets=1",), "--metrics-buckets describes metrics that are not served"),
+        (("--keep-node",), "(leave it out: the nodes of a session end with it)"),
+        (
+            ("--contender=a=1",),
+            '"a" is not an option of a race (esbench duel --help lists them; a parameter of the track ',
+        ),
+        (("--contender=rounds=3",), '"rounds" is not an option of a race (--rounds is one for all sides'),
+        (("--contender=my_heap=3",), '"my_heap" is not an option'),
+    ],
+)
+def test_what_is_wrong_is_said_before_the_first_race(
+    words: tuple[str, ...], line: str, esbench_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert line in failing(capsys, *DUEL, *words)
+    assert not (esbench_home / "sessions").exists()
+
+
+def test_a_session_of_one_side_has_nothing_to_compare(esbench_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = (SessionRace("race", 1, 1),)
+    SessionStore(esbench_home).save(
+        RaceSession("r", "rounds", "2026-11-21T10:15:30.000Z", 7, ("track=orders",), (SessionSide("race"),), plan)
+    )
+    for option in ("--fail-on=slower", "--min-effect=5%", "--format=junit"):
+        line = failing(capsys, "duel", "--resume=r", option)
+        assert line == f"esbench: {option.partition('=')[0]}{'=junit' if 'junit' in option else ''}: {ONE_SIDE}"
+
+
+ONE_SIDE = "there is nothing to compare: the session has one side"
+
+
+def test_a_file_that_is_there_is_only_looked_at(tmp_path: Path) -> None:
+    kept, new = tmp_path / "kept.md", tmp_path / "new.md"
+    kept.write_text("kept")
+    for file in (kept, new, Path("/dev/null")):
+        check_file(file, "--report-file")
+    assert kept.read_text() == "kept"
+    assert not new.exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "hint"), [("--resume=last", "esbench duel --resume SESSION"), ("--baseline=x", "esbench duel")]
+)
+def test_what_a_race_has_not_and_a_duel_has_is_told(option: str, hint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert hint in failing(capsys, "race", option)
+
+
+@pytest.mark.parametrize("command", [("race",), ("duel", "--baseline=", "--contender=user-tags=a:b")])
+def test_a_shared_node_has_the_indices_of_the_races_before(
+    command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ("--track=orders", "--exclude-tasks=type:delete-index", "--rounds=1", "--offline")
+    assert run([*command, *options]) == 2
+    assert "has create-index without delete-index: the second race would find" in capsys.readouterr().err

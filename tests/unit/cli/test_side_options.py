@@ -1,0 +1,125 @@
+"""The sides of a duel as words: what a user writes, what a session keeps, and what a race is asked to be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from esbench.cli.side_options import hidden, side_options, split_side, with_secrets
+from esbench.errors import UsageError
+from esbench.record.model import HIDDEN
+
+COMMON = ("track=orders", "track-params=number_of_replicas:0,bulk_size:100", "heap=1g", "test-mode")
+
+
+def test_a_side_is_written_as_on_a_shells_line() -> None:
+    words = split_side("""distribution=7.6.2 --heap=1g track-params="a:'x y',b:2" test_mode""", "--baseline")
+    assert words == ("distribution=7.6.2", "heap=1g", "track-params=a:'x y',b:2", "test-mode")
+
+
+def test_paths_and_other_spellings_mean_the_same_anywhere() -> None:
+    assert split_side("distribution-version=7.6.2 java-home=jdk", "") == (
+        "distribution=7.6.2",
+        f"java-home={Path.cwd() / 'jdk'}",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("hep=1g", r'--baseline: "hep" is not an option of a race \(did you mean "heap"\?\)'),
+        ("number_of_replicas:1", 'said so: "track-params=number_of_replicas:1"'),
+        ("heap", r'"heap" needs a value \(say "heap=VALUE"\)'),
+        ("test-mode=2", '"test-mode" is true or false, not "2"'),
+        ("heap=1g heap=2g", '"heap" is given twice'),
+        ("seed=3", 'a side has no "seed"'),
+        ("race-id=x", 'a side has no "race-id"'),
+        ("keep-node", "end with it"),
+        ("format=json", "not an option of a race"),
+        ("heap='1g", "a quote is not closed"),
+        ('track-params={"a": 1}', "JSON stands in its own quotes"),
+        ('track-params={"a":1}', 'the value of "track-params" is not JSON .JSON stands in its own quotes'),
+    ],
+)
+def test_what_is_wrong_with_a_side_is_said_in_one_line(text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        split_side(text, "--baseline")
+
+
+def test_a_side_replaces_common_options_and_track_parameters_one_by_one() -> None:
+    options = side_options(COMMON, ("track-params=number_of_replicas:1", "heap=2g"), "--baseline")
+    assert options.track_params == {"number_of_replicas": 1, "bulk_size": 100}
+    assert (options.node.heap_bytes, options.test_mode) == (2 << 30, True)
+    assert side_options(COMMON, (), "").track_params == {"number_of_replicas": 0, "bulk_size": 100}
+
+
+def test_a_side_switches_a_common_flag_off() -> None:
+    assert not side_options(COMMON, ("test-mode=false",), "").test_mode
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("heap=1x",), '--contender: --heap: "1x" has no known unit'),
+        (("nodes=0",), "--contender: Invalid value for '--nodes'"),
+        (("track=none",), "--contender: "),
+        (("target-hosts=a:9200",), "--contender: --heap describe an embedded node"),
+    ],
+)
+def test_a_value_that_is_wrong_names_its_side(words: tuple[str, ...], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        side_options(COMMON, words, "--contender")
+
+
+SECRET = "client-options=basic_auth_user:'me',basic_auth_password:'swordfish'"
+KEPT = f'client-options={{"basic_auth_user": "me", "basic_auth_password": "{HIDDEN}"}}'
+
+
+def test_secrets_are_hidden_in_what_is_kept() -> None:
+    words = ("track=orders", SECRET, "track-params=secret_key:abc", "target-hosts=https://me:swordfish@a:9200")
+    assert hidden(words) == (
+        "track=orders",
+        KEPT,
+        f'track-params={{"secret_key": "{HIDDEN}"}}',
+        f"target-hosts=https://{HIDDEN}@a:9200",
+    )
+
+
+def test_secrets_of_nodes_are_hidden_too() -> None:
+    words = ("node-settings=a.b_password:'x',c:1", "jvm-options=-Dmy.password=x -Xint", "node-settings=mine.yml")
+    assert hidden(words) == (
+        f'node-settings={{"a.b_password": "{HIDDEN}", "c": 1}}',
+        f"jvm-options=-Dmy.password={HIDDEN} -Xint",
+        "node-settings=mine.yml",
+    )
+
+
+def test_options_of_a_node_are_those_of_a_side(tmp_path: Path) -> None:
+    (tmp_path / "mine.yml").write_text("thread_pool.write.size: 2\n")
+    words = split_side(
+        f"node-settings={tmp_path}/mine.yml jvm-options='-Xint -Da=b' node-plugins=a.zip,{tmp_path}/b.zip", ""
+    )
+    assert words[1:] == ("jvm-options=-Xint -Da=b", f"node-plugins={Path.cwd()}/a.zip,{tmp_path}/b.zip")
+    node = side_options(COMMON, words, "").node
+    assert node.node_settings == {"thread_pool.write.size": 2}
+    assert node.jvm_options == ("-Xint", "-Da=b")
+    assert node.node_plugins == (Path.cwd() / "a.zip", tmp_path / "b.zip")
+
+
+def test_what_has_no_secrets_is_kept_as_it_was_written() -> None:
+    assert hidden(COMMON) == COMMON
+    assert hidden(("client-options=options.json",)) == ("client-options=options.json",)
+
+
+def test_secrets_are_given_again_when_a_session_goes_on() -> None:
+    kept = ("track=orders", KEPT)
+    assert with_secrets(kept, (SECRET,), "--resume=x") == ("track=orders", SECRET)
+    with pytest.raises(UsageError, match='--resume=x: secrets are not kept: give "client-options" once more'):
+        with_secrets(kept, (), "--resume=x")
+
+
+def test_a_session_goes_on_with_the_options_that_it_began_with() -> None:
+    assert with_secrets(COMMON, ("heap=1g",), "") == COMMON
+    with pytest.raises(UsageError, match='did not begin with "heap=2g"'):
+        with_secrets(COMMON, ("heap=2g",), "")

@@ -1,0 +1,139 @@
+"""Sessions as files."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from esbench.errors import RecordError, UsageError
+from esbench.record.model import Session
+from esbench.record.sessions import RaceSession, SessionRace, SessionSide, SessionStore
+from esbench.report.lists import session_list
+
+STARTED = "2026-11-21T10:15:30Z"
+
+
+def session(session_id: str = "20261121t101530-4f2a", **changes: object) -> RaceSession:
+    plan = (SessionRace("contender", 1, 1), SessionRace("baseline", 1, 2))
+    sides = (SessionSide("baseline", ("heap=1g",)), SessionSide("contender"))
+    created = RaceSession(session_id, "duel", "2026-11-21T10:15:30.000Z", 7, ("track=orders",), sides, plan)
+    return replace(created, **changes)  # type: ignore[arg-type]
+
+
+def written(**changes: object) -> str:
+    return json.dumps({**msgspec.to_builtins(session()), **changes})
+
+
+def test_a_session_is_read_as_it_was_written(tmp_path: Path) -> None:
+    store = SessionStore(tmp_path)
+    written = session(discarded=(SessionRace("baseline"),), before_round="sync", restart_node=True, looks=2)
+    store.save(written)
+    assert store.load(written.id) == written
+    assert [file.name for file in store.folder.iterdir()] == [f"{written.id}.json"]
+
+
+def test_the_documented_keys_are_those_of_the_file(tmp_path: Path) -> None:
+    store = SessionStore(tmp_path)
+    store.save(session())
+    document = json.loads((store.folder / f"{session().id}.json").read_text())
+    page = (Path(__file__).parents[3] / "docs/reference/sessions.md").read_text()
+    keys = {*document, *document["plan"][0], *document["sides"][0]}
+    assert [key for key in keys if f"`{key}`" not in page] == []
+
+
+def test_a_race_is_replaced_where_it_stands() -> None:
+    raced = SessionRace("baseline", 1, 2, "some-id", "complete", 3.5)
+    changed = session(discarded=(SessionRace("baseline"),)).with_race(raced)
+    assert changed.plan == (SessionRace("contender", 1, 1), raced)
+    assert changed.discarded == (SessionRace("baseline"),)
+    assert changed.left == (SessionRace("baseline"), SessionRace("contender", 1, 1))
+
+
+def test_a_record_says_where_its_race_stands() -> None:
+    assert session().place(session().plan[1]) == Session(session().id, "duel", "baseline", 1, 1, 2)
+    assert session().place(SessionRace("baseline")) == Session(session().id, "duel", "baseline", 0, 0, 0)
+
+
+def test_sessions_are_found_by_id_by_its_beginning_and_as_the_last_one(tmp_path: Path) -> None:
+    store = SessionStore(tmp_path)
+    for name in ("b-1", "a-2", "a-3"):
+        store.save(session(name))
+    assert [store.resolve(name) for name in ("b-1", "B", "a-3", "last")] == ["b-1", "b-1", "a-3", "b-1"]
+    assert [one.id for one in store.newest(2)[0]] == ["b-1", "a-3"]
+    with pytest.raises(UsageError, match="beginning of 2 sessions"):
+        store.resolve("a")
+    with pytest.raises(UsageError, match=r'there is no session "c-1".*did you mean "b-1"'):
+        store.resolve("c-1")
+
+
+def test_no_sessions_is_no_fault(tmp_path: Path) -> None:
+    assert SessionStore(tmp_path).newest(10) == ([], [])
+    with pytest.raises(UsageError, match='there is no session "last"'):
+        SessionStore(tmp_path).load("last")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"schema": 2, "plan": 7}', "newer esbench"),
+        ("", "truncated"),
+        ("{", "truncated"),
+        ("[]", "Expected `object`"),
+        ('{"schema": 1, "id": "x"}', "missing required field"),
+        (written(plan=[]), "no race is planned"),
+        (written(sides=[]), 'a race is of "contender", which is not a side'),
+        (written(plan=[{"side": "baseline", "status": "complete"}]), "a complete race has no id"),
+        (written(), "it is of session 20261121t101530-4f2a"),
+    ],
+)
+def test_a_damaged_session_is_one_clear_line(tmp_path: Path, text: str, message: str) -> None:
+    store = SessionStore(tmp_path)
+    store.folder.mkdir()
+    (store.folder / "x.json").write_text(text)
+    with pytest.raises(RecordError, match=rf"x\.json: .*{message}"):
+        store.load("x")
+
+
+def test_damaged_sessions_are_left_out_of_a_list_and_told(tmp_path: Path) -> None:
+    store = SessionStore(tmp_path)
+    for name in ("a", "c"):
+        store.save(session(name))
+    (store.folder / "b.json").write_text("{")
+    found, damaged = store.newest(10)
+    assert [one.id for one in found] == ["c", "a"]
+    assert store.load("last").id == "c"
+    (notice,) = session_list(found, (), damaged).notices
+    assert re.search(r"left out: .*b\.json: Input data was truncated", notice.text)
+
+
+def test_a_list_says_whether_a_session_runs_was_interrupted_or_has_failed(tmp_path: Path) -> None:
+    begun = session()
+    first, second = begun.plan
+    ended = replace(begun, plan=tuple(replace(race, status="complete", race_id="x") for race in begun.plan))
+    failed = begun.with_race(replace(first, status="failed", race_id="x"))
+    for each, running, status in (
+        (begun, {begun.id}, "running"),
+        (begun, set(), "interrupted"),
+        (begun.with_race(replace(second, status="running", race_id="x")), set(), "interrupted"),
+        (failed, set(), "failed"),
+        (ended, set(), "complete"),
+    ):
+        table = session_list([each], running).table
+        column = [column.key for column in table.columns].index("status")
+        assert table.rows[0][column] == status
+
+
+def test_a_list_says_how_far_each_session_is_and_what_its_sides_are() -> None:
+    begun = session()
+    rounds = session("r", kind="rounds", sides=(SessionSide("race"),), plan=(SessionRace("race", 1, 1),))
+    raced = begun.with_race(SessionRace("baseline", 1, 2, "some-id", "complete"))
+    rows = session_list([raced, rounds]).table.rows
+    assert rows == (
+        (begun.id, STARTED, "duel", "interrupted", 0, 1, 1, 2, "track=orders", "baseline heap=1g; contender"),
+        ("r", STARTED, "rounds", "interrupted", 0, 1, 0, 1, "track=orders", ""),
+    )

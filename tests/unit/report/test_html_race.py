@@ -1,0 +1,202 @@
+"""The page of a race: what it says, what it draws, and that it is one small file that loads nothing."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from html_pages import READS, histogram, loads, second, text_of
+from races import golden_race, keep, task_of, with_task
+
+from esbench.cli.main import run
+from esbench.record.model import Check, ErrorKind, RaceRecord, TaskResult, Throughput, Window
+from esbench.record.series import SecondLine, Series, encode_second
+from esbench.record.store import RaceStore
+from esbench.report.chart_series import histograms_at_least, over_time, percentile_curve
+from esbench.report.html.race import race_page
+
+
+def open_task(record: RaceRecord) -> TaskResult:
+    return replace(task_of(record, READS), begun_s=100.0, duration_s=5.0, window=Window(1.0, 5.0), loop="open")
+
+
+def page_of(record: RaceRecord, *lines: SecondLine, telemetry: tuple[Series, ...] = ()) -> str:
+    return race_page(record, lines, telemetry)
+
+
+def test_a_page_loads_nothing_and_is_small() -> None:
+    page = page_of(golden_race(), *(second(number, 1, 2, 3) for number in range(5)))
+    assert loads(page) == []
+    assert "@import" not in page
+    assert "url(" not in page[: page.index("</style>")]
+    assert len(page) < 1_700_000
+
+
+def test_a_page_says_first_what_became_of_the_race() -> None:
+    said = text_of(page_of(golden_race(status="failed", failure="the node is gone")))
+    assert "The race failed. the node is gone" in said
+    assert said.index("The race failed.") < said.index("Tasks")
+
+
+def test_missed_target_rates_errors_and_a_late_driver_are_named_with_their_tasks() -> None:
+    checks = (Check("target-rate", "unusable", "half of it"), Check("driver-lag", "warning", "late"))
+    errors = {"timeout": ErrorKind(7, "timed out")}
+    record = with_task(golden_race(), READS, checks=checks, errors=7, error_kinds=errors)
+    said = text_of(page_of(record))
+    assert f"Some figures must not be used: {READS}" in said
+    assert f"Target rates were missed: {READS}" in said
+    assert "7 x timeout" in said
+    assert f"The load driver was overloaded: get-by-id, {READS}" in said
+
+
+def test_a_race_without_problems_says_so() -> None:
+    record = golden_race()
+    record = replace(record, tasks=tuple(replace(task, checks=(), errors=0, error_kinds={}) for task in record.tasks))
+    said = text_of(page_of(record))
+    for sentence in ("The race is complete.", "Every target rate was reached.", "No request failed.", "kept up."):
+        assert sentence in said
+
+
+def test_every_reported_task_has_a_section_and_what_lasted_has_charts() -> None:
+    lines = [second(number, 1, 2, 3) for number in range(5)]
+    page = page_of(golden_race(), *lines)
+    for task in golden_race().tasks:
+        assert (f">{task.name}</h2>" in page) == bool(task.include_in_reporting or task.errors)
+    assert page.count("<h3>Latency over time") == page.count("<h3>Latency, all requests") == 1
+    assert "Latency over time" not in page_of(golden_race(), *lines[:2])
+
+
+def test_a_task_whose_requests_all_failed_has_no_chart_of_times_and_reached_no_rate() -> None:
+    failed = replace(task_of(golden_race(), READS), throughput=Throughput("ops", 0.0), checks=(), histograms={})
+    lines = [second(number, errors={"not supported": 4}) for number in range(5)]
+    said = text_of(page_of(replace(golden_race(), tasks=(failed,)), *lines))
+    assert "Throughput over time" in said
+    assert "Latency over time" not in said
+    assert "Latency, all requests" not in said
+    assert "All tasks" not in said
+    assert f"Target rates were missed: {READS}" in said
+
+
+def test_servers_are_drawn_where_telemetry_has_them() -> None:
+    record = golden_race()
+    record = replace(record, tasks=tuple(replace(task, begun_s=100.0) for task in record.tasks))
+    cpu = Series("node-stats", "node-0", "process", (100.0, 101.0, 102.0), {}, {"cpu_ms": (0.0, 500.0, 1500.0)})
+    unread = Series("node-stats", "node-0", "jvm", (100.0,), {"heap_used_percent": (None,)}, {})
+    page = page_of(record, telemetry=(cpu, unread))
+    assert "CPU of the nodes" in page
+    assert "Heap of the nodes" not in page
+
+
+def test_names_are_text_and_no_markup() -> None:
+    name = "<script>alert(1)</script>"
+    record = golden_race()
+    record = with_task(record, READS, begun_s=1.0)
+    record = replace(record, tasks=tuple(replace(task, name=task.name.replace(READS, name)) for task in record.tasks))
+    page = page_of(record, *(second(number, 1, 2, task=name) for number in range(4)))
+    assert name not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+
+
+def test_a_second_has_its_percentiles_rate_and_errors_on_the_races_clock() -> None:
+    lines = [second(0, 5, phase="warmup"), second(1, *range(1, 101)), second(3, 9, errors={"timeout": 2})]
+    found = over_time(open_task(golden_race()), lines)
+    assert found.times_s == (100.5, 101.5, 102.5, 103.5)
+    assert found.units_per_s == (1, 100, 0, 1)
+    assert found.p50_ms[1] == pytest.approx(50, rel=0.001)
+    assert found.p99_ms[1] == pytest.approx(99, rel=0.001)
+    assert found.max_ms[1] == pytest.approx(100, rel=0.001)
+    assert found.p99_ms[2] is None  # nothing completed: a gap, no zero
+    assert found.errors == (0, 0, 0, 2)
+    assert found.failures[3] == "2 x timeout"
+
+
+def test_requests_that_timed_out_are_drawn_as_long_as_they_took_at_least() -> None:
+    line = replace(second(0, *[1.0] * 9), latency_beyond=histogram(1000.0))
+    found = over_time(open_task(golden_race()), [line])
+    assert (found.p50_ms[0], found.p99_ms[0]) == pytest.approx((1, 1000), rel=0.001)
+    assert found.max_ms[0] == pytest.approx(1000, rel=0.001)
+    assert sum(found.grid.counts) == 10
+    both = replace(
+        open_task(golden_race()), histograms={"latency": line.latency, "latency_beyond": line.latency_beyond}
+    )
+    curve = percentile_curve(*histograms_at_least(both, "latency"))
+    assert curve[-1] == pytest.approx((10, 1000), rel=0.002)
+
+
+def test_a_second_in_which_the_warmup_ends_is_one() -> None:
+    found = over_time(open_task(golden_race()), [second(0, 1, phase="warmup"), second(0, 3, 3)])
+    assert found.units_per_s == (3,)
+    assert found.p50_ms[0] == pytest.approx(3, rel=0.001)
+
+
+def test_a_last_second_counts_by_the_part_that_there_was_and_a_short_rest_has_its_longest_request_alone() -> None:
+    lines = [second(number, 1, 1, 1) for number in range(6)]
+    assert over_time(replace(open_task(golden_race()), duration_s=5.75), lines).units_per_s[5] == 4
+    rest = over_time(replace(open_task(golden_race()), duration_s=5.01), lines)
+    assert (rest.units_per_s[5], rest.p50_ms[5], rest.p99_ms[5]) == (None, None, None)
+    assert rest.max_ms[5] == pytest.approx(1, rel=0.001)
+
+
+def test_the_grid_counts_every_request_once_however_long_the_task() -> None:
+    for seconds in (10, 1000):
+        grid = over_time(open_task(golden_race()), [second(number, 1.1, 11, 11) for number in range(seconds)]).grid
+        assert sum(grid.counts) == 3 * seconds
+        assert len(set(grid.times_s)) <= 240
+        assert {round(log_ms, 2) for log_ms in grid.log_ms} == {0.05, 1.05}
+
+
+def test_a_percentile_curve_ends_at_what_the_samples_carry() -> None:
+    curve = percentile_curve(histogram(*[1.0] * 90, *[10.0] * 9, 100.0))
+    assert [x for x, _ in curve] == pytest.approx([10, 100, 100])
+    assert [ms for _, ms in curve] == pytest.approx([1, 10, 100], rel=0.002)
+
+
+def test_ten_tasks_of_ten_minutes_make_less_than_three_megabytes() -> None:
+    task = replace(
+        open_task(golden_race()), duration_s=600.0, histograms={"latency": histogram(*(1.02**n for n in range(500)))}
+    )
+    busy = histogram(*(math.exp(n / 40) for n in range(300)))  # three decades in every second
+    lines = [
+        SecondLine(READS, number, "measurement", 300, 300, 300, 300, {"timeout": 1}, 0, busy) for number in range(600)
+    ]
+    times_s = tuple(float(number) for number in range(6000))
+    telemetry = (Series("node-stats", "n", "process", times_s, {}, {"cpu_ms": tuple(9.0 * n for n in range(6000))}),)
+    empty = len(page_of(replace(golden_race(), tasks=())))
+    one_task = len(page_of(replace(golden_race(), tasks=(task,)), *lines, telemetry=telemetry))
+    assert empty + 10 * (one_task - empty) < 3_000_000
+
+
+@pytest.fixture
+def raced(esbench_home: Path) -> Path:
+    keep(esbench_home, golden_race(race_id="raced"))
+    folder = RaceStore(esbench_home).folder("raced")
+    for number in range(4):
+        line = SecondLine(READS, number, "measurement", 1, 1, 1, 1, latency=histogram(2))
+        folder.append_seconds(encode_second(line))
+    return esbench_home
+
+
+def test_report_writes_the_page_of_a_race(raced: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "out.html"
+    assert run(["report", "last", "--html", str(file)]) == 0
+    assert "Latency over time" in file.read_text()
+    assert capsys.readouterr().out.startswith(f"{file}: 1.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["report", "last"], "--html"),
+        (["report", "last", "--html", "."], "is a folder"),
+        (["report", "last", "--html", "no/where.html"], "its folder does not exist"),
+        (["race", "--track=orders", "--html", "no/where.html"], "its folder does not exist"),
+        (["race", "--track=orders", "--rounds=2", "--html", "no/a.html"], "its folder does not exist"),
+    ],
+)
+def test_a_page_that_cannot_be_written_is_wrong_usage(
+    arguments: list[str], said: str, raced: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(arguments) == 2
+    assert said in capsys.readouterr().err

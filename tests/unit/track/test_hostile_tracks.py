@@ -1,0 +1,118 @@
+"""Tracks of strangers: templates that try to run code, to read other files, or to take all time and memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from track_files import load, write_track
+
+from esbench.errors import TrackError
+from esbench.track.limits import LimitExceeded, limited
+
+TRACK = """
+description: "%s"
+indices: [{name: docs%s}]
+variables: [{name: word, type: file, path: "%s"}]
+schedule: [{operation: {operation-type: search, index: docs, body: {}}}]
+"""
+
+
+def track(folder: Path, description: str = "", body: str = "", words: str = "words.txt") -> Path:
+    return write_track(folder, TRACK % (description, body, words), words__txt="a\nb\n")
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{ self.__init__.__globals__.__builtins__.__import__('os').popen('id').read() }}",
+        "{{ cycler.__init__.__globals__.os.popen('id').read() }}",
+        "{{ ''.__class__.__mro__[1].__subclasses__() }}",
+        "{{ fail.__globals__['os'].system('id') }}",
+        "{{ ('{0.__class__.__mro__}').format(1) }}",
+    ],
+)
+def test_a_template_reaches_no_python(tmp_path: Path, template: str) -> None:
+    with pytest.raises(TrackError, match=r"the template fails: .*(unsafe|undefined|has no attribute)"):
+        load(track(tmp_path, template))
+
+
+@pytest.mark.parametrize(
+    ("template", "why"),
+    [
+        ("{% for a in range(1000000000) %}x{% endfor %}", "Range too big"),
+        ("{{ 'x' * 90000000000 }}", "more than 1024 MB of memory"),
+        ("{{ 'x'.center(40000000000) }}", "more than 1024 MB of memory"),
+        ("{{ 10 ** 100000000000 }}", "too large"),
+        ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "nested too deeply"),
+        ("{% for a in [1] %}" * 30 + "{% endfor %}" * 30, "nested too deeply"),
+        ("{{ other | default(1e999) }}", "inf"),
+        ("{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}", "nested too deeply"),
+        ("{% for a in range(99999) %}{{ 'x' * 1000 }}{% endfor %}", "more than 16,000,000 characters"),
+    ],
+)
+def test_a_template_that_takes_too_much_is_refused(tmp_path: Path, template: str, why: str) -> None:
+    with pytest.raises(TrackError, match=why):
+        load(track(tmp_path, template))
+
+
+def test_code_is_stopped_after_its_cpu_time() -> None:
+    with pytest.raises(LimitExceeded, match=r"more than 0\.1 s of CPU time"), limited(cpu_s=0.1):
+        while True:
+            pass
+
+
+def test_limits_end_with_their_code() -> None:
+    with limited(cpu_s=0.05, memory_bytes=1 << 28):
+        pass
+    end = sum(number * number for number in range(1_000_000))
+    assert end and len(bytearray(1 << 29)) == 1 << 29
+
+
+@pytest.mark.parametrize(
+    "template", ["{% include '/etc/passwd' %}", "{% include '../secret.txt' %}", "{% include 'a/../../secret.txt' %}"]
+)
+def test_a_template_includes_no_file_from_elsewhere(tmp_path: Path, template: str) -> None:
+    (tmp_path / "secret.txt").write_text("hidden")
+    with pytest.raises(TrackError, match="is outside of the folders of the track") as raised:
+        load(track(tmp_path, template))
+    assert "hidden" not in str(raised.value)
+
+
+@pytest.mark.parametrize("pattern", ["../*.txt", "/etc/pass*"])
+def test_a_template_collects_no_file_from_elsewhere(tmp_path: Path, pattern: str) -> None:
+    (tmp_path / "secret.txt").write_text("hidden")
+    assert load(track(tmp_path, f"x{{{{ rally.collect(parts='{pattern}') }}}}")).description == "x"
+
+
+def test_parts_are_collected_from_a_sister_folder_of_the_track(tmp_path: Path) -> None:
+    files = {"a_in_one__txt": "{{ rally.collect(parts='../b/*.txt') }}", "b_in_two__txt": "two"}
+    text = TRACK % ("{{ rally.collect(parts='a/*.txt') }}", "", "words.txt")
+    path = write_track(tmp_path, text, words__txt="a\n", **files)
+    assert load(path).description == "two"
+
+
+def test_a_track_may_use_files_of_the_tracks_beside_it(tmp_path: Path) -> None:
+    beside = tmp_path / "other"
+    beside.mkdir()
+    (beside / "text.txt").write_text("shared")
+    path = track(tmp_path, "{% include '../other/text.txt' %}")
+    with pytest.raises(TrackError, match="and of those beside it"):
+        load(path)
+    (beside / "track.yml").write_text("schedule: []")
+    assert load(path).description == "shared"
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../secret.txt"])
+def test_bodies_and_words_are_files_of_the_track(tmp_path: Path, name: str) -> None:
+    (tmp_path / "secret.txt").write_text("hidden")
+    for number, place in enumerate(({"body": f", body: {name}"}, {"words": name})):
+        with pytest.raises(TrackError, match="is outside of the folders of the track"):
+            load(track(tmp_path / str(number), **place))
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../secret.json"])
+def test_document_files_are_files_of_the_track(tmp_path: Path, name: str) -> None:
+    corpora = f"corpora: [{{name: docs, documents: [{{source-file: {name}, document-count: 1}}]}}]"
+    with pytest.raises(TrackError, match="is outside of the folder of the track"):
+        load(write_track(tmp_path, TRACK % ("", "", "words.txt") + corpora, words__txt="a"))

@@ -1,0 +1,246 @@
+"""When tasks of a track send: rates and their units, stages, what a `parallel` hands on and who shares clients."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from track_files import load, write_track
+
+from esbench.errors import EsbenchError
+from esbench.model import ANY_TASK, Schedule, Stage, Step, Task
+from esbench.units import Rate
+
+BULK = "{operation-type: bulk, bulk-size: 100}"
+STAGES = (Stage(60.0, Rate(100.0, "ops")), Stage(30.0, Rate(200.0, "ops")))
+
+
+def step_of(tmp_path: Path, text: str) -> Step:
+    (step,) = load(write_track(tmp_path, f"schedule: [{text}]")).challenges[0].steps
+    return step
+
+
+def one_task(tmp_path: Path, keys: str, operation: str = "refresh") -> Task:
+    (task,) = step_of(tmp_path, f"{{operation: {operation}, {keys}}}").tasks
+    return task
+
+
+def parallel(tmp_path: Path, keys: str, *tasks: str) -> Step:
+    inner = ", ".join(f"{{operation: refresh, {task}}}" for task in tasks)
+    return step_of(tmp_path, f"{{parallel: {{{keys}, tasks: [{inner}]}}}}")
+
+
+def failure(tmp_path: Path, text: str) -> str:
+    with pytest.raises(EsbenchError) as caught:
+        step_of(tmp_path, text)
+    assert caught.value.exit_code == 2
+    message = str(caught.value)
+    assert "\n" not in message
+    assert "track.yml:1: " in message
+    return message.partition("track.yml:1: ")[2]
+
+
+# rates
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [
+        ("200", Rate(200.0, "ops")),
+        ('"200"', Rate(200.0, "ops")),
+        ("200 ops/s", Rate(200.0, "ops")),
+        ("1000 docs/s", Rate(1000.0, "docs")),
+        ("5 MB/s", Rate(5.0, "MB")),
+        ("512 KB/s", Rate(0.5, "MB")),
+    ],
+)
+def test_a_bulk_is_paced_by_requests_documents_or_bytes(tmp_path: Path, text: str, rate: Rate) -> None:
+    assert one_task(tmp_path, f"target-throughput: {text}", BULK).schedule == Schedule(rate=rate)
+
+
+@pytest.mark.parametrize(
+    ("operation", "rate", "expected"),
+    [
+        ("refresh", "5 docs/s", "the target rate is in docs/s, the operation counts ops (say ops/s)"),
+        (
+            BULK,
+            "5 pages/s",
+            "the target rate is in pages/s, the operation counts docs (say docs/s, or ops/s for requests)",
+        ),
+        (BULK, "1k docs/s", "the target rate is in k docs/s, the operation counts docs"),
+        ("refresh", "5 MB/s", 'the target rate is in bytes, and how large the requests of "refresh" are is not known'),
+        (BULK, "5 Mb/s", '"target-throughput": "5 Mb/s" is a rate in bits (say "MB/s" for bytes)'),
+        (BULK, "5", 'unknown schedule "poison" (did you mean "poisson"?'),
+    ],
+)
+def test_a_rate_that_does_not_fit_is_refused_where_it_stands(
+    tmp_path: Path, operation: str, rate: str, expected: str
+) -> None:
+    keys = ", schedule: poison" if rate == "5" else ""
+    assert failure(tmp_path, f"{{operation: {operation}, target-throughput: {rate}{keys}}}").startswith(expected)
+
+
+def test_the_units_of_stages_are_looked_at_too(tmp_path: Path) -> None:
+    assert "docs/s, the operation counts ops" in failure(tmp_path, '{operation: refresh, stages: "0-5s: 1 docs/s"}')
+
+
+# stages
+
+
+@pytest.mark.parametrize(
+    ("text", "stages"),
+    [
+        ("[{for: 60s, target-throughput: 100}, {for: 30, target-throughput: 200/s}]", STAGES),
+        ('"0-60s: 100/s, 60-90s: 200/s"', STAGES),
+        ('"0-1m: 100, 60s-90s: 200 ops/s"', STAGES),
+        ('"0s - 60s : 100/s; 1m-1.5m: 200/s,"', STAGES),
+        ('"0-60: 100/s\\n60-90: 200/s"', STAGES),
+        ('"0-500ms: 3/s, 500ms-1s: 4/s"', (Stage(0.5, Rate(3.0, "ops")), Stage(0.5, Rate(4.0, "ops")))),
+        ("null", ()),
+    ],
+)
+def test_stages_are_a_list_or_text(tmp_path: Path, text: str, stages: tuple[Stage, ...]) -> None:
+    assert one_task(tmp_path, f"stages: {text}").schedule == Schedule(stages=stages)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", '"" is not a stage (say "0-60s: 100/s, 60-120s: 500/s")'),
+        ("60s: 100/s", '"60s: 100/s" is not a stage'),
+        ("0-60s 100/s", '"0-60s 100/s" is not a stage'),
+        ("0-60s: 100/s, 90-120s: 5/s", 'the stage "90-120s: 5/s" does not go on at 1 min, where the one before ends'),
+        ("0-60s: 100/s, 30-90s: 5/s", 'the stage "30-90s: 5/s" does not go on at 1 min, where the one before ends'),
+        ("10-60s: 100/s", 'the stage "10-60s: 100/s" does not begin at 0'),
+        ("0-0s: 100/s", 'the stage "0-0s: 100/s" ends before it begins'),
+        ("0-60s: 0/s", 'a rate must be above zero, not "0/s"'),
+        ("0-60s: fast", '"fast" is not a rate'),
+        ("0-60 parsecs: 5/s", '"60 parsecs" has no known unit of time'),
+    ],
+)
+def test_stages_in_text_that_cannot_be_are_one_line(tmp_path: Path, text: str, expected: str) -> None:
+    message = failure(tmp_path, f'{{operation: refresh, stages: "{text}"}}')
+    assert message.startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ("time-period: 5", 'task "refresh" has both "stages" and "time-period"'),
+        ("iterations: 5", 'task "refresh" has both "stages" and "iterations"'),
+        ("requests: 5", 'task "refresh" has both "stages" and "requests"'),
+        ("warmup-iterations: 5", 'task "refresh" mixes warmup-iterations and periods of time'),
+        ("warmup-time-period: 10", 'the "warmup-time-period" of task "refresh" is as long as its stages'),
+        (
+            "warmup-time-period: 5, ramp-up-time-period: 5",
+            'task "refresh" has both "stages" and "ramp-up-time-period" (begin with a stage of a low rate)',
+        ),
+        ("target-interval: 5", '"target-interval" and "stages" exclude one another'),
+        ("think-time: 5", 'task "refresh" has a target rate and a "think-time"'),
+    ],
+)
+def test_stages_are_the_length_and_the_rate_of_their_task(tmp_path: Path, keys: str, expected: str) -> None:
+    message = failure(tmp_path, f'{{operation: refresh, stages: "0-10s: 5/s", {keys}}}')
+    assert message.startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ("requests: 5, warmup-time-period: 1", 'task "refresh" mixes requests and periods of time'),
+        ("warmup-iterations: 5, time-period: 1", 'task "refresh" mixes warmup-iterations and periods of time'),
+        ("requests: 5, iterations: 1", 'task "refresh" has both "requests" and "iterations"'),
+    ],
+)
+def test_a_length_is_in_requests_or_in_time(tmp_path: Path, keys: str, expected: str) -> None:
+    assert failure(tmp_path, f"{{operation: refresh, {keys}}}").startswith(expected)
+
+
+# parallel
+
+
+def test_what_tasks_lack_they_take_from_the_parallel_around_them(tmp_path: Path) -> None:
+    step = parallel(
+        tmp_path,
+        "warmup-time-period: 10, time-period: 60, ramp-up-time-period: 5, tags: [load, x]",
+        "name: a",
+        "name: b, time-period: 20, warmup-time-period: 15, tags: own",
+        "name: c, ramp-up-time-period: 0",
+    )
+    assert [(t.warmup_time_s, t.time_period_s, t.schedule.ramp_up_s, t.tags) for t in step.tasks] == [
+        (10.0, 60.0, 5.0, ("load", "x")),
+        (15.0, 20.0, 5.0, ("own",)),
+        (10.0, 60.0, 0.0, ("load", "x")),
+    ]
+    assert [task.clients for task in step.tasks] == [1, 1, 1]
+
+
+def test_iterations_are_handed_on_too(tmp_path: Path) -> None:
+    step = parallel(tmp_path, "warmup-iterations: 10, iterations: 60", "name: a", "name: b, iterations: 5")
+    assert [(task.warmup_iterations, task.iterations) for task in step.tasks] == [(10, 60), (10, 5)]
+
+
+def test_a_task_with_requests_or_stages_has_its_length(tmp_path: Path) -> None:
+    step = parallel(
+        tmp_path,
+        "warmup-time-period: 10, time-period: 60, ramp-up-time-period: 5",
+        'name: a, stages: "0-20s: 5/s"',
+        "name: b, requests: 7",
+    )
+    assert [(t.warmup_time_s, t.time_period_s, t.requests, t.schedule.ramp_up_s) for t in step.tasks] == [
+        (10.0, None, None, 0.0),
+        (None, None, 7, 0.0),
+    ]
+
+
+def test_the_warmup_that_fits_is_taken_all_the_same(tmp_path: Path) -> None:
+    step = parallel(tmp_path, "warmup-iterations: 3, iterations: 5, tags: x", "name: a, requests: 7")
+    (task,) = step.tasks
+    assert (task.warmup_iterations, task.iterations, task.requests, task.tags) == (3, None, 7, ("x",))
+
+
+@pytest.mark.parametrize("key", ["target-throughput: 5", "requests: 5", "think-time: 5", "schedule: poisson"])
+def test_a_key_that_a_parallel_does_not_hand_on_is_refused(tmp_path: Path, key: str) -> None:
+    message = failure(tmp_path, f"{{parallel: {{{key}, tasks: [{{operation: refresh}}]}}}}")
+    name = key.partition(":")[0]
+    assert message == f'a "parallel" does not hand "{name}" on to its tasks (say it in each of them)'
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("b", ("b",)), ("[a, c]", ("a", "c")), ("any", (ANY_TASK,)), ("null", ())],
+)
+def test_a_parallel_is_completed_by_one_task_several_or_any(
+    tmp_path: Path, value: str, expected: tuple[str, ...]
+) -> None:
+    step = parallel(tmp_path, f"completed-by: {value}", "name: a", "name: b", "name: c")
+    assert step.completed_by == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("[a, d]", '"completed-by" names no task of this "parallel": "d"'),
+        ("[a, any]", '"completed-by" names no task of this "parallel": "any"'),
+        ("[]", "schedule[0].parallel.completed-by must not be empty"),
+        ("5", "schedule[0].parallel.completed-by must be text or a list, not 5"),
+    ],
+)
+def test_a_parallel_that_nobody_completes_is_refused(tmp_path: Path, value: str, expected: str) -> None:
+    tasks = "[{operation: refresh, name: a}, {operation: refresh, name: b}]"
+    assert failure(tmp_path, f"{{parallel: {{completed-by: {value}, tasks: {tasks}}}}}").startswith(expected)
+
+
+def test_tasks_may_share_fewer_clients(tmp_path: Path) -> None:
+    assert parallel(tmp_path, "clients: 4", "name: a, clients: 4", "name: b, clients: 3").clients == 4
+
+
+def test_beside_a_period_of_time_iterations_do_not_count(tmp_path: Path) -> None:
+    task = one_task(tmp_path, "iterations: 20, time-period: 300, target-interval: 4")
+    assert (task.iterations, task.time_period_s) == (None, 300.0)
+
+
+def test_iterations_of_a_parallel_do_not_count_for_a_task_with_a_period_of_time(tmp_path: Path) -> None:
+    tasks = "[{operation: refresh, time-period: 5}, {name: other, operation: refresh}]"
+    first, second = step_of(tmp_path, f"{{parallel: {{iterations: 3, tasks: {tasks}}}}}").tasks
+    assert (first.iterations, second.iterations) == (None, 3)
