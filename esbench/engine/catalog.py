@@ -191,7 +191,7 @@ def parse_catalog(text: str) -> Catalog:
 
     ValueError for an artifact without a checksum, an unknown feature, or a default that is not in it.
     """
-    data = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # 7 ms against 70
+    data = yaml.load(text, Loader=yaml.CSafeLoader)  # 7 ms; yaml.SafeLoader takes 70
     distributions = {}
     for name, entry in data["distributions"].items():
         distributions[name] = _distribution(name, entry, data)
