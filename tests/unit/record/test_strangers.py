@@ -146,6 +146,14 @@ def test_a_damaged_time_is_one_line(
         (("clusters", "default", "indices", "orders"), 1),
         (("clusters", "default", "indices", "orders", "settings"), "x"),
         (("clusters", "default", "settings", "node_options"), "x"),
+        (("telemetry",), {"nodes": [1]}),
+        (("telemetry",), {"ingest-pipeline-stats": {"pipelines": [{}]}}),
+        (("telemetry",), {"disk-usage": {"indices": [{"index": "a", "total_bytes": "8"}]}}),
+        (("telemetry",), {"disk-usage": {"other_fields": {"count": "2"}}}),
+        (("tasks", 0, "telemetry"), {"cluster": None}),
+        (("tasks", 0, "telemetry"), {"nodes": {"nodes": "three"}}),
+        (("tasks", 0, "telemetry"), {"driver": {"process_core_percent": {"worker-0": "many"}}}),
+        (("tasks", 0, "telemetry"), {"hot-threads": {"pools": [{"pool": "write"}]}}),
         (("tasks", 0, "loop"), "round"),
         (("tasks", 0, "window", "end_s"), "inf"),
         (("tasks", 0, "window", "end_s"), 1e308),
@@ -167,6 +175,13 @@ def test_a_damaged_value_is_one_line(
     assert run(command) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert "race.json: " in line
+
+
+def test_disk_usage_without_names_is_shown(sent: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    usage = {"indices": [{"store_bytes": 9}], "fields": [{"total_bytes": 8}, {}], "other_fields": {}}
+    write(sent, telemetry={"disk-usage": usage})
+    assert run(["show", "sent"]) == 0
+    assert "Disk usage" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("second", [-1, 10**12])
