@@ -65,6 +65,7 @@ FORMATS = (
     Format("markdown", (".md", ".markdown", ""), _markdown),
 )
 COMPARISON_FORMATS = (*FORMATS, JUNIT)  # of a `ComparisonDocument`
+FOR_PEOPLE = ("text", "markdown")  # numbers are rounded, and columns for programs left out
 
 
 def names(formats: Sequence[Format]) -> tuple[str, ...]:

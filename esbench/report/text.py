@@ -104,12 +104,18 @@ def _tabulate(table: Table, style: str, *, colour: bool = False) -> str:
     from tabulate import tabulate
 
     shown = for_people(table)
-    rows = []
-    for index, row in enumerate(shown.rows):
-        tone = shown.tones[index] if colour and shown.tones else ""
-        cells = zip(row, shown.columns, strict=True)
-        rows.append([_styled(printable(cell_text(cell, column)), column, tone, style) for cell, column in cells])
     titles = [printable(column.title) for column in shown.columns]
+    texts = [
+        [printable(cell_text(cell, column)) for cell, column in zip(row, shown.columns, strict=True)]
+        for row in shown.rows
+    ]
+    rows = []
+    for index, row in enumerate(texts):
+        tone = shown.tones[index] if colour and shown.tones else ""
+        rows.append([_styled(text, column, tone, style) for text, column in zip(row, shown.columns, strict=True)])
+    if style == "simple":  # tabulate's own makes columns two wider than their titles
+        rules = ["-" * max(map(len, column)) for column in zip(titles, *texts, strict=True)]
+        rows, titles, style = [titles, rules, *rows], [], "plain"
     return tabulate(
         rows,
         headers=titles if any(titles) or style == MARKDOWN else (),
