@@ -127,10 +127,11 @@ def print_document(
         write_text(report_file, render(document, _file_format(report_file, report_format, formats)), "--report-file")
     if short is not None and form in FOR_PEOPLE:
         document = short
-    if pictures is not None and form == "text" and sys.stdout.isatty():
-        sections = pictures(shutil.get_terminal_size().columns, _only_ascii(sys.stdout.encoding))
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    if pictures is not None and form == "text" and columns is not None:
+        sections = pictures(columns, _only_ascii(sys.stdout.encoding))
         document = replace(document, sections=(*sections, *document.sections))
-    print_text(render(document, form, colour=wants_colour()))
+    print_text(render(document, form, colour=wants_colour(), columns=columns))
     if form == "csv" or (form == "json" and document.header is None):
         for notice in document.notices:
             click.echo(notice_line(notice), err=True)

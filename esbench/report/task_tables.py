@@ -78,7 +78,7 @@ def _known(columns: Sequence[ColumnOf[TaskResult]], tasks: Sequence[TaskResult])
 
 
 def _label(record: RaceRecord) -> ColumnOf[TaskResult]:
-    return ColumnOf("Task", "task", read=lambda task: task_label(record, task))
+    return ColumnOf("Task", "task", cuttable=True, read=lambda task: task_label(record, task))
 
 
 def task_lines(record: RaceRecord) -> Table:
@@ -107,14 +107,14 @@ def _response_time(name: str) -> ColumnOf[TaskResult]:
 
 def _throughput(task: TaskResult) -> Cell:
     mean = task.throughput.mean
-    return None if mean is None else f"{format_number(mean)} {task.throughput.unit}"
+    return None if mean is None else f"{format_number(mean) if mean else 0} {task.throughput.unit}"
 
 
 def _error_percent(task: TaskResult) -> Cell:
     """Return the error rate in percent as text; with the `!` of figures that must not be used, which a column of its
     own would make wider than a terminal."""
     ratio = task.error_rate_ratio
-    text = "-" if ratio is None else format_number(100 * ratio) if ratio else "0"
+    text = "-" if ratio is None else f"{format_number(100 * ratio) if ratio else 0}"
     return text if is_usable(task) else f"{text} !"
 
 
