@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from esbench.record.figures import Figure, Notice, figures, notices
+from esbench.record.figures import Figure, Notice, figures, notices, returned_numbers, task_label
 from esbench.record.model import RaceRecord
 from esbench.report.device_tables import disk_usage, hot_threads, ingest_pipelines
 from esbench.report.table_model import (
@@ -20,10 +20,13 @@ from esbench.report.table_model import (
 from esbench.report.task_tables import load_notice, servers, sweeps, targets, task_lines
 from esbench.units import format_duration
 
-_COLUMNS: tuple[ColumnOf[Figure], ...] = (
+_METRIC_OF_TASK: tuple[ColumnOf[Figure], ...] = (
     ColumnOf("Metric", "metric", read=lambda figure: figure.metric),
-    ColumnOf("Task", "task", read=lambda figure: figure.task),
+    ColumnOf("Task", "task", cuttable=True, read=lambda figure: figure.task),
     ColumnOf("Value", "value", numeric=True, read=figure_cell),
+)
+_COLUMNS = (
+    *_METRIC_OF_TASK,
     ColumnOf("Unit", "unit", read=lambda figure: figure.unit),
     ColumnOf("", "unusable", flag=True, read=lambda figure: not figure.usable),
 )
@@ -47,8 +50,14 @@ def short_summary(record: RaceRecord) -> ReportDocument:
         task_lines(record),
         race_facts(record),
         (*notices(record), *(load_notice(record) if swept else ()), more),
-        (*targets(record), *swept, *servers(record, every_figure=False), *_of_devices(record)),
+        (*targets(record), *swept, *_returned(record), *servers(record, every_figure=False), *_of_devices(record)),
     )
+
+
+def _returned(record: RaceRecord) -> tuple[Section, ...]:
+    """Return a section with the numbers that runners returned; empty if none did."""
+    found = [figure for task in record.tasks for figure in returned_numbers(task, task_label(record, task))]
+    return (Section("Returned by the tasks", table_of(_METRIC_OF_TASK, found)),) if found else ()
 
 
 def _of_devices(record: RaceRecord) -> tuple[Section, ...]:

@@ -89,6 +89,14 @@ def test_it_leads_to_all_figures_and_has_the_notices() -> None:
     assert "Store size" in render(summary(golden_race()), "text")
 
 
+def test_numbers_that_runners_returned_are_there_though_their_task_is_hidden() -> None:
+    returned = {"avg_recall": {"mean": 0.9, "min": 0.8, "max": 1.0}}
+    text = render(short_summary(with_task(golden_race(), "create-index", returned=returned)), "text")
+    assert "Returned by the tasks\n" in text
+    assert ["avg_recall", "create-index", "0.900"] in [line.split() for line in text.splitlines()]
+    assert "Returned by" not in render(short_summary(golden_race()), "text")
+
+
 def test_the_tables_of_usual_names_are_as_narrow_as_a_terminal() -> None:
     nodes = {
         "nodes": 1,
