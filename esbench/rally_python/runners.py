@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 from esbench.errors import EsbenchError, TrackError, did_you_mean
 from esbench.measure.verdict import Verdict
 from esbench.model import Operation
-from esbench.operations.bulk_program import query_of
+from esbench.operations.bulk_program import bulk_query
 from esbench.operations.replies import judge_bulk
 from esbench.requests.exchange import Reply, RequestBytes, RequestFailed, Script, ScriptSession
 from esbench.requests.templates import json_text
@@ -88,7 +88,7 @@ class BulkIndex(Runner):
         reply = await EsSession(client).request(
             "POST",
             bulk_path(params),
-            params=query_of(params),
+            params=bulk_query(params),
             body=bulk_body(mandatory(params, "body", self)),
             headers={"content-type": "application/x-ndjson", **(params.get("headers") or {})},
         )

@@ -50,7 +50,7 @@ def check_race_id(race_id: str) -> str:
         fixed = re.sub(r"[^a-z0-9._-]+", "-", race_id.lower()).strip("-._")
         raise UsageError(
             f'"{race_id}" cannot be a race id',
-            hint="lower case letters, digits, . _ and -, at most 100" + (f'; say "{fixed}"' if fixed else ""),
+            hint="lower case letters, digits, . _ and -, at most 100" + (f'; say "{fixed}"' if _RACE_ID.fullmatch(fixed) else ""),
         )
     return race_id
 

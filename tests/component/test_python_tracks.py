@@ -346,11 +346,14 @@ corpora: [{name: docs, documents: [{source-file: docs.json, document-count: 100}
 schedule: [{operation: {operation-type: bulk, bulk-size: 20}}]
 """
     write(races, OWN_BULK, track)
-    server = null_server({"rules": [{"path": "_bulk", "last": 1, "reply": {"status": 200, "body": "<html>hello</html>"}}]})
+    server = null_server(
+        {"rules": [{"path": "_bulk", "last": 1, "reply": {"status": 200, "body": "<html>hello</html>"}}]}
+    )
     outcome = races.run(server, "--on-error=continue")
     assert outcome.code == 0, outcome.stderr
     (task,) = races.record().tasks
-    assert (task.requests, {name: kind.count for name, kind in task.error_kinds.items()}) == (5, {"bad response": 1})
+    assert (task.requests, task.errors) == (5, 1)
+    assert task.error_kinds["bad response"].example == "not a JSON object: <html>hello</html>"
 
 
 # What goes wrong while the clock runs

@@ -16,8 +16,8 @@ import pytest
 from corpora import SPEC, bodies_of
 
 from esbench.corpus.date_formats import date_writer, read_time
-from esbench.corpus.mapped_fields import FieldSpecs
 from esbench.corpus.generate.generator import Generator
+from esbench.corpus.mapped_fields import FieldSpecs
 from esbench.corpus.preparation import prepare
 from esbench.corpus.synthetic import MOST_FIELDS, synthetic_corpora
 from esbench.model import (
