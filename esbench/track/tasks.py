@@ -148,8 +148,8 @@ class TaskBuilder:
         """Return the operation, marked if the track's own code runs it or draws its parameters; runners come first."""
         source = operation.params.get("param-source")
         if source == FILE_READER and is_bulk(operation.type):  # Rally's name for what a bulk sends anyway
-            source, params = None, {key: value for key, value in operation.params.items() if key != "param-source"}
-            operation = replace(operation, params=params)
+            source, given = None, operation.params.items()
+            operation = replace(operation, params={key: value for key, value in given if key != "param-source"})
         if source is not None:
             if self.lacks_code:
                 raise AlreadyFound
