@@ -23,14 +23,14 @@ def render_text(document: ReportDocument, *, colour: bool = False, columns: int 
     """Return the header, the tables and the notices as plain text; gains and losses green and red with `colour`.
 
     With `columns`, cells that may be cut are cut until their table fits that width, if that is possible. A main table
-    without rows is left out, with its line. "" for a document without any of these.
+    without rows is left out. "" for a document without any of these.
     """
     parts = []
     if document.header:
         parts.append(_tabulate(document.header, "plain"))
-    if document.table.rows:
-        table = _tabulate(document.table, "simple", colour=colour, width=columns)
-        parts.append(f"{printable(document.line)}\n{table}" if document.line else table)
+    table = _tabulate(document.table, "simple", colour=colour, width=columns) if document.table.rows else ""
+    if document.line or table:
+        parts.append("\n".join(filter(None, (printable(document.line), table))))
     parts.extend(
         f"{printable(section.title)}\n{_tabulate(section.table, 'simple', width=columns)}"
         for section in document.sections
