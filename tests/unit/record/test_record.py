@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from races import GOLDEN, golden_race, task_of, with_task
 
-from esbench.record.model import HIDDEN, SCHEMA, RaceRecord, TrackFacts, redact
+from esbench.record.model import SCHEMA, RaceRecord, TrackFacts
+from esbench.record.secrets import HIDDEN, redact
 from esbench.record.store import decode_record, encode_record
 
 

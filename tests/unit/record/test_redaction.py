@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from esbench.record.model import secret_values
-from esbench.record.secrets import Redactor
+from esbench.record.secrets import Redactor, secret_values
 
 hide = Redactor()
 
