@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import json
 import stat
-import subprocess
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 
+import psutil
 import pytest
 from metrics_store import Replies
 from racing import TRACK, Outcome, Races, wait_until
@@ -222,7 +222,8 @@ def test_no_command_line_shows_a_secret(server: NullServer, races: Races, tmp_pa
     arguments = ("--challenge=endless", "--workers=2", f"--track-params={params}")
     process = races.start(server, OPTIONS, *arguments)
     wait_until(lambda: list(races.home.rglob("seconds.jsonl")), process)
-    lines = subprocess.run(["ps", "-ww", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    parent = psutil.Process(process.pid)
+    lines = "\n".join(" ".join(each.cmdline()) for each in (parent, *parent.children(recursive=True)))
     assert lines.count("esbench.worker.process") >= 2
     assert "RACE_PASSWORD" in lines
     assert_none_in(lines)
