@@ -19,8 +19,7 @@ from esbench.cli.command import MappingText, PathsText
 from esbench.cli.race_flags import parser, race_options
 from esbench.cli.values import FILES, parse_mapping, parse_paths, parse_words
 from esbench.errors import EsbenchError, UsageError, nearest
-from esbench.record.model import HIDDEN, redact
-from esbench.record.secrets import Redactor
+from esbench.record.secrets import HIDDEN, Redactor, redact
 
 if TYPE_CHECKING:
     from esbench.race.options import RaceOptions

@@ -17,8 +17,7 @@ from typing import Any
 
 from esbench.errors import UsageError
 from esbench.errors.json_faults import json_fault
-from esbench.record.model import HIDDEN, redact
-from esbench.record.secrets import Redactor
+from esbench.record.secrets import HIDDEN, Redactor, redact
 
 _INT = re.compile(r"[+-]?[0-9]+")
 _FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")

@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from esbench.errors import UsageError, did_you_mean
 from esbench.errors.reasons import reason_of
+from esbench.record.secrets import HIDDEN
 from esbench.units import parse_duration
 
 DEFAULT_PORT = 9200
@@ -190,16 +191,19 @@ def parse_hosts(
     if any(text.lower().startswith("https://") for text in texts):
         options = replace(options, use_ssl=True)
     hosts: list[Host] = []
-    for text in texts:
-        host, options = _parse_host(text, options, where)
+    for number, text in enumerate(texts):
+        in_password = any("@" in later for later in texts[number + 1 :])  # maybe, if it has a comma
+        host, options = _parse_host(text, options, where, in_password=in_password)
         hosts.append(host)
     return tuple(dict.fromkeys(hosts)), options
 
 
-def _parse_host(text: str, options: ClientOptions, where: str) -> tuple[Host, ClientOptions]:
+def _parse_host(text: str, options: ClientOptions, where: str, *, in_password: bool) -> tuple[Host, ClientOptions]:
     scheme, separator, rest = text.partition("://")
     shown = f"{scheme}://{_without_user(rest)}" if separator else _without_user(text)
     hint = "say 10.0.0.1:9200, https://host:9243 or [::1]:9200"
+    if in_password and "@" not in text:
+        shown, hint = HIDDEN, "a comma in a password is written %2C"
     if not separator:
         scheme, rest = ("https" if options.use_ssl else "http"), text
     scheme = scheme.lower()

@@ -60,8 +60,8 @@ def parse_grafana(url: str, token: str = "") -> Grafana:
     try:
         parts = urlsplit(url.strip())
         _ = parts.port
-    except ValueError as error:
-        raise UsageError("this is not a URL", where=OPTION, hint=example) from error
+    except ValueError:  # which quotes the port, maybe a part of a password
+        raise UsageError("this is not a URL", where=OPTION, hint=example) from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise UsageError("this is not an http or https URL", where=OPTION, hint=example)
     if parts.query or parts.fragment:

@@ -8,7 +8,7 @@ import pytest
 
 from esbench.cli.side_options import hidden, side_options, split_side, with_secrets
 from esbench.errors import UsageError
-from esbench.record.model import HIDDEN
+from esbench.record.secrets import HIDDEN
 
 COMMON = ("track=orders", "track-params=number_of_replicas:0,bulk_size:100", "heap=1g", "test-mode")
 
