@@ -158,6 +158,9 @@ def check_mirror(mirror: str, where: str) -> str:
     scheme = urlsplit(mirror).scheme
     if scheme not in {"", "file", *SCHEMES}:
         raise UsageError(f"{scheme}:// cannot be downloaded from", where=where, hint=f"known: {', '.join(SCHEMES)}")
+    if scheme and "@" in urlsplit(mirror).path:  # its host ended before it
+        hint = "in a password / is written %2F, # %23 and ? %3F"
+        raise UsageError("user and password cannot be read", where=where, hint=hint)
     if not scheme and mirror and not Path(mirror).expanduser().is_dir():
         raise UsageError(f'there is no folder "{mirror}"', where=where, hint="it is the URL or the folder of a mirror")
     return mirror

@@ -60,10 +60,13 @@ def parse_grafana(url: str, token: str = "") -> Grafana:
     try:
         parts = urlsplit(url.strip())
         _ = parts.port
-    except ValueError as error:
-        raise UsageError("this is not a URL", where=OPTION, hint=example) from error
+    except ValueError:
+        raise UsageError("this is not a URL", where=OPTION, hint=example) from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise UsageError("this is not an http or https URL", where=OPTION, hint=example)
+    if "@" in parts.path:  # the host ended before it
+        hint = "in a password / is written %2F, # %23 and ? %3F"
+        raise UsageError("user and password cannot be read", where=OPTION, hint=hint)
     if parts.query or parts.fragment:
         raise UsageError("the URL of Grafana itself is wanted, without ? and #", where=OPTION, hint=example)
     host = parts.netloc.rpartition("@")[2]

@@ -79,6 +79,10 @@ def test_nothing_that_a_race_writes_holds_a_secret(
         ["--client-options=basic_auth_user:joe,basic_auth_password:pass-word-9,api_key:hunter2-token"],
         ["--client-options=basic_auth_user:joe,basic_auth_password:pass-word-9"],
         ["--store-hosts=http://joe:pass-word-9@127.0.0.1:1"],
+        ["--target-hosts=http://joe:pass-word-9,12@127.0.0.1:1"],
+        ["--target-hosts=http://joe:12,pass-word-9@127.0.0.1:1"],
+        ["--store-hosts=http://joe:pass-word-9,12@127.0.0.1:1"],
+        ["--annotate=http://joe:12/pass-word-9@127.0.0.1:1"],
     ],
 )
 def test_no_error_and_no_traceback_repeats_a_secret(races: Races, unused_url: str, arguments: list[str]) -> None:
