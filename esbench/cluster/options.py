@@ -20,7 +20,8 @@ from esbench.units import parse_duration
 
 DEFAULT_PORT = 9200
 WHERE = "--client-options"
-ENCODED = "password , is written %2C, @ %40, / %2F, # %23 and ? %3F; or give it by --client-options"
+ENCODED = "in a password , is written %2C, @ %40, / %2F, # %23 and ? %3F"
+_PASSWORDS = f"{ENCODED}; or give it as basic_auth_password"
 
 _FLAGS = ("use_ssl", "verify_certs", "ssl_assert_hostname", "http_compress")
 _FILES = ("ca_certs", "client_cert", "client_key")
@@ -190,7 +191,7 @@ def parse_hosts(
     for number, text in enumerate(texts[1:], 2):
         if "@" in text and not re.match("(?i)https?://", text):  # more of a password that has a comma, for all we know
             raise UsageError(
-                f"host {number} has a user but no http:// or https:// before it", where=where, hint=f"in a {ENCODED}"
+                f"host {number} has a user but no http:// or https:// before it", where=where, hint=_PASSWORDS
             )
     if any(text.lower().startswith("https://") for text in texts):
         options = replace(options, use_ssl=True)
@@ -232,7 +233,7 @@ def _parse_host(text: str, options: ClientOptions, where: str) -> tuple[Host, Cl
 
 def _with_user(options: ClientOptions, quoted: str, shown: str, where: str) -> ClientOptions:
     if re.search(r"[/?#\t\r\n]", quoted):  # a URL's host ends there
-        raise UsageError(f'user and password before "{shown}" cannot be read', where=where, hint=f"in a {ENCODED}")
+        raise UsageError(f'user and password before "{shown}" cannot be read', where=where, hint=_PASSWORDS)
     user, colon, password = map(unquote, quoted.partition(":"))
     if not colon:
         raise UsageError(f'"{shown}" has a user without a password', where=where, hint="user:password@host")

@@ -200,7 +200,7 @@ def test_a_comma_of_a_password_is_told_how_to_write() -> None:
     told = host_refusal(f"http://elastic:{SECRET},more@es1:9200")
     assert told == (
         "--target-hosts: host 2 has a user but no http:// or https:// before it (in a password , is written %2C, "
-        "@ %40, / %2F, # %23 and ? %3F; or give it by --client-options)"
+        "@ %40, / %2F, # %23 and ? %3F; or give it as basic_auth_password)"
     )
 
 
