@@ -146,9 +146,7 @@ def _host(given: object, where: str) -> str:
     if isinstance(given, dict) and isinstance(given.get("host"), str):
         return f"{given['host']}:{given['port']}" if "port" in given else str(given["host"])
     if not isinstance(given, str):
-        raise UsageError(
-            f"{_kind(given)} is not a host", where=where, hint='say ["10.0.0.1:9200", "10.0.0.2:9200"]'
-        )
+        raise UsageError(f"{_kind(given)} is not a host", where=where, hint='say ["10.0.0.1:9200", "10.0.0.2:9200"]')
     return given
 
 

@@ -161,8 +161,8 @@ def test_a_resumed_session_runs_a_command_only_if_it_is_given_again(
     refused = _resumed(races)
     assert refused.code == 2
     assert refused.error == (
-        f"esbench: --resume={session.id}: the session runs a command before each race, which is not run unless you give "
-        f"it again (--before-round='{command}')"
+        f"esbench: --resume={session.id}: the session runs a command before each race, which is not run unless you "
+        f"give it again (--before-round='{command}')"
     )
     another = _resumed(races, "--before-round=exit 0")
     assert another.code == 2

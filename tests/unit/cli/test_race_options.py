@@ -150,5 +150,5 @@ def test_flags_of_a_node_may_have_their_defaults_with_hosts() -> None:
 
 
 def test_offline_installs_no_packages() -> None:
-    with pytest.raises(UsageError, match="^--offline and --install-dependencies exclude each other .pip"):
+    with pytest.raises(UsageError, match=r"^--offline and --install-dependencies exclude each other .pip"):
         asked(["--track=orders", "--offline", "--install-dependencies"])

@@ -104,7 +104,7 @@ def test_passwords_of_hosts_are_hidden_whatever_they_are_made_of(hosts: str, kep
     "side", ["target-hosts=http://me:a sword fish@es", "client-options=basic_auth_user:me,basic_auth_password:a sword"]
 )
 def test_the_rest_of_a_password_with_blanks_is_not_shown(side: str) -> None:
-    with pytest.raises(UsageError, match='the value of "(target-hosts|client-options)" ends at a blank') as caught:
+    with pytest.raises(UsageError, match=r'the value of "(target-hosts|client-options)" ends at a blank') as caught:
         split_side(side, "--contender")
     assert "sword" not in str(caught.value)
 
