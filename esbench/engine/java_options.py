@@ -82,11 +82,8 @@ def check_jvm_options(options: Sequence[str]) -> None:
     for number, option in enumerate(options):
         if not option.startswith("-") or re.search(r"\s", option):
             shown = "what follows a secret" if any(map(_is_secret, options[:number])) else f'"{Redactor()(option)}"'
-            raise UsageError(
-                f"{shown} is not an option of Java",
-                where=JVM_OPTIONS.name,
-                hint="each begins with - and has no blanks: --add-modules=NAME",
-            )
+            hint = "each begins with - and has no blanks: --add-modules=NAME"
+            raise UsageError(f"{shown} is not an option of Java", where=JVM_OPTIONS.name, hint=hint)
         if ours := next((hint for start, hint in _OURS.items() if option.startswith(start)), None):
             raise UsageError(f"esbench sets {_name(option)} itself", where=JVM_OPTIONS.name, hint=ours)
 
