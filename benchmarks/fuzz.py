@@ -40,6 +40,36 @@ from esbench.track.rendering import RenderContext
 ROOT = Path(__file__).parents[1]
 TRACKS = {path.parent.name: path.read_text() for path in sorted(ROOT.glob("tracks/*/track.yml"))}
 RECORDS = [json.loads(path.read_text()) for path in sorted(ROOT.glob("tests/golden/race-schema-*.json"))]
+TELEMETRY = {
+    "nodes": {"nodes": 1, "cpu_core_percent": {"mean": 90.5, "peak": 99.0}, "gc_time_ms": 12, "rejections": 0},
+    "cluster": {"refresh_count": 3, "merge_count": 0},
+    "driver": {"process_core_percent": {"worker-0": 20.5}},
+    "hot-threads": {
+        "type": "cpu",
+        "pools": [
+            {"pool": "write", "threads_percent": 80.1, "snapshots": 3, "frames": [{"frame": "a", "share_percent": 50}]}
+        ],
+    },
+    "ingest-pipeline-stats": {
+        "pipelines": [
+            {
+                "pipeline": "p",
+                "count": 3,
+                "time_ms": 4,
+                "failed": 0,
+                "processors": [{"processor": "set", "count": 3, "time_ms": 4, "failed": 0}],
+            }
+        ]
+    },
+    "disk-usage": {
+        "indices": [{"index": "a", "store_bytes": 9, "total_bytes": 8, "points_bytes": 3}],
+        "fields": [{"index": "a", "field": "f", "total_bytes": 8, "points_bytes": 3}],
+        "other_fields": {"count": 2, "total_bytes": 3},
+    },
+}
+for record in RECORDS:
+    record["telemetry"] = {**record.get("telemetry", {}), **TELEMETRY}
+    record["tasks"][0]["telemetry"] = TELEMETRY
 JUDGES = [getattr(replies, name) for name in dir(replies) if name.startswith("judge_") and name != "judge_shards"]
 REPLIES = [
     {"took": 3, "timed_out": False, "_shards": {"total": 1, "failed": 0}, "hits": {"total": {"value": 1}, "hits": []}},

@@ -19,6 +19,8 @@ from esbench.errors.reasons import reason_of
 from esbench.units import parse_duration
 
 DEFAULT_PORT = 9200
+_NAME = re.compile(r"(?:[\w-]{1,63}\.)*[\w-]{1,63}\.?", re.ASCII)  # of DNS, or an IPv4 address
+_IPV6 = re.compile(r"[0-9a-f:.]+(?:%[\w.-]+)?", re.ASCII)
 WHERE = "--client-options"
 ENCODED = "in a password , is written %2C, @ %40, / %2F, # %23 and ? %3F"
 _PASSWORDS = f"{ENCODED}; or give it as basic_auth_password"
@@ -221,7 +223,7 @@ def _parse_host(text: str, options: ClientOptions, where: str) -> tuple[Host, Cl
         name, port = url.hostname, url.port
     except ValueError:
         raise UsageError(f'"{shown}" is not a host', where=where, hint=hint) from None
-    if not name or port == 0 or (re.search(r"[\s:]", name) and "[" not in rest):
+    if not name or port == 0 or not (_IPV6 if "[" in rest else _NAME).fullmatch(name):
         raise UsageError(f'"{shown}" is not a host', where=where, hint=hint)
     if url.path.strip("/") or url.query or url.fragment:
         raise UsageError(f'"{shown}" has a path', where=where, hint="a host is named by name and port only")

@@ -26,10 +26,75 @@ class _Settings:
     node_options: Mapping[str, Any] = field(default_factory=dict)
 
 
+class _Frame(msgspec.Struct):
+    frame: str
+    share_percent: float
+
+
+class _Pool(msgspec.Struct):
+    pool: str
+    threads_percent: float
+    snapshots: int
+    frames: list[_Frame]
+
+
+class _HotThreads(msgspec.Struct):
+    type: str = "cpu"
+    pools: list[_Pool] = []
+
+
+class _Processor(msgspec.Struct):
+    processor: str
+    count: int
+    time_ms: float
+    failed: int
+
+
+class _Pipeline(msgspec.Struct):
+    pipeline: str
+    count: int
+    time_ms: float
+    failed: int
+    processors: list[_Processor] = []
+
+
+class _Pipelines(msgspec.Struct):
+    pipelines: list[_Pipeline] = []
+
+
+class _DiskUsage(msgspec.Struct):
+    """Disk usage: sizes by name (total_bytes, doc_values_bytes ...) with the index and the field that have them."""
+
+    indices: list[dict[str, int | str]] = []
+    fields: list[dict[str, int | str]] = []
+    other_indices: dict[str, int] | None = None
+    other_fields: dict[str, int] | None = None
+
+
+class _Nodes(msgspec.Struct):
+    nodes: int = 1  # their number
+
+
+class _Driver(msgspec.Struct):
+    process_core_percent: dict[str, float] = {}
+
+
+class _Telemetry(msgspec.Struct, rename="kebab"):
+    """Telemetry by device, of a race or of a task: as much of it as tables are made of."""
+
+    nodes: _Nodes | None = None
+    cluster: dict[str, Any] = {}
+    driver: _Driver | None = None
+    hot_threads: _HotThreads | None = None
+    ingest_pipeline_stats: _Pipelines | None = None
+    disk_usage: _DiskUsage | None = None
+
+
 def check_record(record: RaceRecord) -> None:
     """Raise ValueError (or OverflowError, of a time of day) for a record that cannot be shown or compared."""
     for time in (record.started_at, record.finished_at or record.started_at):
         datetime.fromisoformat(time).astimezone(UTC)
+    _check_telemetry(record.telemetry)
     for cluster in record.clusters.values():
         _check_cluster(cluster)
     for task in record.tasks:
@@ -37,6 +102,7 @@ def check_record(record: RaceRecord) -> None:
             raise ValueError(f'the loop of task "{task.name}" is neither open nor closed')
         if not all(abs(figure) < _FAR for figure in _finite_figures(task)):  # nan is not, either
             raise ValueError(f'a time of task "{task.name}" is not a finite number')
+        _check_telemetry(task.telemetry)
         if max(abs(task.window.start_s), abs(task.window.end_s)) > LONGEST_S:
             raise ValueError(f'the window of task "{task.name}" lasts too long')
 
@@ -47,6 +113,15 @@ def _check_cluster(cluster: ClusterFacts) -> None:
             raise ValueError(f'the statistic "{name}" is not a finite number')
     msgspec.convert(cluster.indices, dict[str, _Index])
     msgspec.convert(cluster.settings, _Settings)
+
+
+def _check_telemetry(telemetry: Mapping[str, Any]) -> None:
+    usage = msgspec.convert(telemetry, _Telemetry).disk_usage or _DiskUsage()
+    others: list[Mapping[str, int | str]] = [usage.other_indices or {}, usage.other_fields or {}]
+    for sizes in (*usage.indices, *usage.fields, *others):
+        sizes_only = [size for name, size in sizes.items() if name.endswith("_bytes")]
+        if not all(isinstance(size, int) for size in sizes_only):
+            raise ValueError("a size of the disk usage is not a number")
 
 
 def _finite_figures(task: TaskResult) -> Iterator[float]:

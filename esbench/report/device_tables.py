@@ -87,10 +87,9 @@ def disk_usage(record: RaceRecord) -> tuple[Section, ...]:
     )
     rows = tuple(
         (
-            sizes["index"],
-            sizes["field"],
-            sizes["total_bytes"] / _MB,
-            *(_mb(sizes.get(f"{name}_bytes")) for name, _ in parts),
+            sizes.get("index"),
+            sizes.get("field"),
+            *(_mb(sizes.get(f"{name}_bytes")) for name in ("total", *(name for name, _ in parts))),
         )
         for sizes in _lines(indices, usage)
     )
@@ -101,8 +100,8 @@ def _lines(indices: list[Mapping[str, Any]], usage: Mapping[str, Any]) -> Iterat
     yield from ({**index, "field": "(all fields)"} for index in indices[:_INDICES_AT_MOST])
     for sizes in _summed(indices[_INDICES_AT_MOST:], usage.get("other_indices")):
         yield {**sizes, "index": f"({sizes['count']} others)", "field": "(all fields)"}
-    yield from usage["fields"][:_FIELDS_AT_MOST]
-    for sizes in _summed(usage["fields"][_FIELDS_AT_MOST:], usage.get("other_fields")):
+    yield from usage.get("fields", [])[:_FIELDS_AT_MOST]
+    for sizes in _summed(usage.get("fields", [])[_FIELDS_AT_MOST:], usage.get("other_fields")):
         yield {**sizes, "index": "", "field": f"({sizes['count']} others)"}
 
 
@@ -112,7 +111,7 @@ def _summed(left_out: list[Mapping[str, Any]], further: Mapping[str, Any] | None
     if every:
         names = {name for sizes in every for name in sizes if name.endswith("_bytes")}
         sums = {name: sum(sizes.get(name, 0) for sizes in every) for name in names}
-        yield {"count": len(left_out) + (further["count"] if further else 0), **sums}
+        yield {"count": len(left_out) + (further or {}).get("count", 0), **sums}
 
 
 def _mb(size_bytes: int | None) -> Cell:

@@ -146,6 +146,14 @@ def test_a_damaged_time_is_one_line(
         (("clusters", "default", "indices", "orders"), 1),
         (("clusters", "default", "indices", "orders", "settings"), "x"),
         (("clusters", "default", "settings", "node_options"), "x"),
+        (("telemetry",), {"nodes": [1]}),
+        (("telemetry",), {"ingest-pipeline-stats": {"pipelines": [{}]}}),
+        (("telemetry",), {"disk-usage": {"indices": [{"index": "a", "total_bytes": "8"}]}}),
+        (("telemetry",), {"disk-usage": {"other_fields": {"count": "2"}}}),
+        (("tasks", 0, "telemetry"), {"cluster": None}),
+        (("tasks", 0, "telemetry"), {"nodes": {"nodes": "three"}}),
+        (("tasks", 0, "telemetry"), {"driver": {"process_core_percent": {"worker-0": "many"}}}),
+        (("tasks", 0, "telemetry"), {"hot-threads": {"pools": [{"pool": "write"}]}}),
         (("tasks", 0, "loop"), "round"),
         (("tasks", 0, "window", "end_s"), "inf"),
         (("tasks", 0, "window", "end_s"), 1e308),
@@ -167,6 +175,13 @@ def test_a_damaged_value_is_one_line(
     assert run(command) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert "race.json: " in line
+
+
+def test_disk_usage_without_names_is_shown(sent: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    usage = {"indices": [{"store_bytes": 9}], "fields": [{"total_bytes": 8}, {}], "other_fields": {}}
+    write(sent, telemetry={"disk-usage": usage})
+    assert run(["show", "sent"]) == 0
+    assert "Disk usage" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("second", [-1, 10**12])
@@ -200,6 +215,17 @@ def histogram(digits: int = 3, lowest: int = 1000, highest: int = 86_400 * 10**9
 def test_a_histogram_that_is_a_bomb_or_of_another_range_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a HdrHistogram"):
         decode(text)
+
+
+@pytest.mark.parametrize("command", [COMMANDS[4], COMMANDS[6]])
+def test_a_damaged_histogram_is_one_line(sent: Path, capsys: pytest.CaptureFixture[str], command: list[str]) -> None:
+    document = json.loads(GOLDEN.read_text())
+    task = next(task for task in document["tasks"] if "latency" in task["histograms"])
+    task["histograms"]["latency"] = "AAAAA"
+    write(sent, **document)
+    assert run(command) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"race.json: latency of the task {task['name']} is not a HdrHistogram" in line
 
 
 def test_an_empty_histogram_is_read() -> None:
