@@ -170,7 +170,9 @@ class _Candidates:
             return None
         fewest = min(samples_beyond(race.tasks[key[1]], percentile) for race in self._design.races)
         if fewest < FEWEST_BEYOND:
-            return RowVerdict(FEW_EVENTS, f"too few requests: {max(0, fewest)} above it in a race, {FEWEST_BEYOND} needed")
+            return RowVerdict(
+                FEW_EVENTS, f"too few requests: {max(0, fewest)} above it in a race, {FEWEST_BEYOND} needed"
+            )
         seconds = [beyond.get(key, FEWEST_SECONDS) for beyond in self._beyond]
         if None in seconds:
             return _no_seconds_of(self._design.races[seconds.index(None)])

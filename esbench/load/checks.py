@@ -259,11 +259,11 @@ def _health(figures: TaskFigures, workers: WorkerHealth | None) -> Iterator[Chec
     if workers is None:
         return
     if workers.busy_ratio > BUSY_LIMIT or workers.busy_above_ratio > _OFTEN:
-        busy = f"for {workers.busy_ratio:.0%} of the measurement"
+        busy = f"up to {workers.busy_ratio:.0%} of the time"
         if workers.busy_ratio <= BUSY_LIMIT:
-            busy = f"for over {BUSY_LIMIT:.0%} of the time in {workers.busy_above_ratio:.0%} of the measurement"
+            busy = f"over {BUSY_LIMIT:.0%} of the time in up to {workers.busy_above_ratio:.0%} of the measurement"
         yield CheckKind.DRIVER_BUSY.warning(
-            f"a load worker was busy {busy}: replies waited for it, and count as slower",
+            f"load workers were busy, {busy}: replies waited for them, and count as slower",
             _any_of(figures.more_workers, "give the driver faster cores", "ask for less: fewer clients, a lower rate"),
             workers.busy_ratio,
         )

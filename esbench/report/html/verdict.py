@@ -74,7 +74,9 @@ def _driver(record: RaceRecord, tasks: Sequence[TaskResult]) -> Sentence:
     late = [task for task in tasks if _levels(task, _DRIVER)]
     if late:
         unusable = any("unusable" in _levels(task, _DRIVER) for task in late)
-        return Sentence("bad" if unusable else "warning", "esbench itself was too slow or too late in:", _names(record, late))
+        return Sentence(
+            "bad" if unusable else "warning", "esbench itself was too slow or too late in:", _names(record, late)
+        )
     if unknown := [task for task in tasks if _levels(task, (None,))]:
         text = f"this version does not know a check that failed: {_names(record, unknown)}"
         return Sentence("warning", "The driver may not have kept up:", text)
