@@ -32,7 +32,7 @@ COLOURS = (BLUE, RED, GREEN, PURPLE, YELLOW, CYAN, GREY)
 HEIGHT = 250
 _LOWEST_MS = 0.001
 _LETTERS_AT_MOST, _MARK = 38, 5  # letters of a legend in one line on a phone, and what the mark of a name takes of them
-_LEGEND_LINE = 26  # pixels
+LEGEND_LINE = 26  # pixels
 _PLAIN = """
 const number = powers ? 10 ** tick : tick, short = (value, suffix) => +value.toPrecision(4) + suffix;
 return number >= 1e6 ? short(number / 1e6, "M") : number >= 1e4 ? short(number / 1e3, "k") : short(number, "");
@@ -43,7 +43,7 @@ _ROUND = """
 const [low, high] = [cb_data.start, cb_data.end].map(end => powers ? end : Math.log10(end)).sort((a, b) => a - b);
 const span = high - low, ticks = [];
 if (span < 0.75) {
-  const from = 10 ** low, to = 10 ** high, least = (to - from) / 7, unit = 10 ** Math.floor(Math.log10(least));
+  const from = 10 ** low, to = 10 ** high, least = (to - from) / 8, unit = 10 ** Math.floor(Math.log10(least));
   const step = unit * [1, 2, 2.5, 5, 10].find(each => each * unit >= least);
   for (let n = Math.ceil(from / step); n * step <= to; n++) ticks.push(n * step);
 } else if (span < 100) {
@@ -120,7 +120,7 @@ def legend_above(drawn: figure) -> None:
     if sum(letters) > _LETTERS_AT_MOST:
         legend.spacing = 4
         legend.ncols = 2 if 2 * max(letters) <= _LETTERS_AT_MOST else 1
-        drawn.height = (drawn.height or HEIGHT) + _LEGEND_LINE * (-(-len(items) // legend.ncols) - 1)
+        drawn.height = (drawn.height or HEIGHT) + LEGEND_LINE * (-(-len(items) // legend.ncols) - 1)
     legend.border_line_color = None
     legend.background_fill_alpha = 0.0
     legend.location = "left"

@@ -28,6 +28,7 @@ from esbench.report.html.charts import (
     BLUE,
     COLOURS,
     GREY,
+    LEGEND_LINE,
     RED,
     chart,
     hover,
@@ -42,7 +43,7 @@ _CLOCK = "time since the race began (h:mm:ss)"
 _MARK = "00:00:00"
 _VISIBLE_S = 0.05
 _LEAST_BETWEEN_S = 0.2  # counters of the operating system grow by 0.01 s
-SERVER_HEIGHT = 170
+_READING_HEIGHT = 180  # pixels, without a legend
 _MARKERS = (("circle", "●"), ("square", "■"), ("triangle", "▲"), ("diamond", "◆"))  # of tasks, one for each 7 colours
 _Points = list[tuple[float, float | None]]
 
@@ -121,9 +122,12 @@ def _task_look(number: int) -> tuple[str, tuple[str, str]]:
 
 
 def stripe(tasks: Sequence[TaskResult], drawn: figure) -> None:
-    """Shade the time of every other task, beginning with the first of `tasks`."""
-    for task in tasks[::2]:
-        _shade(drawn, *span_s(task))
+    """Shade the time of every other step of tasks, beginning with the first: tasks of a step run beside one another."""
+    steps: dict[int, list[float]] = {}
+    for task in tasks:
+        steps.setdefault(task.step, []).extend(span_s(task))
+    for times_s in list(steps.values())[::2]:
+        _shade(drawn, min(times_s), max(times_s))
 
 
 def latency_chart(task: TaskResult, seconds: TaskOverTime, shown: Clock) -> figure:
@@ -252,7 +256,7 @@ def reading_chart(
         return None
     if len(lines) > len(COLOURS):
         lines = _mean_and_highest(lines)
-    drawn = time_chart(reading.unit, shown, height=SERVER_HEIGHT)
+    drawn = time_chart(reading.unit, shown, height=_READING_HEIGHT + (LEGEND_LINE if len(lines) > 1 else 0))
     stripe(tasks, drawn)
     for (of, points), colour in zip(sorted(lines.items()), COLOURS, strict=False):
         data = source(x=[time_s for time_s, _ in points], y=[value for _, value in points])
