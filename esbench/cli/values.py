@@ -11,13 +11,13 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from esbench.errors import UsageError
 from esbench.errors.json_faults import json_fault
-from esbench.record.model import HIDDEN, redact
-from esbench.record.secrets import Redactor
+from esbench.record.secrets import HIDDEN, Redactor, redact
 
 _INT = re.compile(r"[+-]?[0-9]+")
 _FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -41,13 +41,17 @@ def parse_mapping(value: str, where: str, folders: Sequence[Path] = ()) -> dict[
 
 
 def parse_settings(value: str, where: str, folders: Sequence[Path] = ()) -> dict[str, Any]:
-    """Parse settings of a node: as `parse_mapping`, or the path of a file in YAML."""
+    """Parse settings of a node: as `parse_mapping`, or the path of a file in YAML, whose dates are text."""
     text = value.strip()
     if not text.endswith(_YAML) or text.startswith("{") or (read := _read(text, where, folders)) is None:
         return parse_mapping(value, where, folders)
-    from esbench.engine.server import parse_yml
+    from esbench.track.document import read_yaml
 
-    return parse_yml(read, f"{where}={text}")
+    source = f"{where}={text}"
+    settings = read_yaml(read, source)
+    if not isinstance(settings, dict | None):
+        raise UsageError("no settings by name", where=source, hint="say indices.query.bool.max_clause_count: 2048")
+    return settings or {}
 
 
 def parse_paths(value: str, where: str) -> tuple[Path, ...]:
@@ -60,8 +64,7 @@ def parse_words(value: str, where: str) -> tuple[str, ...]:
     try:
         return tuple(shlex.split(value))
     except ValueError:
-        what = f"a quote is not closed: {Redactor()(value)}"
-        raise UsageError(what, where=where, hint="quotes come in pairs") from None
+        raise UsageError("a quote is not closed", where=where, hint="quotes come in pairs") from None
 
 
 def parse_tags(value: str) -> dict[str, str]:
@@ -147,9 +150,7 @@ def _host(given: object, where: str) -> str:
     if isinstance(given, dict) and isinstance(given.get("host"), str):
         return f"{given['host']}:{given['port']}" if "port" in given else str(given["host"])
     if not isinstance(given, str):
-        raise UsageError(
-            f"{Redactor()(json.dumps(given))} is not a host", where=where, hint='say ["10.0.0.1:9200", "10.0.0.2:9200"]'
-        )
+        raise UsageError(f"{_kind(given)} is not a host", where=where, hint='say ["10.0.0.1:9200", "10.0.0.2:9200"]')
     return given
 
 
@@ -164,14 +165,24 @@ def _json(text: str, where: str, folders: Sequence[Path], *, opening: str) -> An
     elif not text.startswith(tuple(opening)) or _IPV6.match(text):
         return None
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=partial(_object, where=source))
     except ValueError:
         fault = json_fault(text)
         where = source if file is None else f"{source}:{fault.line}"
-        may_be_secret = fault.what.endswith(" is not a value") and HIDDEN in Redactor()(text)
+        may_be_secret = fault.what.endswith(" is not a value") and ("@" in text or HIDDEN in Redactor()(text))
         told = "this is not a value" if may_be_secret else fault.what
         what = f"not valid JSON at column {fault.column + 1}: {told}"
         raise UsageError(what, where=where, hint=fault.hint) from None
+
+
+def _object(members: Sequence[tuple[str, Any]], where: str) -> dict[str, Any]:
+    """Return an object of a JSON document; raises UsageError for a name that is given twice."""
+    document: dict[str, Any] = {}
+    for name, value in members:
+        if name in document:
+            raise UsageError(f'"{name}" is given twice', where=where)
+        document[name] = value
+    return document
 
 
 def _read(name: str, where: str, folders: Sequence[Path]) -> str | None:
@@ -238,7 +249,7 @@ def _split(text: str, separator: str, where: str) -> list[str]:
             quote = character
         current += character
     if quote:
-        raise UsageError(f"a quote ({quote}) is not closed: {Redactor()(text)}", where=where)
+        raise UsageError(f"a quote ({quote}) is not closed", where=where, hint="quotes come in pairs")
     return [*parts, current.strip()]
 
 
