@@ -46,7 +46,7 @@ class NodeClock:
 
 
 class Nodes(Device):
-    """The figures of each node in every race, about once a second: CPU, load, memory, heap, pauses, rejections, disk."""
+    """The figures of each node in every race, once a second: CPU, load, memory, heap, pauses, rejections, disk."""
 
     name = "nodes"
     help = "CPU, load, memory, heap, garbage collection, rejections and disk of each node, once a second"

@@ -260,7 +260,7 @@ def reading_chart(
     stripe(tasks, drawn)
     for (of, points), colour in zip(sorted(lines.items()), COLOURS, strict=False):
         data = source(x=[time_s for time_s, _ in points], y=[value for _, value in points])
-        named = {"legend_label": of} if len(lines) > 1 else {}
+        named: dict[str, Any] = {"legend_label": of} if len(lines) > 1 else {}
         line = drawn.line("x", "y", source=data, color=colour, line_width=1.5, name=of, **named)
         hover(drawn, line, [("of", "$name"), ("at", f"@x{{{_MARK}}}"), (reading.unit, "@y{0,0.0}")])
     drawn.y_range = DataRange1d(start=0)
