@@ -101,6 +101,9 @@ race_flags = with_options(
     click.option("--seed", type=int, default=1, show_default=True, help="Seed of arrivals and draws."),
     click.option("--kill-running-processes", is_flag=True, help="End this user's other races first."),
     click.option(
+        "--replace-indices", is_flag=True, help="Delete the track's indices also where esbench did not make them."
+    ),
+    click.option(
         "--telemetry", default="", metavar="LIST", help="More to watch: names of esbench list telemetry, all, none."
     ),
     _mapping("--telemetry-params", metavar="PARAMS", help="k:v,k2:v2, inline JSON or a .json file."),

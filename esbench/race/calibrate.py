@@ -52,6 +52,7 @@ def run(options: CalibrateOptions, progress: Progress) -> Calibration:
 
     An EsbenchError or KeyboardInterrupt leaves the earlier calibration as it was.
     """
+    check_workers(options.workers)
     facts = host.host_facts(options.home)
     host_class = host.host_class(facts)
     file = CalibrationFile(options.home)
