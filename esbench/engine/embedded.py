@@ -14,7 +14,7 @@ from typing import Any
 
 from esbench.engine.base import Endpoint, NodeOptions
 from esbench.engine.catalog import Distribution, Wheel, load_catalog
-from esbench.engine.download import Downloader
+from esbench.engine.download import Downloader, is_downloaded
 from esbench.engine.folders import SHARED, Folders
 from esbench.engine.java import Java, choose_java, install_wheel, share_java
 from esbench.engine.java_options import JVM_OPTIONS, check_jvm_options, check_options
@@ -22,7 +22,7 @@ from esbench.engine.node import Node, free_ports
 from esbench.engine.plugins import read_plugins, with_plugins
 from esbench.engine.ready import NodeProcess, describe_nodes, wait_until_ready
 from esbench.engine.server import NodePlan, Server, checked_settings, inspect_server, node_settings
-from esbench.engine.unpacked import assemble, is_path, open_local
+from esbench.engine.unpacked import assemble, is_assembled, is_path, open_local
 from esbench.errors import EngineError, UsageError
 from esbench.events.progress import Progress
 from esbench.record.model import redact
@@ -89,6 +89,14 @@ class EmbeddedEngine:
         if self._distribution is not None:
             return self._distribution.product, self._distribution.version
         return self._local_server.product, self._local_server.version
+
+    @property
+    def needs_download(self) -> bool:
+        """True if the distribution is neither unpacked nor downloaded yet."""
+        distribution, folders = self._distribution, self._folders
+        return distribution is not None and not (
+            is_assembled(distribution, folders.servers) or is_downloaded(distribution, folders.downloads)
+        )
 
     def missing_features(self, requires: tuple[str, ...]) -> tuple[str, ...]:
         """Return those of a track's required features that the node would lack, with the Java that it would get.

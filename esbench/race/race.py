@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
-from esbench.cluster.client import Cluster
+from esbench.cluster.client import Cluster, ClusterInfo
 from esbench.cluster.dialect import Dialect
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.engine.embedded import EmbeddedEngine
@@ -30,7 +30,7 @@ from esbench.race.cluster import RacedCluster
 from esbench.race.interrupts import Interrupts
 from esbench.race.options import RaceOptions
 from esbench.race.recording import RecordWriter, now
-from esbench.race.targets import RacedTargets
+from esbench.race.targets import FoundIndex, RacedTargets
 from esbench.race.telemetry_feed import TelemetryFeed, spans
 from esbench.race.track import RacedTrack
 from esbench.record.host import esbench_facts, host_class, host_facts
@@ -101,6 +101,45 @@ def look(options: RaceOptions, types: OperationTypes, progress: Progress) -> Rac
         raced = _raced_track(options, cluster, types, progress)
         _checked(RacedTargets(options, raced, cluster), options)
         return raced
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a race would do. `raced`: its tasks; `deleted`: names and patterns that it deletes.
+
+    `found`: the indices of its names that are there now; `health`: the cluster's, "" for a node that would be started.
+    `refusal`: why it would not begin, None if it would.
+    """
+
+    raced: RacedTrack
+    info: ClusterInfo
+    needs_download: bool
+    deleted: tuple[str, ...]
+    found: tuple[FoundIndex, ...] = ()
+    health: str = ""
+    refusal: EsbenchError | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def plan(options: RaceOptions, types: OperationTypes, progress: Progress) -> Plan:
+    """Return what a race with these options would do. Nothing is started, written or deleted.
+
+    Raises an EsbenchError for faults of the options, the track or the cluster.
+    """
+    options = _knowing_secrets(options)
+    with ExitStack() as stack:
+        folder = RaceFolder(RaceStore(options.home).races_folder / options.race_id)
+        cluster = RacedCluster(options, progress, folder, stack)
+        raced = _raced_track(options, cluster, types, progress)
+        targets, refusal = RacedTargets(options, raced, cluster), None
+        warnings = (*check_workers(options.workers), *raced.warnings)
+        try:
+            warnings += _checked(targets, options)
+        except RaceError as error:
+            refusal = error
+        found = targets.found() if options.hosts else ()
+        health = str(cluster.client.health()["status"]) if options.hosts else ""
+        return Plan(raced, cluster.info, cluster.needs_download, targets.deleted, found, health, refusal, warnings)
 
 
 def _knowing_secrets(options: RaceOptions) -> RaceOptions:
