@@ -1,4 +1,4 @@
-"""Limits of this host that are checked before anything starts: cores, memory, connections, its driver's highest rate."""
+"""Limits of this host, checked before anything starts: cores, ports, open files, its driver's highest rate."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ def check_clients(options: RaceOptions, challenge: Challenge, types: OperationTy
     if (ports := _local_ports()) is not None and width > ports:
         hosts = len(resolve(options.hosts)) if options.hosts else options.node.nodes
         if width > ports * hosts:
-            what = f"{width:,} clients need as many ports, and this host has {ports:,} for each host that it connects to"
+            what = (
+                f"{width:,} clients need as many ports, and this host has {ports:,} for each host that it connects to"
+            )
             hint = f"{ports * hosts:,} clients can run (sysctl net.ipv4.ip_local_port_range)"
             raise RaceError(what, where=f"{hosts} host{'' if hosts == 1 else 's'}", hint=hint)
     for step in challenge.steps:

@@ -83,7 +83,9 @@ def run(
             target, stock = _prepared(options, raced, cluster, coordinator, recording, progress)
             clock = partial(_seconds_since, epoch_ns)
             with cluster.telemetry(recording, raced.track, audience, clock, coordinator.pids) as telemetry:
-                load = _Load(interrupts, coordinator, target, stock, raced.types, recording, audience, telemetry, targets)
+                load = _Load(
+                    interrupts, coordinator, target, stock, raced.types, recording, audience, telemetry, targets
+                )
                 for number, step in enumerate(raced.challenge.steps):
                     load.run(number, step)
             cluster.finish(recording, raced.track)
@@ -309,7 +311,7 @@ def _see_to_other_races(options: RaceOptions, progress: Progress) -> Iterator[st
 
 
 def _checked(targets: RacedTargets, options: RaceOptions) -> tuple[str, ...]:
-    """Return sentences about what the race deletes. EsbenchError if it must not, or if another race uses its indices."""
+    """Return sentences about what the race deletes. EsbenchError if it must not, or another race uses its indices."""
     for race in () if options.kill_running_processes else other_races(options.home, options.race_id):
         if shared := targets.claim.shared_with(race.claim):
             what = f"race {race.race_id} (pid {race.pid}) uses {', '.join(shared)} of the same cluster now"

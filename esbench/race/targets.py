@@ -82,7 +82,9 @@ class RacedTargets:
             raise ClusterError(what, hint="--replace-indices deletes them unseen") from error
         if not foreign or self._options.replace_indices:
             return tuple(f"the race deletes {index}, which esbench did not make" for index in foreign)
-        which = ", ".join(map(str, foreign[:_NAMED])) + (f" and {more} more" if (more := len(foreign) - _NAMED) > 0 else "")
+        which = ", ".join(map(str, foreign[:_NAMED])) + (
+            f" and {more} more" if (more := len(foreign) - _NAMED) > 0 else ""
+        )
         what = f"the race would delete {which}, which esbench did not make"
         raise RaceError(what, where=str(self._options.hosts[0]), hint="--replace-indices deletes them all the same")
 
@@ -150,7 +152,8 @@ class RacedTargets:
             for task in step.tasks:
                 index = task.operation.params.get("index")
                 waits = not task.operation.python and self._raced.types.of(task.operation).traits.waits_for_status
-                if waits and len(step.tasks) == 1 and isinstance(index, str) and not set(index) & set("*,_"):
-                    if not self._identities([index]):
-                        what = f'there is no index "{index}" on {self._options.hosts[0]}'
-                        raise RaceError(what, where=f'task "{task.name}"', hint="race the tasks that make it, too")
+                if not waits or len(step.tasks) > 1 or not isinstance(index, str) or set(index) & set("*,_"):
+                    continue
+                if not self._identities([index]):
+                    what = f'there is no index "{index}" on {self._options.hosts[0]}'
+                    raise RaceError(what, where=f'task "{task.name}"', hint="race the tasks that make it, too")

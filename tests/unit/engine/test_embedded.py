@@ -144,7 +144,7 @@ GB, MB = 1 << 30, 1 << 20
     ],
 )
 def test_nodes_that_do_not_fit_into_memory_are_refused(nodes: int, heap_bytes: int, hint: str) -> None:
-    with pytest.raises(EngineError, match="20.0 GB of this host's 24.0 GB of memory are available") as caught:
+    with pytest.raises(EngineError, match=r"20\.0 GB of this host's 24\.0 GB of memory are available") as caught:
         refuse_beyond_memory(NodeOptions(nodes=nodes, heap_bytes=heap_bytes), 24 * GB, 20 * GB)
     assert "\n" not in str(caught.value)
     assert caught.value.hint == hint

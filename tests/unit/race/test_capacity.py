@@ -30,6 +30,6 @@ def types() -> OperationTypes:
 def test_more_clients_than_ports_are_refused(types: OperationTypes) -> None:
     options = RaceOptions(Path("home"), "r", Path("t"), hosts=(Host("127.0.0.1", 9200), Host("127.0.0.2", 9200)))
     task = Task("q", Operation("q", "search", {"index": "a", "body": {}}), clients=1_000_000)
-    with pytest.raises(RaceError, match="^2 hosts: 1,000,000 clients need as many ports") as caught:
+    with pytest.raises(RaceError, match=r"^2 hosts: 1,000,000 clients need as many ports") as caught:
         check_clients(options, Challenge("c", (Step((task,)),)), types)
     assert "clients can run" in caught.value.hint
