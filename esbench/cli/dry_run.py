@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from esbench.model import Step, Task
     from esbench.operations import OperationTypes
     from esbench.race.options import RaceOptions
-    from esbench.race.race import Plan
+    from esbench.race.race import RacePlan
     from esbench.report.table_model import Cell, ReportDocument, Section
 
 _NAMED = 2
@@ -36,7 +36,7 @@ def dry_run(sides: Mapping[str, RaceOptions], flags: Mapping[str, Any], progress
     return int(any(made.refusal for made in plans.values()))
 
 
-def _document(options: RaceOptions, plan: Plan, side: str) -> ReportDocument:
+def _document(options: RaceOptions, plan: RacePlan, side: str) -> ReportDocument:
     from esbench.record.figures import Notice
     from esbench.report.table_model import Column, ReportDocument, Table, facts_table
     from esbench.report.tracks import task_length, task_rate
@@ -68,7 +68,7 @@ def _document(options: RaceOptions, plan: Plan, side: str) -> ReportDocument:
     )
 
 
-def _facts(options: RaceOptions, plan: Plan) -> Iterator[tuple[Cell, ...]]:
+def _facts(options: RaceOptions, plan: RacePlan) -> Iterator[tuple[Cell, ...]]:
     from esbench.units import format_bytes, format_duration
 
     raced, info = plan.raced, plan.info
@@ -91,7 +91,7 @@ def _facts(options: RaceOptions, plan: Plan) -> Iterator[tuple[Cell, ...]]:
     yield "Takes", f"{format_duration(least_s)}, and what the tasks without a time take" if least_s else "not known"
 
 
-def _deleted(plan: Plan) -> str:
+def _deleted(plan: RacePlan) -> str:
     gone = [index for index in plan.found if index.is_deleted]
     if not gone:
         return f"{', '.join(plan.deleted)} (not there now)"
@@ -100,13 +100,13 @@ def _deleted(plan: Plan) -> str:
     return f"{len(gone)} indices with {sum(index.docs or 0 for index in gone):,} documents"
 
 
-def _made(plan: Plan) -> tuple[str, ...]:
+def _made(plan: RacePlan) -> tuple[str, ...]:
     types = plan.raced.types
     creates = {types.of(task.operation).traits.creates for task in plan.raced.challenge.tasks}
     return plan.raced.track.targets if creates - {None} else ()
 
 
-def _loaded(options: RaceOptions, plan: Plan) -> str:
+def _loaded(options: RaceOptions, plan: RacePlan) -> str:
     """Return the number of documents that the tasks send or draw from, and their size where the track states it."""
     from esbench.track.selection import corpora_needed
     from esbench.units import format_bytes
@@ -152,7 +152,7 @@ def _task_least_s(task: Task, types: OperationTypes) -> float:
     return (task.warmup_time_s or 0.0) + (max(0, requests - 1) / rate_per_s if rate_per_s else 0.0)
 
 
-def _found(plan: Plan) -> Section:
+def _found(plan: RacePlan) -> Section:
     from esbench.report.table_model import Column, Section, Table
     from esbench.units import format_bytes
 

@@ -363,7 +363,7 @@ def _routes() -> dict[tuple[str, str], tuple[str, Handler]]:
         ("GET POST", "/_flush /*/_flush", NullCluster._all_shards),
         ("PUT", "/*", NullCluster._create_index),
         ("DELETE", "/*", NullCluster._delete_index),
-        ("GET", "/* /_all", NullCluster._describe),
+        ("GET", "/*", NullCluster._describe),
         ("GET", "/_settings /*/_settings /_settings/* /*/_settings/*", NullCluster._get_settings),
         ("PUT", "/_settings /*/_settings", NullCluster._put_settings),
         ("GET", "/_mapping /*/_mapping /_mappings /*/_mappings", NullCluster._get_mapping),

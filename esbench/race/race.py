@@ -106,8 +106,8 @@ def look(options: RaceOptions, types: OperationTypes, progress: Progress) -> Rac
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What a race would do. `raced`: its tasks; `deleted`: names and patterns that it deletes.
+class RacePlan:
+    """The effects that a race would have. `raced`: its tasks; `deleted`: names and patterns that it deletes.
 
     `found`: the indices of its names that are there now; `health`: the cluster's, "" for a node that would be started.
     `refusal`: why it would not begin, None if it would.
@@ -123,7 +123,7 @@ class Plan:
     warnings: tuple[str, ...] = ()
 
 
-def plan(options: RaceOptions, types: OperationTypes, progress: Progress) -> Plan:
+def plan(options: RaceOptions, types: OperationTypes, progress: Progress) -> RacePlan:
     """Return what a race with these options would do. Nothing is started, written or deleted.
 
     Raises an EsbenchError for faults of the options, the track or the cluster.
@@ -141,7 +141,7 @@ def plan(options: RaceOptions, types: OperationTypes, progress: Progress) -> Pla
             refusal = error
         found = targets.found() if options.hosts else ()
         health = str(cluster.client.health()["status"]) if options.hosts else ""
-        return Plan(raced, cluster.info, cluster.needs_download, targets.deleted, found, health, refusal, warnings)
+        return RacePlan(raced, cluster.info, cluster.needs_download, targets.deleted, found, health, refusal, warnings)
 
 
 def _knowing_secrets(options: RaceOptions) -> RaceOptions:
