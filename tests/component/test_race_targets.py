@@ -140,7 +140,9 @@ def test_races_beside_each_other_are_in_the_records_of_both(server: NullServer, 
     first = races.start(server, "--race-id=first", "--track-params=period:60", "--quiet")
     wait_until(lambda: [race for race in other_races(races.home) if race.claim.targets], first)
     (races.track / "track.yml").write_text(track("carts"))
-    assert races.run(server, "--race-id=second", "--quiet").code == 0
+    second = races.run(server, "--race-id=second")
+    assert second.code == 0
+    assert f"warning: race first (pid {first.pid}) runs on this host" in second.stderr
     press_ctrl_c(first)
     assert races.finish(first).code == 130
     (told,) = [text for text in races.record("second").warnings if "first" in text]
