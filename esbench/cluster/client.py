@@ -271,7 +271,7 @@ class Cluster:
         with known_form("/_nodes"):
             return tuple(sorted((_node_facts(*node) for node in reply["nodes"].items()), key=lambda n: n.name))
 
-    def identities(self, names: Iterable[str]) -> dict[str, IndexIdentity]:
+    def identities(self, names: Iterable[str], *, timeout_s: float | None = None) -> dict[str, IndexIdentity]:
         """Return the indices, open or closed, that `names` stand for: index -> its UUID and whether it is marked.
 
         `names` are indices, data streams, aliases or patterns; those that do not exist are left out.
@@ -281,7 +281,7 @@ class Cluster:
             return {}
         kept = ["*.settings.index.uuid", "*.mappings._meta", "*.mappings.*._meta"]
         params = {**LENIENT, "expand_wildcards": "open,closed", "filter_path": kept}
-        reply = self.request("GET", path, params=params)
+        reply = self.request("GET", path, params=params, timeout_s=timeout_s)
         with known_form(path):
             return {
                 name: IndexIdentity(str(index["settings"]["index"]["uuid"]), is_marked(index.get("mappings")))

@@ -79,7 +79,7 @@ def run(
         audience = Listeners((recording, *listeners))
         audience.race_begins(first, raced.challenge.steps)
         stack.callback(lambda: audience.race_ended(recording.record))
-        with _kept_to_its_end(recording, cluster), _kept_in_mind(options, recording, targets, raced):
+        with _kept_to_its_end(recording, cluster), _telling_of_others(options, recording):
             target, stock = _prepared(options, raced, cluster, coordinator, recording, progress)
             clock = partial(_seconds_since, epoch_ns)
             with cluster.telemetry(recording, raced.track, audience, clock, coordinator.pids) as telemetry:
@@ -89,6 +89,7 @@ def run(
                 for number, step in enumerate(raced.challenge.steps):
                     load.run(number, step)
             cluster.finish(recording, raced.track)
+            recording.warn(*targets.remember(raced.challenge.steps))
         return recording.record
 
 
@@ -99,6 +100,7 @@ def look(options: RaceOptions, types: OperationTypes, progress: Progress) -> Rac
     """
     with ExitStack() as stack:
         folder = RaceFolder(RaceStore(options.home).races_folder / options.race_id)
+        check_workers(options.workers)
         cluster = RacedCluster(options, progress, folder, stack)
         raced = _raced_track(options, cluster, types, progress)
         _checked(RacedTargets(options, raced, cluster), options)
@@ -236,21 +238,21 @@ class _Load:
             results = self.coordinator.run(number, step, self.target, self.stock, self.types, following)
         except CutShort as ended:
             self._keep(ended.results)
-            self._end(number, ended.results, cut_short=True)
+            self._end(number, step, ended.results, cut_short=True)
             raise
         self._keep(results)
         self.interrupts.raise_again()  # the cluster may hang
-        self.recording.warn(*self.targets.remember([step]))
-        self._end(number, results)
+        self._end(number, step, results)
 
     def _keep(self, results: tuple[TaskResult, ...]) -> None:
         self.recording.add(results, self.coordinator.drivers)
         for result in results:
             self.audience.task_ended(result)
 
-    def _end(self, number: int, results: tuple[TaskResult, ...], *, cut_short: bool = False) -> None:
+    def _end(self, number: int, step: Step, results: tuple[TaskResult, ...], *, cut_short: bool = False) -> None:
         self.telemetry.end_step(number, spans(results), cut_short=cut_short)
         self.recording.tell(self.telemetry.news())
+        self.recording.warn(*self.targets.remember([step]))
 
 
 def _first_record(
@@ -320,15 +322,13 @@ def _checked(targets: RacedTargets, options: RaceOptions) -> tuple[str, ...]:
 
 
 @contextmanager
-def _kept_in_mind(
-    options: RaceOptions, recording: RecordWriter, targets: RacedTargets, raced: RacedTrack
-) -> Iterator[None]:
-    """At the end, remember the indices that were made, and put into the record which races ran beside this one."""
+def _telling_of_others(options: RaceOptions, recording: RecordWriter) -> Iterator[None]:
+    """At the end, put into the record which races ran beside this one, however it ends."""
     began_s = time.time()
     try:
         yield
     finally:
-        recording.warn(*targets.remember(raced.challenge.steps), *_beside(options, recording, began_s))
+        recording.warn(*_beside(options, recording, began_s))
 
 
 def _beside(options: RaceOptions, recording: RecordWriter, began_s: float) -> Iterator[str]:

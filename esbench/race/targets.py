@@ -16,6 +16,7 @@ from esbench.record.made_indices import MadeIndices
 from esbench.units import format_bytes
 
 _NAMED = 3
+_TIMEOUT_S = 5.0  # a cluster that hangs must not hold up a race
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,9 @@ class RacedTargets:
         self._refuse_missing()
         try:
             self._before = frozenset(each.uuid for each in self._identities(self.names).values())
-            foreign = [index for index in self.found(self._to_be_deleted()) if not index.is_ours]
+            deleted, made = self._to_be_deleted(), self._made.uuids()
+            unknown = {name: each for name, each in deleted.items() if not (each.marked or each.uuid in made)}
+            foreign = self._described(unknown, deleted)
         except ClusterError as error:
             self._before = None
             if self._options.replace_indices or not self.deleted:
@@ -88,14 +91,17 @@ class RacedTargets:
         what = f"the race would delete {which}, which esbench did not make"
         raise RaceError(what, where=str(self._options.hosts[0]), hint="--replace-indices deletes them all the same")
 
-    def found(self, identities: Mapping[str, IndexIdentity] | None = None) -> tuple[FoundIndex, ...]:
-        """Return the race's indices that are there now, or these. ClusterError if the cluster does not say."""
+    def found(self) -> tuple[FoundIndex, ...]:
+        """Return the race's indices that are there now. ClusterError if the cluster does not say."""
         deleted = self._to_be_deleted()
-        identities = {**self._identities(self.names), **deleted} if identities is None else identities
+        return self._described({**self._identities(self.names), **deleted}, deleted)
+
+    def _described(
+        self, identities: Mapping[str, IndexIdentity], deleted: Mapping[str, IndexIdentity]
+    ) -> tuple[FoundIndex, ...]:
         if not identities:
             return ()
-        made = MadeIndices(self._options.home, self._cluster.info.uuid).uuids()
-        facts = self._cluster.client.indices_facts(identities)
+        made, facts = self._made.uuids(), self._cluster.client.indices_facts(identities, timeout_s=_TIMEOUT_S)
         return tuple(
             FoundIndex(
                 name,
@@ -118,10 +124,14 @@ class RacedTargets:
         try:
             now = {name: each.uuid for name, each in self._identities(self.names).items()}
             made = {name: uuid for name, uuid in now.items() if uuid not in self._before | self._kept}
-            MadeIndices(self._options.home, self._cluster.info.uuid).add(made, self._options.race_id)
+            self._made.add(made, self._options.race_id)
             self._kept.update(made.values())
         except EsbenchError as error:
             yield f"the indices that the race made are not remembered as esbench's: {error}"
+
+    @property
+    def _made(self) -> MadeIndices:
+        return MadeIndices(self._options.home, self._cluster.info.uuid)  # a node has it when it has started
 
     def _deleted_by(self, task: Task, *, streams: bool) -> tuple[str, ...]:
         if task.operation.python:
@@ -138,7 +148,7 @@ class RacedTargets:
         return bool(task.operation.python or traits.creates or traits.sends_corpora)
 
     def _identities(self, names: Iterable[str]) -> dict[str, IndexIdentity]:
-        return self._cluster.client.identities(names)
+        return self._cluster.client.identities(names, timeout_s=_TIMEOUT_S)
 
     def _to_be_deleted(self) -> dict[str, IndexIdentity]:
         """Return the indices that the race deletes; those of data streams are deleted with these only."""
