@@ -163,3 +163,8 @@ def test_a_file_without_hosts_is_refused(tmp_path: Path) -> None:
     (tmp_path / "hosts.json").write_text("[]")
     with pytest.raises(UsageError, match=r"hosts\.json names no host"):
         asked(["--track=orders", f"--target-hosts={tmp_path / 'hosts.json'}"])
+
+
+def test_offline_installs_no_packages() -> None:
+    with pytest.raises(UsageError, match=r"^--offline and --install-dependencies exclude each other .pip"):
+        asked(["--track=orders", "--offline", "--install-dependencies"])
