@@ -41,7 +41,7 @@ def check_clients(options: RaceOptions, challenge: Challenge, types: OperationTy
             what = (
                 f"{width:,} clients need as many ports, and this host has {ports:,} for each host that it connects to"
             )
-            hint = f"{ports * hosts:,} clients can run (sysctl net.ipv4.ip_local_port_range)"
+            hint = f"{ports * hosts:,} clients can run; sysctl net.ipv4.ip_local_port_range has the range"
             raise RaceError(what, where=f"{hosts} host{'' if hosts == 1 else 's'}", hint=hint)
     for step in challenge.steps:
         shares = fullest_worker(step, options.workers, types)
