@@ -51,14 +51,12 @@ RALLY_COMMANDS: Mapping[str, str] = {
     "annotations": "a race has --user-tags, which esbench list races shows",
     "build": "use esbench race --distribution=ARCHIVE of a build",
     "cars": "use esbench race --distribution, --heap and --nodes",
-    "delete": "delete the race's folder, $ESBENCH_HOME/races/RACE-ID",
     "download": "esbench race downloads what it needs, once",
     "elasticsearch-plugins": "esbench list distributions says what each node can do",
     "generate": "esbench show and esbench compare print a race; esbench export is for other tools",
     "install": "esbench race brings up its own node",
     "pipelines": "use esbench race --target-hosts of a cluster that runs, or --distribution",
     "start": "use esbench race --keep-node",
-    "stop": "end the process whose pid esbench race --keep-node printed",
 }
 
 # Of OpenSearch Benchmark, where its words are not Rally's.

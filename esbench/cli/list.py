@@ -9,6 +9,8 @@ import click
 
 from esbench.cli.command import EsbenchGroup, esbench_home
 from esbench.cli.output import format_option, print_document
+from esbench.errors import UsageError
+from esbench.record.locks import STATUSES
 
 
 @click.group("list", cls=EsbenchGroup)
@@ -18,22 +20,46 @@ def list_() -> None:
 
 @list_.command("races")
 @click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="At most this many.")
+@click.option("--all", "every", is_flag=True, help="All of them, whatever --limit says.")
 @click.option("--track", help="Only races of this track.")
 @click.option("--challenge", help="Only races of this challenge.")
+@click.option("--status", type=click.Choice(STATUSES), help="Only races with this status.")
+@click.option("--tag", "tags", multiple=True, metavar="NAME:VALUE", help="Only races with this user tag.")
 @format_option
-def races(limit: int, track: str | None, challenge: str | None, form: str) -> None:
+def races(
+    limit: int,
+    every: bool,
+    track: str | None,
+    challenge: str | None,
+    status: str | None,
+    tags: tuple[str, ...],
+    form: str,
+) -> None:
     """List the races that were run, the newest first."""
     from esbench.record.locks import status_now
     from esbench.record.store import RaceStore
     from esbench.report.lists import race_list
 
     home = esbench_home()
-    entries, damaged = RaceStore(home).entries(track=track, challenge=challenge, limit=limit)
+    wanted = [_name_and_value(tag) for tag in tags]
+    entries, damaged = RaceStore(home).entries(track=track, challenge=challenge)
+    entries = [entry for entry in entries if all(entry.user_tags.get(name) == value for name, value in wanted)]
     entries = [replace(entry, status=status_now(home, entry.race_id, entry.status)) for entry in entries]
-    print_document(race_list(entries, damaged), form)
+    entries = [entry for entry in entries if status in (None, entry.status)]
+    shown = entries if every else entries[:limit]
+    print_document(race_list(shown, damaged), form)
     if not entries:
-        which = " of that track and challenge" if track or challenge else ""
+        which = " like that" if track or challenge or status or tags else ""
         click.echo(f"esbench: there are no races{which} in {home / 'races'}", err=True)
+    elif len(shown) < len(entries):
+        click.echo(f"{len(shown)} of {len(entries)} races; --all shows the others, too", err=True)
+
+
+def _name_and_value(tag: str) -> tuple[str, str]:
+    name, colon, value = tag.partition(":")
+    if not name or not colon:
+        raise UsageError(f'"{tag}" is not NAME:VALUE', where="--tag", hint="as given to --user-tags")
+    return name, value
 
 
 @list_.command("sessions")

@@ -35,6 +35,8 @@ COMMANDS = {
     "compare": LazyCommand("esbench.cli.compare:compare", "Say which side is faster: a race or several rounds each."),
     "export": LazyCommand("esbench.cli.export:export", "Print a race in a format that other tools read."),
     "store": LazyCommand("esbench.cli.store:store", "Store races as documents in a cluster."),
+    "delete": LazyCommand("esbench.cli.delete:delete", "Delete races, or sessions with their races."),
+    "stop": LazyCommand("esbench.cli.stop:stop", "End nodes that --keep-node left running."),
 }
 
 

@@ -20,6 +20,8 @@ from typing import Self
 from esbench.errors import RaceError, RecordError, UsageError
 from esbench.record.private import private_folder
 
+UNSUCCESSFUL = ("failed", "died", "cancelled")
+STATUSES = ("running", "complete", *UNSUCCESSFUL)  # that `status_now` returns
 _POLL_S = 0.02
 _TAKE_S = 1.0  # another esbench that looks whether we run holds the lock for microseconds
 _KILL_S = 5.0

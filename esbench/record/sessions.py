@@ -8,6 +8,8 @@ Measured figures are in the records of the races; nothing here races, compares o
 
 from __future__ import annotations
 
+import shutil
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -175,6 +177,18 @@ class SessionStore:
         raise UsageError(
             f'there is no session "{session}"', where=str(self.folder), hint=did_you_mean(session, ids[-20:])
         )
+
+    def delete(self, session_id: str) -> None:
+        """Delete a session's file and logs, not its races. The caller holds its SessionLock.
+
+        Raises RecordError if they cannot be removed.
+        """
+        try:
+            with suppress(FileNotFoundError):
+                shutil.rmtree(self.folder / session_id)
+            self._file(session_id).unlink(missing_ok=True)
+        except OSError as error:
+            raise RecordError(f"cannot be deleted: {error.strerror}", where=str(error.filename)) from error
 
     def logs(self, session_id: str) -> Path:
         """Return the folder for the logs of a node that the session's races share; it need not exist."""
