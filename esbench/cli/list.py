@@ -1,4 +1,4 @@
-"""`esbench list`: races, sessions, tracks, distributions, telemetry."""
+"""`esbench list`: races, sessions, tracks, distributions, kept nodes, telemetry."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from esbench.record.locks import STATUSES
 
 @click.group("list", cls=EsbenchGroup)
 def list_() -> None:
-    """List races, sessions, tracks, distributions or telemetry devices."""
+    """List races, sessions, tracks, distributions, kept nodes or telemetry devices."""
 
 
 @list_.command("races")
@@ -137,6 +137,40 @@ def distributions(form: str) -> None:
         for name, entry in catalog.items()
     )
     print_document(ReportDocument(Table(columns, rows)), form)
+
+
+@list_.command("nodes")
+@format_option
+def nodes(form: str) -> None:
+    """List the nodes that --keep-node left running. What is left of those that have ended is removed."""
+    from esbench.engine.kept import KeptNode, KeptNodes
+    from esbench.record.store import size_bytes
+    from esbench.report.race_summary import to_the_second
+    from esbench.report.table_model import ColumnOf, ReportDocument, table_of
+    from esbench.units import format_bytes
+
+    columns: tuple[ColumnOf[KeptNode], ...] = (
+        ColumnOf("Race ID", "race_id", read=lambda node: node.race_id),
+        ColumnOf("Node", "node", read=lambda node: node.name),
+        ColumnOf("Status", "status", read=lambda node: "running" if node.is_running else "gone"),
+        ColumnOf("Distribution", "distribution", read=lambda node: node.distribution),
+        ColumnOf("Address", "address", read=lambda node: node.url),
+        ColumnOf("PIDs", "pids", read=lambda node: list(node.processes)),
+        ColumnOf("Heap", "heap", numeric=True, read=lambda node: format_bytes(node.heap_bytes)),
+        ColumnOf("", "heap_bytes", for_programs=True, read=lambda node: node.heap_bytes),
+        ColumnOf("Since", "since", read=lambda node: to_the_second(node.kept_at)),
+        ColumnOf("Size", "size", numeric=True, read=lambda node: format_bytes(size_bytes(Path(node.folder)))),
+        ColumnOf("", "size_bytes", for_programs=True, read=lambda node: size_bytes(Path(node.folder))),
+        ColumnOf("Folder", "folder", read=lambda node: node.folder),
+    )
+    kept = KeptNodes(esbench_home())
+    found = kept.all()
+    print_document(ReportDocument(table_of(columns, found)), form)
+    for node in found:
+        if not node.is_running and kept.clean_up(node):
+            click.echo(f"{node.name} of race {node.race_id} had ended: its folder is removed now", err=True)
+    if not found:
+        click.echo("esbench: no node is kept (esbench race --keep-node keeps one)", err=True)
 
 
 @list_.command("telemetry")

@@ -93,7 +93,7 @@ class SessionLock(RunLock):
 
 def is_running(home: Path, race_id: str) -> bool:
     """True if a process, this one included, holds the lock of that race. A file without a process is removed."""
-    return _is_held(_folder(home) / f"{race_id}.lock")
+    return is_held(_folder(home) / f"{race_id}.lock")
 
 
 def session_is_running(home: Path, session_id: str) -> bool:
@@ -101,7 +101,7 @@ def session_is_running(home: Path, session_id: str) -> bool:
 
     A file without a process is removed.
     """
-    return _is_held(_of_session(home, session_id))
+    return is_held(_of_session(home, session_id))
 
 
 def status_now(home: Path, race_id: str, status: str) -> str:
@@ -117,7 +117,7 @@ def other_races(home: Path, own: str = "") -> tuple[RunningRace, ...]:
     return tuple(
         RunningRace(path.stem, _pid(path))
         for path in sorted(_folder(home).glob("*.lock"))
-        if path.stem != own and _is_held(path)
+        if path.stem != own and is_held(path)
     )
 
 
@@ -183,7 +183,11 @@ def _is_named(descriptor: int, path: Path) -> bool:
         return False
 
 
-def _is_held(path: Path) -> bool:
+def is_held(path: Path, *, remove: bool = True) -> bool:
+    """True if a process, this one included, holds the lock of a file.
+
+    `remove`: a file whose lock is not held is removed.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except PermissionError:  # another user's
@@ -193,7 +197,7 @@ def _is_held(path: Path) -> bool:
     try:
         if not _lock(descriptor):
             return True
-        if _is_named(descriptor, path):
+        if remove and _is_named(descriptor, path):
             with suppress(PermissionError):
                 path.unlink(missing_ok=True)
         return False

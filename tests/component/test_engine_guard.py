@@ -38,6 +38,7 @@ def plan_of(folder: Path, code: str, saved: Path, grace_s: float = 5.0) -> dict[
         "console": str(folder / "logs" / "console.log"),
         "user": None,
         "logs": str(saved),
+        "kept": str(saved.parent / "kept.json"),
         "grace_s": grace_s,
     }
 
@@ -171,7 +172,9 @@ def node(folder: Path, tmp_path: Path) -> Node:
     (home / "config" / "jvm.options").write_text("-Xms1g\n")
     server = Server(home, "elasticsearch", "7.10.2", frozenset(), frozenset())
     java = Java(tmp_path, "17.0.1", "PATH")
-    made = Node(NodePlan("node-0", *free_ports(2), folder), server, java, None, tmp_path / "saved")
+    made = Node(
+        NodePlan("node-0", *free_ports(2), folder), server, java, None, tmp_path / "saved", tmp_path / "kept.json"
+    )
     made.prepare({"http.port": 1}, 64 << 20)
     made.launch(os.environ["PATH"])
     return made
