@@ -101,8 +101,8 @@ class KeptNodes:
             raise UsageError(f'"{text}" is the beginning of {len(matches)} races', hint=", ".join(matches[-5:]))
         return found
 
-    def end(self, node: KeptNode) -> None:
-        """End a node: SIGTERM, then SIGKILL; return when its logs are saved and its folder is removed.
+    def end(self, node: KeptNode, grace_s: float = GRACE_S) -> None:
+        """End a node: SIGTERM, and SIGKILL after `grace_s`; return when its logs are saved and its folder is removed.
 
         Raises EngineError for a node of another user, and for one that does not end.
         """
@@ -110,7 +110,7 @@ class KeptNodes:
         if node.user != os.geteuid():
             raise EngineError(f"{what} belongs to another user (uid {node.user})")
         if node.is_running:
-            end_group(node.group, GRACE_S)
+            end_group(node.group, grace_s)
         deadline = time.monotonic() + GUARD_PATIENCE_S
         while node.is_running or not self.clean_up(node):
             if time.monotonic() > deadline:
