@@ -34,6 +34,7 @@ RELEASED_POLL_S = 0.5
 
 def main() -> None:
     """Guard one node until its end."""
+    os.umask(0o077)  # a node's log may have the settings in it
     with contextlib.ExitStack() as stack:
         wake_read, wake_write = os.pipe()
         os.set_blocking(wake_write, False)

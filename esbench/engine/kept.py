@@ -18,7 +18,7 @@ from pathlib import Path
 from esbench.engine.guard import clean_up, end_group
 from esbench.engine.node import GRACE_S, GUARD_PATIENCE_S
 from esbench.errors import EngineError, UsageError, did_you_mean
-from esbench.record.locks import is_held
+from esbench.record.locks import is_held, is_running
 from esbench.record.private import private_folder
 from esbench.record.reading import read_stored
 from esbench.record.store import LAST, replace_file
@@ -52,6 +52,7 @@ class KeptNodes:
     """The kept nodes of an esbench home."""
 
     def __init__(self, home: Path) -> None:
+        self._home = home
         self._folder = home / "running" / "nodes"
 
     def file(self, race_id: str, name: str) -> Path:
@@ -104,11 +105,13 @@ class KeptNodes:
     def end(self, node: KeptNode, grace_s: float = GRACE_S) -> None:
         """End a node: SIGTERM, and SIGKILL after `grace_s`; return when its logs are saved and its folder is removed.
 
-        Raises EngineError for a node of another user, and for one that does not end.
+        Raises EngineError for a node of another user or of a race that is still running, and for one that does not end.
         """
         what = f"{node.name} of race {node.race_id}"
         if node.user != os.geteuid():
             raise EngineError(f"{what} belongs to another user (uid {node.user})")
+        if is_running(self._home, node.race_id):
+            raise EngineError(f"{what} is being raced", hint="end the race first")
         if node.is_running:
             end_group(node.group, grace_s)
         deadline = time.monotonic() + GUARD_PATIENCE_S

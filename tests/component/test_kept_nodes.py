@@ -19,6 +19,7 @@ from races import golden_race, keep
 from esbench.cli.main import run
 from esbench.engine.kept import KeptNode, KeptNodes, start_of
 from esbench.errors import EngineError, UsageError
+from esbench.record.locks import RaceLock
 
 Keep = Callable[..., KeptNode]
 
@@ -115,6 +116,17 @@ def test_all_nodes_are_stopped_and_one_of_a_race(keep_node: Keep, kept: KeptNode
     assert run(["stop", "--all"]) == 0
     assert kept.all() == []
     assert all(is_gone(node, kept) for node in nodes)
+
+
+def test_a_node_that_is_being_raced_is_not_stopped(
+    keep_node: Keep, esbench_home: Path, kept: KeptNodes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    raced, other = keep_node("one"), keep_node("two", minute=1)
+    with RaceLock(esbench_home, "one"):
+        assert run(["stop", "--all"]) == 1
+    assert "node-0 of race one is being raced (end the race first)" in capsys.readouterr().err
+    assert raced.is_running
+    assert is_gone(other, kept)
 
 
 def test_a_node_whose_guard_was_killed_is_ended_and_cleaned_up(keep_node: Keep, kept: KeptNodes) -> None:
