@@ -75,7 +75,8 @@ class _Files:
         entries, damaged = self.races.entries()
         self._entries = {entry.race_id: entry for entry in entries}
         self._ids = [*self._entries, *(race.race_id for race in damaged)]
-        readable, _ = self._sessions.newest(len(self._sessions.ids()))
+        self._session_ids = self._sessions.ids()
+        readable, _ = self._sessions.newest(len(self._session_ids))
         self._plans = {session.id: session for session in readable}
 
     def named(self, names: Sequence[str]) -> _Chosen:
@@ -105,21 +106,21 @@ class _Files:
 
         Races that cannot be read are left out, and so are those that are running.
         """
-        races, running = [], []
+        races: list[str] = []
+        running: list[str] = []
         for entry in self._entries.values():
             if before is not None and entry.started_at >= before:
                 continue
             if failed and status_now(self._home, entry.race_id, entry.status) not in UNSUCCESSFUL:
                 continue
-            is_busy = is_running(self._home, entry.race_id) or (
-                entry.session is not None and session_is_running(self._home, entry.session.id)
-            )
+            session = self._session_of(entry.race_id)
+            is_busy = is_running(self._home, entry.race_id) or bool(session and session_is_running(self._home, session))
             (running if is_busy else races).append(entry.race_id)
         sessions = [
-            session.id
-            for session in self._plans.values()
-            if before is not None and not failed and session.created_at < before
-            if not session_is_running(self._home, session.id) and set(self._of_session(session.id)) <= {*races}
+            plan.id
+            for plan in self._plans.values()
+            if before is not None and not failed and plan.created_at < before
+            if not session_is_running(self._home, plan.id) and set(self._of_session(plan.id)) <= {*races}
         ]
         left_out = [f"left out, since they or their sessions are running: {', '.join(running)}"] if running else []
         return _Chosen(self._to_delete(races), sessions, left_out)
@@ -145,12 +146,12 @@ class _Files:
 
     def _session(self, text: str) -> str | None:
         """Return the session that a text names, else None; a race comes before the beginning of a session's id."""
-        if text in self._sessions.ids():
+        if text in self._session_ids:
             return text
         try:
             self.races.resolve(text)
         except UsageError:
-            if text != LAST and any(name.startswith(text.lower()) for name in self._sessions.ids()):
+            if text != LAST and any(name.startswith(text.lower()) for name in self._session_ids):
                 return self._sessions.resolve(text)
         return None
 
@@ -160,8 +161,10 @@ class _Files:
         return [race_id for race_id in self._ids if race_id in planned or self._session_of(race_id) == session]
 
     def _session_of(self, race_id: str) -> str | None:
+        """Return the session of a race, if there is such a session: a record of a stranger may name any."""
         entry = self._entries.get(race_id)
-        return entry.session.id if entry is not None and entry.session is not None else None
+        named = entry.session.id if entry is not None and entry.session is not None else None
+        return named if named in self._session_ids else None
 
     def _refuse_running_session(self, session: str) -> None:
         if session_is_running(self._home, session):

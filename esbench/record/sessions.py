@@ -8,8 +8,6 @@ Measured figures are in the records of the races; nothing here races, compares o
 
 from __future__ import annotations
 
-import shutil
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,7 +17,7 @@ from esbench.errors import RecordError, UsageError, did_you_mean
 from esbench.record.model import Session
 from esbench.record.private import private_folder
 from esbench.record.reading import read_stored, reading
-from esbench.record.store import LAST, replace_file
+from esbench.record.store import LAST, check_race_id, remove_folder, replace_file
 
 SCHEMA = 1
 PLANNED, RUNNING, COMPLETE = "planned", "running", "complete"
@@ -181,11 +179,11 @@ class SessionStore:
     def delete(self, session_id: str) -> None:
         """Delete a session's file and logs, not its races. The caller holds its SessionLock.
 
-        Raises RecordError if they cannot be removed.
+        Raises RecordError if they cannot be removed, UsageError if the id can be none.
         """
+        check_race_id(session_id)  # made like those of races; a file of a stranger may be called "...json"
         try:
-            with suppress(FileNotFoundError):
-                shutil.rmtree(self.folder / session_id)
+            remove_folder(self.folder / session_id)
             self._file(session_id).unlink(missing_ok=True)
         except OSError as error:
             raise RecordError(f"cannot be deleted: {error.strerror}", where=str(error.filename)) from error

@@ -234,11 +234,7 @@ class RaceStore:
             for left in self.races_folder.glob(f"{_DELETED}*"):
                 shutil.rmtree(left, ignore_errors=True)
             (self.races_folder / race_id).rename(doomed)
-            if doomed.is_symlink():
-                doomed.unlink()
-                return
-            with suppress(FileNotFoundError):  # another deletion takes it for one that was killed
-                shutil.rmtree(doomed)
+            remove_folder(doomed)
 
     def _ids(self) -> list[str]:
         try:
@@ -264,10 +260,19 @@ class RaceStore:
         return did_you_mean(race, ids)
 
 
+def remove_folder(path: Path) -> None:
+    """Remove a folder with all that is in it, or a link to one; nothing if it is gone. Links are not followed."""
+    with suppress(FileNotFoundError):
+        if path.is_symlink():
+            path.unlink()
+        else:
+            shutil.rmtree(path)
+
+
 def size_bytes(folder: Path) -> int:
-    """Return the sum of the sizes of all files in a folder. Links are not followed; a missing folder has 0 bytes."""
+    """Return the sum of the sizes of all files in a folder; 0 if it is missing. Links are not followed."""
     total = 0
-    for parent, _, names in os.walk(folder):
+    for parent, _, names in os.walk(folder) if not folder.is_symlink() else ():
         for name in names:
             with suppress(OSError):  # gone meanwhile
                 total += (Path(parent) / name).lstat().st_size

@@ -220,3 +220,16 @@ def test_a_session_that_cannot_be_read_is_deleted_with_the_races_that_name_it(es
     assert run(["delete", "a", "--yes"]) == 0
     assert left(esbench_home) == []
     assert SessionStore(esbench_home).ids() == ["b"]
+
+
+def test_sessions_of_strangers_lead_nowhere(esbench_home: Path) -> None:
+    race(esbench_home, "a1", session="../../precious")
+    race(esbench_home, "b1")
+    precious = esbench_home / "precious.lock"
+    precious.touch()
+    planned(esbench_home, "..", ("complete", "b1"))
+    assert run(["delete", "a1", "--yes"]) == 0
+    assert precious.exists()
+    assert run(["delete", "..", "--yes"]) == 2
+    assert precious.exists()
+    assert (esbench_home / "sessions" / "...json").exists()
