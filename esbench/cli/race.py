@@ -87,9 +87,8 @@ def _race(flags: dict[str, Any], progress: FollowingProgress | Quiet) -> int:
     with progress, others_who_follow(flags, progress) as others:
         record = run(options, builtin_operations(), progress, [progress, *others])
     if options.keep_node:
-        facts = record.clusters["default"]
-        for url, pid in zip(facts.hosts, facts.settings.get("pids", ()), strict=False):
-            progress.insist(f"the node at {url} is kept (end it with: kill {pid})")
+        for url in record.clusters["default"].hosts:
+            progress.insist(f"the node at {url} is kept (end it with: esbench stop {record.race_id})")
     stored = keep_finished_race(flags, options.home, record.race_id, progress)
     if record.tasks:
         from esbench.report.race_summary import short_summary, summary

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,10 @@ from typing import Any
 from esbench.engine.base import Endpoint, NodeOptions
 from esbench.engine.catalog import Distribution, Wheel, load_catalog
 from esbench.engine.download import Downloader, is_downloaded
-from esbench.engine.folders import SHARED, Folders
+from esbench.engine.folders import SHARED, Folders, disk_errors
 from esbench.engine.java import Java, choose_java, install_wheel, share_java
 from esbench.engine.java_options import JVM_OPTIONS, check_jvm_options, check_options
+from esbench.engine.kept import KeptNode, KeptNodes, start_of
 from esbench.engine.node import Node, free_ports
 from esbench.engine.plugins import read_plugins, with_plugins
 from esbench.engine.ready import NodeProcess, describe_nodes, wait_until_ready
@@ -25,6 +27,8 @@ from esbench.engine.server import NodePlan, Server, checked_settings, inspect_se
 from esbench.engine.unpacked import assemble, is_assembled, is_path, open_local
 from esbench.errors import EngineError, UsageError
 from esbench.events.progress import Progress
+from esbench.record.model import time_text
+from esbench.record.private import private_folder
 from esbench.record.secrets import Redactor, redact
 from esbench.units import format_bytes
 
@@ -78,6 +82,7 @@ class EmbeddedEngine:
         self._plugins = read_plugins(options.node.node_plugins)
         self._nodes: list[Node] = []
         self._endpoint: Endpoint | None = None
+        self._kept_nodes = KeptNodes(options.home)
         self._kept = False
 
     def identity(self) -> tuple[str, str]:
@@ -135,11 +140,11 @@ class EmbeddedEngine:
         java, server = self._prepare()
         try:
             processes = self._launch(server, java)
+            if self._options.keep_node:
+                self._keep(server, processes)
         except BaseException:
             self.stop()
             raise
-        if self._options.keep_node:
-            self._keep(processes)
         self._endpoint = Endpoint(
             urls=tuple(node.plan.url for node in self._nodes),
             settings={
@@ -299,13 +304,16 @@ class EmbeddedEngine:
 
     def _launch(self, server: Server, java: Java) -> list[NodeProcess]:
         options = self._options
+        with disk_errors("making the folder of logs", options.logs):
+            private_folder(options.logs)
         ports = free_ports(2 * options.node.nodes)
         race = self._folders.nodes / options.race_id
         plans = tuple(
             NodePlan(f"node-{i}", ports[2 * i], ports[2 * i + 1], race / f"node-{i}") for i in range(options.node.nodes)
         )
         for plan in plans:
-            node = Node(plan, server, java, self._user, options.logs / plan.name)
+            kept = self._kept_nodes.file(options.race_id, plan.name)
+            node = Node(plan, server, java, self._user, options.logs / plan.name, kept)
             settings = node_settings(server, plan, plans, f"esbench-{options.race_id}") | self._settings
             node.prepare(settings, options.node.heap_bytes, self._java_options)
             self._nodes.append(node)
@@ -323,14 +331,35 @@ class EmbeddedEngine:
             raise EngineError(f"{error.what}{told}", where=where, hint=hint) from error
         return describe_nodes(http_ports[0])
 
-    def _keep(self, processes: list[NodeProcess]) -> None:
+    def _keep(self, server: Server, processes: list[NodeProcess]) -> None:
+        pairs = list(zip(self._nodes, processes, strict=True))
+        for node, process in pairs:
+            self._kept_nodes.add(self._kept_node(node, server, process))
         self._kept = True
-        for node, process in zip(self._nodes, processes, strict=True):
+        race = self._options.race_id
+        for node, process in pairs:
             node.release()
+            name = race if len(pairs) == 1 else f"{race}/{node.plan.name}"
             self._progress.insist(
                 f"{node.plan.name} is kept: {node.plan.url}, pid {process.pid}, files in {node.plan.folder} "
-                f"(end it with: kill {process.pid})"
+                f"(end it with: esbench stop {name})"
             )
+
+    def _kept_node(self, node: Node, server: Server, process: NodeProcess) -> KeptNode:
+        leader = process.pid if node.pid is None else node.pid
+        return KeptNode(
+            race_id=self._options.race_id,
+            name=node.plan.name,
+            distribution=f"{server.product}-{server.version}",
+            url=node.plan.url,
+            heap_bytes=self._options.node.heap_bytes,
+            kept_at=time_text(datetime.now(UTC)),
+            user=os.geteuid(),
+            folder=str(node.plan.folder),
+            logs=str(node.saved_logs),
+            group=leader,
+            processes={pid: start_of(pid) for pid in (leader, process.pid)},
+        )
 
 
 def refuse_beyond_memory(node: NodeOptions, total_bytes: int, available_bytes: int) -> None:

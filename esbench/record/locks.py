@@ -22,6 +22,8 @@ from typing import Self
 from esbench.errors import RaceError, RecordError, UsageError
 from esbench.record.private import private_folder
 
+UNSUCCESSFUL = ("failed", "died", "cancelled")
+STATUSES = ("running", "complete", *UNSUCCESSFUL)  # that `status_now` returns
 _POLL_S = 0.02
 _TAKE_S = 1.0  # another esbench that looks whether we run holds the lock for microseconds
 _KILL_S = 5.0
@@ -121,7 +123,7 @@ class SessionLock(RunLock):
 
 def is_running(home: Path, race_id: str) -> bool:
     """True if a process, this one included, holds the lock of that race. A file without a process is removed."""
-    return _is_held(_folder(home) / f"{race_id}.lock")
+    return is_held(_folder(home) / f"{race_id}.lock")
 
 
 def session_is_running(home: Path, session_id: str) -> bool:
@@ -129,7 +131,7 @@ def session_is_running(home: Path, session_id: str) -> bool:
 
     A file without a process is removed.
     """
-    return _is_held(_of_session(home, session_id))
+    return is_held(_of_session(home, session_id))
 
 
 def status_now(home: Path, race_id: str, status: str) -> str:
@@ -145,7 +147,7 @@ def other_races(home: Path, own: str = "") -> tuple[RunningRace, ...]:
     return tuple(
         RunningRace(path.stem, _pid(path), _claim(path))
         for path in sorted(_folder(home).glob("*.lock"))
-        if path.stem != own and _is_held(path)
+        if path.stem != own and is_held(path)
     )
 
 
@@ -211,7 +213,11 @@ def _is_named(descriptor: int, path: Path) -> bool:
         return False
 
 
-def _is_held(path: Path) -> bool:
+def is_held(path: Path, *, remove: bool = True) -> bool:
+    """True if a process, this one included, holds the lock of a file.
+
+    `remove`: a file whose lock is not held is removed.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except PermissionError:  # another user's
@@ -221,7 +227,7 @@ def _is_held(path: Path) -> bool:
     try:
         if not _lock(descriptor):
             return True
-        if _is_named(descriptor, path):
+        if remove and _is_named(descriptor, path):
             with suppress(PermissionError):
                 path.unlink(missing_ok=True)
         return False
