@@ -18,6 +18,7 @@
 #define BUCKETS 28906 /* index_of(HIGHEST_NS) + 1 */
 #define MOST_LABELS 2
 #define MOST_PIECES 4
+#define STATUSES 1000 /* three digits */
 #define MANY_BYTES 65536 /* a write of so many lets other threads run */
 
 typedef long long ns_t;
@@ -130,6 +131,16 @@ static int add_to(PyObject *owner, const char *name, double number) {
     return failed;
 }
 
+/* Link, here because a meter counts its bytes */
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *owner, *inbox;
+    int fd;
+    char usable, in_flight, partial;
+    ns_t sent_ns, received_ns, deadline_ns, bytes_sent, bytes_received;
+} Link;
+
 /* Meter */
 
 enum { LATENCY, SERVICE_TIME, CLIENT_WAIT, DRIVER_LAG, PUNCTUAL, SCHEDULE_LAG, MEASURES };
@@ -172,13 +183,14 @@ typedef struct {
     char repeats, is_warmup, is_in_window, is_open, holds; /* holds: something was counted since the last fold */
     ns_t begun, most, end_ns, warmup_end_ns, warmup_requests, last_received_ns, from_ns, until_ns;
     PyObject *tally;
-    ns_t due, waited, sent, requests, in_window;
+    ns_t due, waited, sent, requests, in_window, bytes_sent, bytes_received;
     double units, in_window_units;
     int limits;
     ns_t *within_ns, *within;
     Hist hists[MEASURES];
     Label labels[MOST_LABELS];
     Worth worth; /* of the last reply */
+    uint32_t statuses[STATUSES];
 } Meter;
 
 static int Meter_init(Meter *m, PyObject *args, PyObject *kwargs) {
@@ -232,9 +244,15 @@ static PyObject *Meter_fold(Meter *m, PyObject *none) {
     m->holds = 0;
     if (add_to(tally, "due", m->due) || add_to(tally, "waited", m->waited) || add_to(tally, "sent", m->sent) ||
         add_to(tally, "requests", m->requests) || add_to(tally, "units", m->units) ||
-        add_to(tally, "in_window", m->in_window) || add_to(tally, "in_window_units", m->in_window_units))
+        add_to(tally, "in_window", m->in_window) || add_to(tally, "in_window_units", m->in_window_units) ||
+        add_to(tally, "bytes_sent", m->bytes_sent) || add_to(tally, "bytes_received", m->bytes_received))
         return NULL;
-    m->due = m->waited = m->sent = m->requests = m->in_window = 0;
+    m->due = m->waited = m->sent = m->requests = m->in_window = m->bytes_sent = m->bytes_received = 0;
+    for (int status = 0; status < STATUSES; status++) {
+        if (m->statuses[status] && DO(tally, "add_status", "iI", status, m->statuses[status]))
+            return NULL;
+        m->statuses[status] = 0;
+    }
     m->units = m->in_window_units = 0;
     for (int i = 0; i < MEASURES; i++)
         if (hist_fold_into(&m->hists[i], tally, measures[i]))
@@ -286,6 +304,29 @@ static int meter_sent(Meter *m, ns_t sent_ns, int warmup) {
     m->sent++;
     m->holds = 1;
     return 0;
+}
+
+/* Count the bytes of a link, and the status of its reply, NULL or None without one. */
+static int meter_exchanged(Meter *m, Link *link, PyObject *status, ns_t at_ns, int warmup) {
+    int current = is_current(m, at_ns, warmup), failed = 0;
+    long number = status == Py_None ? -1 : PyLong_AsLong(status);
+    if (current < 0 || PyErr_Occurred())
+        return -1;
+    if (current) {
+        m->holds = 1;
+        m->bytes_sent += link->bytes_sent;
+        m->bytes_received += link->bytes_received;
+        if (number >= 0 && number < STATUSES)
+            m->statuses[number]++;
+    } else {
+        PyObject *tally = PyObject_CallMethod((PyObject *)m, "count_apart", "LO", at_ns, warmup ? Py_True : Py_False);
+        failed = tally == NULL || add_to(tally, "bytes_sent", link->bytes_sent) ||
+                 add_to(tally, "bytes_received", link->bytes_received) ||
+                 (number >= 0 && DO(tally, "add_status", "l", number));
+        Py_XDECREF(tally);
+    }
+    link->bytes_sent = link->bytes_received = 0;
+    return failed ? -1 : 0;
 }
 
 /* Where a label is counted; NULL when there is no room for it. */
@@ -373,7 +414,18 @@ static PyObject *Meter_good(Meter *m, PyObject *args) {
     Py_RETURN_NONE;
 }
 
+static PyObject *Meter_exchanged(Meter *m, PyObject *args) {
+    PyObject *link, *status;
+    ns_t at_ns;
+    int warmup;
+    if (!PyArg_ParseTuple(args, "O!OLp", &LinkType, &link, &status, &at_ns, &warmup) ||
+        meter_exchanged(m, (Link *)link, status, at_ns, warmup))
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef Meter_methods[] = {
+    {"exchanged", (PyCFunction)Meter_exchanged, METH_VARARGS, NULL},
     {"arrived", (PyCFunction)(void (*)(void))Meter_arrived, METH_VARARGS | METH_KEYWORDS, NULL},
     {"sent", (PyCFunction)Meter_sent, METH_VARARGS, NULL},
     {"good", (PyCFunction)Meter_good, METH_VARARGS, NULL},
@@ -395,15 +447,7 @@ static PyMemberDef Meter_members[] = {
     {"_tally", T_OBJECT_EX, AT(Meter, tally)},
     {NULL}};
 
-/* Link, Inbox and Lane */
-
-typedef struct {
-    PyObject_HEAD
-    PyObject *owner, *inbox;
-    int fd;
-    char usable, in_flight, partial;
-    ns_t sent_ns, received_ns, deadline_ns;
-} Link;
+/* Inbox and Lane */
 
 typedef struct {
     Link *link;
@@ -489,8 +533,10 @@ static int link_send(Link *link, PyObject *pieces, ns_t timeout_ns) {
     } while (written < 0 && error == EINTR);
     while (n)
         PyBuffer_Release(&views[--n]);
-    if (written == total)
+    if (written == total) {
+        link->bytes_sent += total;
         return 1;
+    }
     if (written < 0 && error != EAGAIN && error != EWOULDBLOCK)
         return DO((PyObject *)link, "close", NULL) ? -1 : 0;
     return write_later(link, pieces, written < 0 ? 0 : written);
@@ -530,9 +576,11 @@ static int draw_again(Lane *lane) {
 
 static int lane_on_reply(Lane *lane, PyObject *status, PyObject *body, ns_t received_ns) {
     PyObject *arguments[] = {status, body, lane->drawn};
-    PyObject *verdict = PyObject_Vectorcall(lane->judge, arguments, 3, NULL);
     Meter *meter = (Meter *)lane->meter;
     int failed;
+    if (meter_exchanged(meter, (Link *)lane->link, status, received_ns, lane->warmup))
+        return -1;
+    PyObject *verdict = PyObject_Vectorcall(lane->judge, arguments, 3, NULL);
     if (verdict == NULL || read_worth(&meter->worth, verdict)) {
         Py_XDECREF(verdict);
         return -1;
@@ -615,6 +663,10 @@ static int link_handle(Link *link, PyObject *data, ns_t read_ns) {
     static PyObject *statuses[10];
     const char *body = NULL;
     link->received_ns = read_ns;
+    Py_ssize_t length = PyObject_Size(data);
+    if (length < 0)
+        return -1;
+    link->bytes_received += length;
     if (link->in_flight && !link->partial && PyBytes_CheckExact(data))
         body = plain_body(PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data));
     if (body == NULL)
@@ -750,6 +802,8 @@ static PyMemberDef Link_members[] = {
     {"sent_ns", T_LONGLONG, AT(Link, sent_ns)},
     {"received_ns", T_LONGLONG, AT(Link, received_ns)},
     {"deadline_ns", T_LONGLONG, AT(Link, deadline_ns)},
+    {"bytes_sent", T_LONGLONG, AT(Link, bytes_sent)},
+    {"bytes_received", T_LONGLONG, AT(Link, bytes_received)},
     {NULL}};
 
 /* Lane */

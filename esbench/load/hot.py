@@ -110,6 +110,15 @@ class Meter:
         if (position := bisect_left(self._within_ns, charged_ns)) < len(self._within_ns):
             tally.within[position] += 1
 
+    def exchanged(self, link: Link, status: int | None, at_ns: int, warmup: bool) -> None:
+        """Count the bytes of a link since its last exchange, and the status of its reply; None without a reply."""
+        tally = self._tally if self._is_current(at_ns, warmup) else self.count_apart(at_ns, warmup)
+        tally.bytes_sent += link.bytes_sent
+        tally.bytes_received += link.bytes_received
+        link.bytes_sent = link.bytes_received = 0
+        if status is not None:
+            tally.statuses[status] = tally.statuses.get(status, 0) + 1
+
     def _is_current(self, at_ns: int, warmup: bool) -> bool:
         return (self.from_ns <= at_ns < self.until_ns and warmup is self.is_warmup) or self.move_to(at_ns, warmup)
 
@@ -151,10 +160,14 @@ class Link:
     """A connection to a host: its socket. `sent_ns` is the time of its request's first byte, `deadline_ns` its timeout.
 
     `owner` has the methods of `transport.Owner`. `received_ns` is when it last received anything, 0 before. `fd` is -1
-    where the transport writes. `partial` is True when a part of a reply was read.
+    where the transport writes. `partial` is True when a part of a reply was read. `bytes_sent` and `bytes_received`
+    grow until `Meter.exchanged` counts them.
     """
 
-    __slots__ = ("_inbox", "deadline_ns", "fd", "in_flight", "owner", "partial", "received_ns", "sent_ns", "usable")
+    __slots__ = (
+        *("_inbox", "bytes_received", "bytes_sent", "deadline_ns", "fd", "in_flight", "owner", "partial"),
+        *("received_ns", "sent_ns", "usable"),
+    )
 
     def __init__(self, owner: Any, inbox: Inbox) -> None:
         self.owner = owner
@@ -166,6 +179,8 @@ class Link:
         self.sent_ns = 0
         self.received_ns = 0
         self.deadline_ns = 0
+        self.bytes_sent = 0
+        self.bytes_received = 0
 
     def data_received(self, data: bytes) -> None:
         self._inbox.put(self, data)
@@ -173,6 +188,7 @@ class Link:
     def handle(self, data: bytes, read_ns: int) -> None:
         """Take data that was read at `read_ns`; a complete reply is passed to the owner, with that time."""
         self.received_ns = read_ns
+        self.bytes_received += len(data)
         self.parse(data, read_ns)
 
     def parse(self, data: bytes, read_ns: int) -> None:
@@ -198,12 +214,15 @@ class Link:
         except OSError:
             self.close()
             return False
-        return written == sum(map(len, pieces)) or self.write_later(pieces, written)
+        if written != sum(map(len, pieces)):
+            return self.write_later(pieces, written)
+        self.bytes_sent += written
+        return True
 
     def write_later(self, pieces: RequestBytes, written: int) -> bool:
         """Let the transport write the bytes after the first `written` ones.
 
-        It writes further requests, too, until its buffer is empty. Returns False if nothing was written and the
+        It counts all of them as sent, and writes further requests, too, until its buffer is empty. Returns False if nothing was written and the
         connection turns out to be lost.
         """
         raise NotImplementedError
@@ -251,6 +270,7 @@ class Lane:
         raise NotImplementedError
 
     def on_reply(self, status: int, body: bytes, received_ns: int) -> None:
+        self.meter.exchanged(self.link, status, received_ns, self.warmup)
         verdict = self.judge(status, body, self.drawn)
         if (verdict is not GOOD and (verdict.error is not None or verdict.details is not None)) or not self.is_plain:
             self.on_verdict(status, body, received_ns, verdict)
