@@ -113,6 +113,10 @@ class Recorder(Meter):
             if error == TIMEOUT:
                 part.beyond.add(received_ns - sent_ns)
 
+    def replied(self, status: int, received_ns: int, warmup: bool) -> None:
+        """Count a reply over a connection of others; its bytes are not known."""
+        self.count_apart(received_ns, warmup).add_status(status)
+
     def never_sent(self, now_ns: int, waited: Counts) -> None:
         """Count arrivals of the measurement that are given up in the queue; only the time that they waited is known."""
         self.count_apart(now_ns, warmup=False).latency_beyond.merge(waited)
