@@ -47,7 +47,8 @@ class RequestTiming:
     """The times of the first byte sent and last byte received, in ns of the monotonic clock; 0 until then.
 
     They are those of one turn, or of the requests inside a `new_request_context`. `first_sent` is called once, with the
-    time of the first byte, `replied` with the status of each reply. `request` is the last request's method and path. `raw`: replies are not parsed.
+    time of the first byte, `replied` with the status of each reply. `request` is the last request's method and path.
+    `raw`: replies are not parsed.
     """
 
     first_sent: Callable[[int], None] = lambda _: None

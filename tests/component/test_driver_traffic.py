@@ -17,7 +17,9 @@ FOUND = reply(b'{"_index":"orders","_id":"1","found":true,"_source":{"n":1}}')
 PACKED = reply(gzip.compress(FOUND), "200 OK", "Content-Encoding: gzip")
 CREATED = reply(b'{"_index":"orders","_id":"1","result":"created","_shards":{"failed":0}}', "201 Created")
 REFUSED = reply(b'{"error":{"type":"es_rejected_execution_exception"},"status":429}', "429 Too Many Requests")
-PAGE = reply(b'{"timed_out":false,"_shards":{"failed":0},"hits":{"hits":[{"_id":"1","sort":[1]},{"_id":"2","sort":[2]}]}}')
+PAGE = reply(
+    b'{"timed_out":false,"_shards":{"failed":0},"hits":{"hits":[{"_id":"1","sort":[1]},{"_id":"2","sort":[2]}]}}'
+)
 PAGES = {"body": {"query": {"match_all": {}}, "sort": ["n"], "size": 2}, "pages": 3}
 READ_AFTER_WRITE = {"id": "$[[any_id]]", "body": {"n": 1}}
 
@@ -34,7 +36,9 @@ def sent(requests: Sequence[Request]) -> int:
 
 @pytest.mark.parametrize("keys", [{}, {"rate": 1_000}], ids=["closed", "open"])
 @pytest.mark.parametrize("whole", [FOUND, PACKED, CREATED], ids=["plain", "gzip", "created"])
-def test_bytes_are_those_on_the_wire_and_the_warmup_is_apart(driver: Driver, whole: bytes, keys: dict[str, Any]) -> None:
+def test_bytes_are_those_on_the_wire_and_the_warmup_is_apart(
+    driver: Driver, whole: bytes, keys: dict[str, Any]
+) -> None:
     with RawServer(lambda number, request: [whole[:30], 0.001, whole[30:]] if number % 3 else [whole]) as raw:
         result = driver.run(raw.url, get(warmup_iterations=7, iterations=20, **keys))
     assert result.requests == 20

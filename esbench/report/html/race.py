@@ -171,7 +171,7 @@ def _percentiles(task: TaskResult) -> Iterator[Chart]:
 
 
 def _how(task: TaskResult) -> str:
-    """Return the load of a task in one line: operation type, loop, clients, target rate, requests, and replies by status."""
+    """Return the load of a task in one line: operation type, loop, clients, target rate, requests, statuses."""
     words: list[Any] = [task.operation_type, f"{task.loop} loop", f"{task.clients} clients"]
     if task.target_rate_per_s is not None:
         words.append(f"target {format_number(task.target_rate_per_s)} {task.target_unit or task.unit}/s")

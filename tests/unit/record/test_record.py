@@ -48,7 +48,11 @@ def test_a_record_of_schema_3_is_read_with_what_it_has() -> None:
     assert old.schema == 3
     assert old.tasks == tuple(replace(task, **OF_SCHEMA_4) for task in new.tasks)
     task = task_of(new, "get-by-id")
-    assert (task.bytes_sent, task.bytes_received, task.status_codes) == (8_320_000, 31_200_000, {"200": 51990, "404": 10})
+    assert (task.bytes_sent, task.bytes_received, task.status_codes) == (
+        8_320_000,
+        31_200_000,
+        {"200": 51990, "404": 10},
+    )
 
 
 def test_the_golden_record_has_every_field_of_this_schema() -> None:
