@@ -222,8 +222,8 @@ class Link:
     def write_later(self, pieces: RequestBytes, written: int) -> bool:
         """Let the transport write the bytes after the first `written` ones.
 
-        It counts all of them as sent, and writes further requests, too, until its buffer is empty. Returns False if nothing was written and the
-        connection turns out to be lost.
+        It counts them all as sent, and writes further requests, too, until its buffer is empty. Returns False if
+        nothing was written and the connection turns out to be lost.
         """
         raise NotImplementedError
 
