@@ -310,7 +310,7 @@ static int meter_sent(Meter *m, ns_t sent_ns, int warmup) {
 static int meter_exchanged(Meter *m, Link *link, PyObject *status, ns_t at_ns, int warmup) {
     int current = is_current(m, at_ns, warmup), failed = 0;
     long number = status == Py_None ? -1 : PyLong_AsLong(status);
-    if (current < 0 || PyErr_Occurred())
+    if (current < 0 || (number < 0 && PyErr_Occurred()))
         return -1;
     if (current) {
         m->holds = 1;

@@ -200,7 +200,7 @@ def _task_figures(task: TaskResult, label: str) -> Iterator[Figure]:
 def _traffic(task: TaskResult, label: str) -> Iterator[Figure]:
     """Yield the bytes of a task's requests, a second at its throughput, and the number of replies by status."""
     for way, total in (("sent", task.bytes_sent), ("received", task.bytes_received)):
-        if total is not None and task.units and task.throughput.mean:
+        if total is not None and task.requests and task.units and task.throughput.mean:
             yield Figure(f"bytes {way}", label, total / task.units * task.throughput.mean / (1 << 20), "MB/s")
             yield Figure(f"bytes {way} per request", label, total / task.requests, "bytes")
     for status, replies in (task.status_codes or {}).items():
