@@ -306,29 +306,6 @@ static int meter_sent(Meter *m, ns_t sent_ns, int warmup) {
     return 0;
 }
 
-/* Count the bytes of a link, and the status of its reply, NULL or None without one. */
-static int meter_exchanged(Meter *m, Link *link, PyObject *status, ns_t at_ns, int warmup) {
-    int current = is_current(m, at_ns, warmup), failed = 0;
-    long number = status == Py_None ? -1 : PyLong_AsLong(status);
-    if (current < 0 || (number < 0 && PyErr_Occurred()))
-        return -1;
-    if (current) {
-        m->holds = 1;
-        m->bytes_sent += link->bytes_sent;
-        m->bytes_received += link->bytes_received;
-        if (number >= 0 && number < STATUSES)
-            m->statuses[number]++;
-    } else {
-        PyObject *tally = PyObject_CallMethod((PyObject *)m, "count_apart", "LO", at_ns, warmup ? Py_True : Py_False);
-        failed = tally == NULL || add_to(tally, "bytes_sent", link->bytes_sent) ||
-                 add_to(tally, "bytes_received", link->bytes_received) ||
-                 (number >= 0 && DO(tally, "add_status", "l", number));
-        Py_XDECREF(tally);
-    }
-    link->bytes_sent = link->bytes_received = 0;
-    return failed ? -1 : 0;
-}
-
 /* Where a label is counted; NULL when there is no room for it. */
 static Label *find_label(Meter *m, PyObject *name) {
     for (int i = 0; i < MOST_LABELS; i++) {
@@ -340,18 +317,26 @@ static Label *find_label(Meter *m, PyObject *name) {
     return NULL;
 }
 
-static int meter_good(Meter *m, ns_t due_ns, ns_t free_ns, ns_t sent_ns, ns_t received_ns, int warmup, PyObject *verdict) {
+static int meter_good(Meter *m, ns_t due_ns, ns_t free_ns, ns_t sent_ns, ns_t received_ns, int warmup, PyObject *verdict,
+                      Link *link, PyObject *status) {
+    long code = PyLong_AsLong(status);
+    if (code == -1 && PyErr_Occurred())
+        return -1;
     int current = is_current(m, received_ns, warmup), failed = 0;
     if (current < 0 || read_worth(&m->worth, verdict))
         return -1;
     Label *label = m->worth.label ? find_label(m, m->worth.label) : NULL;
-    if (!current || (m->worth.label && !label))
-        return DO((PyObject *)m, "completed", "LLLLOO", due_ns, free_ns, sent_ns, received_ns,
-                  warmup ? Py_True : Py_False, verdict);
+    if (!current || (m->worth.label && !label) || code < 0 || code >= STATUSES)
+        return DO((PyObject *)m, "exchanged", "OOLO", link, status, received_ns, warmup ? Py_True : Py_False) ||
+               DO((PyObject *)m, "completed", "LLLLOO", due_ns, free_ns, sent_ns, received_ns,
+                  warmup ? Py_True : Py_False, verdict) ? -1 : 0;
     ns_t service_ns = received_ns - sent_ns, charged_ns = service_ns;
     double units = m->worth.units;
     failed = label && hist_add(&label->service_time, service_ns);
     m->holds = 1;
+    m->bytes_sent += link->bytes_sent;
+    m->bytes_received += link->bytes_received;
+    m->statuses[code]++;
     m->requests++;
     m->units += units;
     if (m->is_in_window) {
@@ -407,25 +392,15 @@ static PyObject *Meter_sent(Meter *m, PyObject *args) {
 static PyObject *Meter_good(Meter *m, PyObject *args) {
     ns_t due_ns, free_ns, sent_ns, received_ns;
     int warmup;
-    PyObject *verdict;
-    if (!PyArg_ParseTuple(args, "LLLLpO", &due_ns, &free_ns, &sent_ns, &received_ns, &warmup, &verdict) ||
-        meter_good(m, due_ns, free_ns, sent_ns, received_ns, warmup, verdict))
-        return NULL;
-    Py_RETURN_NONE;
-}
-
-static PyObject *Meter_exchanged(Meter *m, PyObject *args) {
-    PyObject *link, *status;
-    ns_t at_ns;
-    int warmup;
-    if (!PyArg_ParseTuple(args, "O!OLp", &LinkType, &link, &status, &at_ns, &warmup) ||
-        meter_exchanged(m, (Link *)link, status, at_ns, warmup))
+    PyObject *verdict, *link, *status;
+    if (!PyArg_ParseTuple(args, "LLLLpOO!O", &due_ns, &free_ns, &sent_ns, &received_ns, &warmup, &verdict, &LinkType, &link,
+                          &status) ||
+        meter_good(m, due_ns, free_ns, sent_ns, received_ns, warmup, verdict, (Link *)link, status))
         return NULL;
     Py_RETURN_NONE;
 }
 
 static PyMethodDef Meter_methods[] = {
-    {"exchanged", (PyCFunction)Meter_exchanged, METH_VARARGS, NULL},
     {"arrived", (PyCFunction)(void (*)(void))Meter_arrived, METH_VARARGS | METH_KEYWORDS, NULL},
     {"sent", (PyCFunction)Meter_sent, METH_VARARGS, NULL},
     {"good", (PyCFunction)Meter_good, METH_VARARGS, NULL},
@@ -507,6 +482,7 @@ static int link_send(Link *link, PyObject *pieces, ns_t timeout_ns) {
     link->sent_ns = now();
     link->deadline_ns = link->sent_ns + timeout_ns;
     link->in_flight = 1;
+    link->bytes_received = 0;
     if (link->fd < 0 || count > MOST_PIECES)
         return write_later(link, pieces, 0);
     for (; n < count; n++) {
@@ -534,7 +510,7 @@ static int link_send(Link *link, PyObject *pieces, ns_t timeout_ns) {
     while (n)
         PyBuffer_Release(&views[--n]);
     if (written == total) {
-        link->bytes_sent += total;
+        link->bytes_sent = total;
         return 1;
     }
     if (written < 0 && error != EAGAIN && error != EWOULDBLOCK)
@@ -576,21 +552,22 @@ static int draw_again(Lane *lane) {
 
 static int lane_on_reply(Lane *lane, PyObject *status, PyObject *body, ns_t received_ns) {
     PyObject *arguments[] = {status, body, lane->drawn};
+    PyObject *verdict = PyObject_Vectorcall(lane->judge, arguments, 3, NULL);
     Meter *meter = (Meter *)lane->meter;
     int failed;
-    if (meter_exchanged(meter, (Link *)lane->link, status, received_ns, lane->warmup))
-        return -1;
-    PyObject *verdict = PyObject_Vectorcall(lane->judge, arguments, 3, NULL);
     if (verdict == NULL || read_worth(&meter->worth, verdict)) {
         Py_XDECREF(verdict);
         return -1;
     }
     if (!meter->worth.is_good || !lane->is_plain) {
-        failed = DO((PyObject *)lane, "on_verdict", "OOLO", status, body, received_ns, verdict);
+        failed = DO((PyObject *)meter, "exchanged", "OOLO", lane->link, status, received_ns,
+                    lane->warmup ? Py_True : Py_False) ||
+                 DO((PyObject *)lane, "on_verdict", "OOLO", status, body, received_ns, verdict);
         Py_DECREF(verdict);
-        return failed;
+        return failed ? -1 : 0;
     }
-    failed = meter_good(meter, lane->due_ns, lane->free_ns, lane->sent_ns, received_ns, lane->warmup, verdict);
+    failed = meter_good(meter, lane->due_ns, lane->free_ns, lane->sent_ns, received_ns, lane->warmup, verdict,
+                        (Link *)lane->link, status);
     Py_DECREF(verdict);
     if (failed)
         return -1;

@@ -64,6 +64,10 @@ class Meter:
         """Count any request, good or failed, in any segment."""
         raise NotImplementedError
 
+    def exchanged(self, link: Link, status: int | None, at_ns: int, warmup: bool) -> None:
+        """Count the bytes of a link's last request and its reply, whose status is None if there was none."""
+        raise NotImplementedError
+
     def fold(self) -> None:
         """Add what was counted to the tally of the current segment; here it is in it already."""
 
@@ -79,12 +83,26 @@ class Meter:
         tally = self._tally if self._is_current(sent_ns, warmup) else self.count_apart(sent_ns, warmup)
         tally.sent += 1
 
-    def good(self, due_ns: int, free_ns: int, sent_ns: int, received_ns: int, warmup: bool, verdict: Verdict) -> None:
-        """Count a request without failure and details at its last byte, as `completed` does."""
+    def good(
+        self,
+        due_ns: int,
+        free_ns: int,
+        sent_ns: int,
+        received_ns: int,
+        warmup: bool,
+        verdict: Verdict,
+        link: Link,
+        status: int,
+    ) -> None:
+        """Count a request without failure and details at its last byte, as `exchanged` and `completed` do."""
         if not self._is_current(received_ns, warmup):
+            self.exchanged(link, status, received_ns, warmup)
             self.completed(due_ns, free_ns, sent_ns, received_ns, warmup, verdict)
             return
         tally = self._tally
+        tally.bytes_sent += link.bytes_sent
+        tally.bytes_received += link.bytes_received
+        tally.statuses[status] = tally.statuses.get(status, 0) + 1
         tally.requests += 1
         tally.units += verdict.units
         if self.is_in_window:
@@ -109,15 +127,6 @@ class Meter:
                 tally.schedule_lag.add(sent_ns - due_ns)
         if (position := bisect_left(self._within_ns, charged_ns)) < len(self._within_ns):
             tally.within[position] += 1
-
-    def exchanged(self, link: Link, status: int | None, at_ns: int, warmup: bool) -> None:
-        """Count the bytes of a link since its last exchange, and the status of its reply; None without a reply."""
-        tally = self._tally if self._is_current(at_ns, warmup) else self.count_apart(at_ns, warmup)
-        tally.bytes_sent += link.bytes_sent
-        tally.bytes_received += link.bytes_received
-        link.bytes_sent = link.bytes_received = 0
-        if status is not None:
-            tally.statuses[status] = tally.statuses.get(status, 0) + 1
 
     def _is_current(self, at_ns: int, warmup: bool) -> bool:
         return (self.from_ns <= at_ns < self.until_ns and warmup is self.is_warmup) or self.move_to(at_ns, warmup)
@@ -161,7 +170,7 @@ class Link:
 
     `owner` has the methods of `transport.Owner`. `received_ns` is when it last received anything, 0 before. `fd` is -1
     where the transport writes. `partial` is True when a part of a reply was read. `bytes_sent` and `bytes_received`
-    grow until `Meter.exchanged` counts them.
+    are of the last request and its reply, as far as it was read.
     """
 
     __slots__ = (
@@ -204,6 +213,7 @@ class Link:
         self.sent_ns = sent_ns = clock_ns()
         self.deadline_ns = sent_ns + timeout_ns
         self.in_flight = True
+        self.bytes_received = 0
         # Written to the socket itself: uvloop writes at the end of its turn only, after all that it does until then.
         if self.fd < 0:
             return self.write_later(pieces, 0)
@@ -216,7 +226,7 @@ class Link:
             return False
         if written != sum(map(len, pieces)):
             return self.write_later(pieces, written)
-        self.bytes_sent += written
+        self.bytes_sent = written
         return True
 
     def write_later(self, pieces: RequestBytes, written: int) -> bool:
@@ -270,13 +280,13 @@ class Lane:
         raise NotImplementedError
 
     def on_reply(self, status: int, body: bytes, received_ns: int) -> None:
-        self.meter.exchanged(self.link, status, received_ns, self.warmup)
         verdict = self.judge(status, body, self.drawn)
         if (verdict is not GOOD and (verdict.error is not None or verdict.details is not None)) or not self.is_plain:
+            self.meter.exchanged(self.link, status, received_ns, self.warmup)
             self.on_verdict(status, body, received_ns, verdict)
             return
         meter = self.meter
-        meter.good(self.due_ns, self.free_ns, self.sent_ns, received_ns, self.warmup, verdict)
+        meter.good(self.due_ns, self.free_ns, self.sent_ns, received_ns, self.warmup, verdict, self.link, status)
         self.free_ns = received_ns
         if not (meter.repeats and received_ns < meter.end_ns and meter.begun < meter.most):
             self.loop.freed(self)

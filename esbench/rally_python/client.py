@@ -106,7 +106,7 @@ class PythonClient(Client):
         self.loop.recorder.sent(sent_ns, self._warmup)
 
     def _replied(self, status: int) -> None:
-        self.loop.recorder.replied(status, clock_ns(), self._warmup)
+        self.loop.recorder.exchanged(None, status, clock_ns(), self._warmup)
 
 
 def _own_first(hosts: Hosts, slot: int) -> list[Any]:

@@ -57,10 +57,13 @@ def counted(rng: random.Random, *, is_open: bool, has_window: bool) -> Any:
             recorder.arrived(due_ns, warmup, waits=rng.random() < 0.1)
         recorder.sent(now_ns, warmup)
         link.bytes_sent, link.bytes_received = rng.randrange(1 << 40), rng.choice((0, 90, 1 << 40))
-        recorder.exchanged(link, rng.choice((200, 200, 201, 404, 429, None)), received_ns, warmup)
         takes_part = verdict.error is None and verdict.details is None
-        count = recorder.good if takes_part and rng.random() < 0.9 else recorder.completed
-        count(due_ns, min(free_ns, now_ns), now_ns, received_ns, warmup, verdict)
+        counted = (due_ns, min(free_ns, now_ns), now_ns, received_ns, warmup, verdict)
+        if takes_part and rng.random() < 0.9:
+            recorder.good(*counted, link, rng.choice((200, 200, 201, 404)))
+        else:
+            recorder.exchanged(link, rng.choice((200, 429, None)), received_ns, warmup)
+            recorder.completed(*counted)
         if rng.random() < 0.005:
             closed += [(s.second, s.warmup, plain(s.tally)) for s in recorder.closed_seconds(now_ns)]
     closed += [(s.second, s.warmup, plain(s.tally)) for s in recorder.closed_seconds(1 << 60)]
