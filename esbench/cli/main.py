@@ -99,7 +99,9 @@ def _fail(message: str, code: int, *, debug: bool) -> int:
     if debug:
         import traceback
 
-        traceback.print_exc()
+        from esbench.record.secrets import Redactor
+
+        click.echo(Redactor()(traceback.format_exc()), err=True, nl=False)
     from esbench.errors.printable import printable
 
     click.echo(printable(f"esbench: {message}"), err=True)
