@@ -14,7 +14,7 @@ from typing import Any
 
 from esbench.engine.base import Endpoint, NodeOptions
 from esbench.engine.catalog import Distribution, Wheel, load_catalog
-from esbench.engine.download import Downloader
+from esbench.engine.download import Downloader, is_downloaded
 from esbench.engine.folders import SHARED, Folders
 from esbench.engine.java import Java, choose_java, install_wheel, share_java
 from esbench.engine.java_options import JVM_OPTIONS, check_jvm_options, check_options
@@ -22,13 +22,16 @@ from esbench.engine.node import Node, free_ports
 from esbench.engine.plugins import read_plugins, with_plugins
 from esbench.engine.ready import NodeProcess, describe_nodes, wait_until_ready
 from esbench.engine.server import NodePlan, Server, checked_settings, inspect_server, node_settings
-from esbench.engine.unpacked import assemble, is_path, open_local
+from esbench.engine.unpacked import assemble, is_assembled, is_path, open_local
 from esbench.errors import EngineError, UsageError
 from esbench.events.progress import Progress
 from esbench.record.secrets import Redactor, redact
+from esbench.units import format_bytes
 
 DEFAULT_NODE_USER = 64000
 START_TIMEOUT_S = 180.0
+_LEAST_HEAP_BYTES = 64 << 20
+_BESIDES_HEAP_BYTES = 200 << 20  # of a node's Java
 _GIVEN = ("node_settings", "jvm_options", "node_plugins")  # what may keep a node from starting
 
 
@@ -68,7 +71,7 @@ class EmbeddedEngine:
             self._distribution = self._catalog.resolve(name)
         if options.node.nodes < 1:
             raise UsageError(f"--nodes must be at least 1, not {options.node.nodes}")
-        if options.node.heap_bytes < 64 << 20:
+        if options.node.heap_bytes < _LEAST_HEAP_BYTES:
             raise UsageError("--heap must be at least 64m", hint=f"{NodeOptions.heap_bytes >> 20}m is the default")
         self._settings = checked_settings(options.node.node_settings)
         check_jvm_options(options.node.jvm_options)
@@ -85,6 +88,14 @@ class EmbeddedEngine:
         if self._distribution is not None:
             return self._distribution.product, self._distribution.version
         return self._local_server.product, self._local_server.version
+
+    @property
+    def needs_download(self) -> bool:
+        """True if the distribution is neither unpacked nor downloaded yet."""
+        distribution, folders = self._distribution, self._folders
+        return distribution is not None and not (
+            is_assembled(distribution, folders.servers) or is_downloaded(distribution, folders.downloads)
+        )
 
     def missing_features(self, requires: tuple[str, ...]) -> tuple[str, ...]:
         """Return those of a track's required features that the node would lack, with the Java that it would get.
@@ -191,6 +202,8 @@ class EmbeddedEngine:
 
     def _refuse_early(self) -> None:
         self._folders.check_names(self._options.race_id)
+        if not self._nodes:
+            refuse_beyond_memory(self._options.node, *_memory())
         for plugin in self._plugins:
             plugin.check(*self.identity())
         distribution = self._distribution
@@ -318,6 +331,30 @@ class EmbeddedEngine:
                 f"{node.plan.name} is kept: {node.plan.url}, pid {process.pid}, files in {node.plan.folder} "
                 f"(end it with: kill {process.pid})"
             )
+
+
+def refuse_beyond_memory(node: NodeOptions, total_bytes: int, available_bytes: int) -> None:
+    """Raise an EngineError for nodes that need more memory than is available on a host that has `total_bytes`."""
+    needed = node.nodes * (node.heap_bytes + _BESIDES_HEAP_BYTES)
+    if needed <= available_bytes:
+        return
+    asked = "a node" if node.nodes == 1 else f"{node.nodes} nodes"
+    what = f"{asked} with {format_bytes(node.heap_bytes)} of heap need{'s' * (node.nodes == 1)} {format_bytes(needed)}"
+    memory = f"{format_bytes(available_bytes)} of this host's {format_bytes(total_bytes)} of memory are available"
+    fitting = available_bytes // (node.heap_bytes + _BESIDES_HEAP_BYTES)
+    heap_mb = (available_bytes // node.nodes - _BESIDES_HEAP_BYTES) >> 20
+    ways = [f"--nodes={fitting}"] * (fitting > 0) + [f"--heap={heap_mb}m"] * (heap_mb >= _LEAST_HEAP_BYTES >> 20)
+    others = "" if needed > total_bytes else "end what else runs, such as nodes that were kept"
+    hint = " or ".join(ways) + (" fits" if ways else "")
+    raise EngineError(f"{what}, and {memory}", hint="; ".join(filter(None, (hint, others))))
+
+
+def _memory() -> tuple[int, int]:
+    """Return this host's memory, and the part of it that is available, in bytes."""
+    import psutil
+
+    memory = psutil.virtual_memory()
+    return memory.total, memory.available
 
 
 def _node_user(options: EmbeddedOptions) -> int | None:

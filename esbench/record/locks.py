@@ -7,12 +7,14 @@ signalled only while its lock is held, never because of its name.
 from __future__ import annotations
 
 import fcntl
+import fnmatch
+import json
 import os
 import signal
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -26,11 +28,35 @@ _KILL_S = 5.0
 
 
 @dataclass(frozen=True)
+class Claim:
+    """The part of a cluster that a race uses: `targets` are the names and patterns of its indices and data streams.
+
+    `cluster` is the cluster's UUID, "" if it has none; `hosts` are those that the user named.
+    """
+
+    cluster: str = ""
+    hosts: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+
+    def shared_with(self, other: Claim) -> tuple[str, ...]:
+        """Return those of its targets that the other race uses, too; none if the clusters differ."""
+        is_same = self.cluster == other.cluster if self.cluster and other.cluster else {*self.hosts} & {*other.hosts}
+        if not is_same:
+            return ()
+        return tuple(name for name in self.targets if any(_overlap(name, theirs) for theirs in other.targets))
+
+
+def _overlap(name: str, other: str) -> bool:
+    return fnmatch.fnmatchcase(name, other) or fnmatch.fnmatchcase(other, name)
+
+
+@dataclass(frozen=True)
 class RunningRace:
-    """A race that is running, and its process; `pid` is 0 if it is not known."""
+    """A race that is running, and its process; `pid` is 0 if it is not known, `claim` empty until its track is read."""
 
     race_id: str
     pid: int
+    claim: Claim = Claim()
 
 
 class RunLock:
@@ -81,6 +107,10 @@ class RaceLock(RunLock):
     def __init__(self, home: Path, race_id: str) -> None:
         super().__init__(_folder(home) / f"{race_id}.lock", f'race "{race_id}"')
 
+    def claim(self, claim: Claim) -> None:
+        """Write into the lock, for other races to see, what this race uses of its cluster."""
+        os.pwrite(self._descriptor, f"{os.getpid()}\n{json.dumps(asdict(claim))}\n".encode(), 0)
+
 
 class SessionLock(RunLock):
     """Lock of a session, held between its races, too: marks this process as running that session."""
@@ -113,7 +143,7 @@ def status_now(home: Path, race_id: str, status: str) -> str:
 def other_races(home: Path, own: str = "") -> tuple[RunningRace, ...]:
     """Return the races that are running under this home, except `own`; lock files without a process are removed."""
     return tuple(
-        RunningRace(path.stem, _pid(path))
+        RunningRace(path.stem, _pid(path), _claim(path))
         for path in sorted(_folder(home).glob("*.lock"))
         if path.stem != own and _is_held(path)
     )
@@ -199,6 +229,15 @@ def _is_held(path: Path) -> bool:
         os.close(descriptor)
 
 
+def _claim(path: Path) -> Claim:
+    """Return the claim in a lock file, an empty one if it has none yet."""
+    try:
+        found = json.loads(path.read_text().partition("\n")[2])
+        return Claim(found["cluster"], tuple(found["hosts"]), tuple(found["targets"]))
+    except (OSError, ValueError, TypeError, KeyError):
+        return Claim()
+
+
 def _holder(path: Path) -> int:
     """Return the pid of the process that holds a file's lock, of any user, from /proc/locks (proc(5)); 0 for none."""
     try:
@@ -217,7 +256,7 @@ def _pid(path: Path) -> int:
     deadline = time.monotonic() + _TAKE_S
     while True:
         try:
-            return int(path.read_text())
+            return int(path.read_text().partition("\n")[0])
         except FileNotFoundError:
             return 0
         except PermissionError:

@@ -222,6 +222,10 @@ class RaceStore:
         entries.sort(key=lambda entry: (entry.started_at, entry.race_id), reverse=True)
         return entries[:limit], damaged
 
+    def saved_since(self, time_s: float) -> list[str]:
+        """Return the ids of the races whose records were written at that time of day or later, in seconds, sorted."""
+        return [race_id for race_id in self._ids() if _modified_s(self.races_folder / race_id / "race.json") >= time_s]
+
     def _ids(self) -> list[str]:
         try:
             return sorted(path.name for path in self.races_folder.iterdir() if path.is_dir())
@@ -360,11 +364,14 @@ def _finite(value: Any) -> Any:
 
 
 def _modified_at(file: Path) -> str:
+    return datetime.fromtimestamp(_modified_s(file), UTC).isoformat()
+
+
+def _modified_s(file: Path) -> float:
     try:
-        seconds = file.stat().st_mtime
+        return file.stat().st_mtime
     except OSError:
-        seconds = 0.0
-    return datetime.fromtimestamp(seconds, UTC).isoformat()
+        return 0.0
 
 
 @contextmanager
