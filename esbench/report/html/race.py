@@ -175,9 +175,11 @@ def _percentiles(task: TaskResult) -> Iterator[Chart]:
 
 
 def _how(task: TaskResult) -> str:
-    """Return the load of a task in one line: operation type, loop, clients, target rate and requests."""
+    """Return the load of a task in one line: operation type, loop, clients, target rate, requests, statuses."""
     words: list[Any] = [task.operation_type, f"{task.loop} loop", f"{task.clients} clients"]
     if task.target_rate_per_s is not None:
         words.append(f"target {format_number(task.target_rate_per_s)} {task.target_unit or task.unit}/s")
     words.append(f"{task.requests:,} requests")
+    if task.status_codes:
+        words.append(f"status {', '.join(f'{status}: {count:,}' for status, count in task.status_codes.items())}")
     return ", ".join(words)
