@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from importlib.metadata import entry_points
 from typing import Generic, TypeVar
 
-from esbench.errors import UsageError, did_you_mean
+from esbench.errors import EsbenchError, UsageError, did_you_mean
 
 T = TypeVar("T")
 
@@ -14,9 +14,10 @@ T = TypeVar("T")
 class Registry(Generic[T]):
     """A mapping from name to plugin, in order of names; built by a function and passed in, never global."""
 
-    def __init__(self, kind: str) -> None:
-        """`kind` is the name for one plugin in error messages, in the singular ("operation type")."""
+    def __init__(self, kind: str, error: type[EsbenchError] = UsageError) -> None:
+        """`kind` names one plugin in error messages ("operation type"); `error` is raised for an unknown name."""
         self.kind = kind
+        self._error = error
         self._plugins: dict[str, T] = {}
 
     def add(self, name: str, plugin: T) -> None:
@@ -28,22 +29,25 @@ class Registry(Generic[T]):
     def add_entry_points(self, group: str) -> None:
         """Register the plugins that installed packages declare under an entry-point group (`esbench.operations`).
 
-        They are imported at once, and an import error is not caught. Raises ValueError if a name is taken.
+        They are imported at once, and an import error is not caught. Raises UsageError if a name is taken.
         """
         for point in entry_points(group=group):
+            if point.name in self:
+                package = "an installed package" if point.dist is None else f"the package {point.dist.name}"
+                what = f'{package} brings the {self.kind} "{point.name}", which exists already'
+                raise UsageError(what, where=f"entry point {group}", hint="uninstall it, or give its type another name")
             self.add(point.name, point.load())
 
     def get(self, name: str, where: str = "") -> T:
         """Return the plugin of that name.
 
-        Raises UsageError, which begins with `where` and suggests a name, if there is no such plugin.
+        Raises the registry's error, which begins with `where` and suggests a name, if there is no such plugin.
         """
         try:
             return self._plugins[name]
         except KeyError:
-            raise UsageError(
-                f'unknown {self.kind} "{name}"', where=where, hint=did_you_mean(name, self._plugins)
-            ) from None
+            hint = did_you_mean(name, self._plugins)
+            raise self._error(f'unknown {self.kind} "{name}"', where=where, hint=hint) from None
 
     def __contains__(self, name: object) -> bool:
         return name in self._plugins

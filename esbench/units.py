@@ -136,9 +136,9 @@ def format_duration(seconds: float) -> str:
 
 def format_bytes(count: float) -> str:
     """Return a size for display: 1536 -> "1.5 KB" (powers of 1,024)."""
-    for unit in ("B", "KB", "MB", "GB"):
-        if abs(count) < 1024:
-            return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
+    for unit, decimals in (("B", 0), ("KB", 1), ("MB", 1), ("GB", 1)):
+        if round(abs(count), decimals) < 1024:
+            return f"{count:.{decimals}f} {unit}"
         count /= 1024
     return f"{count:.1f} TB"
 
@@ -151,11 +151,7 @@ def format_number(value: float) -> str:
     """
     if isinstance(value, int) or not math.isfinite(value):
         return str(value)
-    magnitude = abs(value)
-    if magnitude >= 1000:
-        return f"{value:.0f}"
-    if magnitude >= 100:
-        return f"{value:.1f}"
-    if magnitude >= 10:
-        return f"{value:.2f}"
-    return f"{value:.3f}" if magnitude >= 0.01 or not value else f"{value:.4f}"
+    for decimals, limit in ((4, 0.01 if value else 0), (3, 10), (2, 100), (1, 1000)):
+        if round(abs(value), decimals) < limit:
+            return f"{value:.{decimals}f}"
+    return f"{value:.0f}"

@@ -1,4 +1,4 @@
-"""Behaviour of all commands: lazy loading, errors in one line, hints for Rally's options."""
+"""Behaviour of all commands: lazy loading, errors in one line, hints for options of other tools."""
 
 from __future__ import annotations
 
@@ -59,6 +59,32 @@ RALLY_COMMANDS: Mapping[str, str] = {
     "pipelines": "use esbench race --target-hosts of a cluster that runs, or --distribution",
     "start": "use esbench race --keep-node",
     "stop": "end the process whose pid esbench race --keep-node printed",
+}
+
+# Of OpenSearch Benchmark, where its words are not Rally's.
+OSB_OPTIONS: Mapping[str, str] = {
+    "--workload": "use --track",
+    "--workload-path": "use --track-path",
+    "--workload-params": "use --track-params",
+    "--workload-repository": "use --track-repository",
+    "--test-procedure": "use --challenge",
+    "--test-run-id": "use --race-id",
+    "--test-iterations": "use --rounds",
+    "--aggregate": "use --rounds: the table has means and spreads",
+    "--results-file": "use --report-file",
+    "--results-format": "use --report-format",
+    "--latency-percentiles": _LEAVE_OUT + "the record holds the whole distribution",
+    "--throughput-percentiles": _LEAVE_OUT + "esbench export --csv has the throughput of each second",
+    "--randomization-enabled": "use variables in the queries",
+    "--worker-ips": "use --workers=N for more worker processes on this host",
+}
+OSB_COMMANDS: Mapping[str, str] = {
+    "run": "use esbench race",
+    "execute-test": "use esbench race",
+    "aggregate": "use esbench race --rounds",
+    "visualize": "use esbench report",
+    "create-workload": "use esbench create-track",
+    "generate-data": "a track can generate its documents",
 }
 
 
@@ -139,7 +165,7 @@ class EsbenchGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if not name.startswith("-") and name not in self.list_commands(ctx):
-            hint = RALLY_COMMANDS.get(name) or did_you_mean(name, self.list_commands(ctx))
+            hint = {**RALLY_COMMANDS, **OSB_COMMANDS}.get(name) or did_you_mean(name, self.list_commands(ctx))
             raise UsageError(f'unknown command "{ctx.command_path} {name}"', hint=hint)
         return super().resolve_command(ctx, args)
 
@@ -188,7 +214,7 @@ def esbench_home() -> Path:
 def _unknown_option(
     name: str, command: click.Command, ctx: click.Context, hints: Mapping[str, str] | None = None
 ) -> UsageError:
-    hint = (hints or {}).get(name) or RALLY_OPTIONS.get(name)
+    hint = (hints or {}).get(name) or {**RALLY_OPTIONS, **OSB_OPTIONS}.get(name)
     if hint is None:
         options = [option for param in command.get_params(ctx) for option in param.opts if option[:2] == "--"]
         hint = nearest(name, options) or f"{ctx.command_path} --help lists them"

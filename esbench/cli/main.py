@@ -6,6 +6,7 @@ they are run, so that help and lists answer at once.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -86,7 +87,11 @@ def run(arguments: list[str]) -> int:
         from esbench.cli.output import abandon_stdout
 
         abandon_stdout()  # its reader has gone, as `| head` does
-        return 1
+        code = 1
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        code = _fail(f'no file can have the name "{str(error.filename)[:60]}...": it is too long', 2, debug=debug)
     return code if isinstance(code, int) else 0
 
 

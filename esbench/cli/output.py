@@ -147,7 +147,7 @@ def _file_format(report_file: Path, report_format: str | None, formats: Sequence
         return report_format
     if (found := format_of_file(report_file.suffix, formats)) is not None:
         return found.name
-    *others, last = usual_suffixes(FORMATS)
+    *others, last = usual_suffixes(formats)
     raise UsageError(
         f'no format is known for "{report_file.suffix}"',
         where=f"--report-file={report_file}",

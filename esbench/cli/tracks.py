@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from esbench.cli.command import EsbenchCommand, esbench_home, with_options
-from esbench.cli.output import format_option, print_document
+from esbench.cli.output import format_option, print_document, write_text
 from esbench.cli.race_flags import track_flags
-from esbench.errors import UsageError
 from esbench.errors.printable import printable
 
 if TYPE_CHECKING:
@@ -62,10 +61,7 @@ def render_track(file: str | None, output_path: Path | None, **flags: Any) -> No
     if output_path is None:
         click.echo(printable(rendering.text) if sys.stdout.isatty() else rendering.text)
     else:
-        try:
-            output_path.write_text(f"{rendering.text}\n")
-        except OSError as error:
-            raise UsageError(f"cannot be written: {error.strerror}", where=f"--output-path={output_path}") from error
+        write_text(output_path, f"{rendering.text}\n", "--output-path")
     if rendering.problem is not None:
         raise rendering.problem
 

@@ -11,6 +11,7 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +42,17 @@ def parse_mapping(value: str, where: str, folders: Sequence[Path] = ()) -> dict[
 
 
 def parse_settings(value: str, where: str, folders: Sequence[Path] = ()) -> dict[str, Any]:
-    """Parse settings of a node: as `parse_mapping`, or the path of a file in YAML."""
+    """Parse settings of a node: as `parse_mapping`, or the path of a file in YAML, whose dates are text."""
     text = value.strip()
     if not text.endswith(_YAML) or text.startswith("{") or (read := _read(text, where, folders)) is None:
         return parse_mapping(value, where, folders)
-    from esbench.engine.server import parse_yml
+    from esbench.track.document import read_yaml
 
-    return parse_yml(read, f"{where}={text}")
+    source = f"{where}={text}"
+    settings = read_yaml(read, source)
+    if not isinstance(settings, dict | None):
+        raise UsageError("no settings by name", where=source, hint="say indices.query.bool.max_clause_count: 2048")
+    return settings or {}
 
 
 def parse_paths(value: str, where: str) -> tuple[Path, ...]:
@@ -164,7 +169,7 @@ def _json(text: str, where: str, folders: Sequence[Path], *, opening: str) -> An
     elif not text.startswith(tuple(opening)) or _IPV6.match(text):
         return None
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=partial(_object, where=source))
     except ValueError:
         fault = json_fault(text)
         where = source if file is None else f"{source}:{fault.line}"
@@ -172,6 +177,16 @@ def _json(text: str, where: str, folders: Sequence[Path], *, opening: str) -> An
         told = "this is not a value" if may_be_secret else fault.what
         what = f"not valid JSON at column {fault.column + 1}: {told}"
         raise UsageError(what, where=where, hint=fault.hint) from None
+
+
+def _object(members: Sequence[tuple[str, Any]], where: str) -> dict[str, Any]:
+    """Return an object of a JSON document; raises UsageError for a name that is given twice."""
+    document: dict[str, Any] = {}
+    for name, value in members:
+        if name in document:
+            raise UsageError(f'"{name}" is given twice', where=where)
+        document[name] = value
+    return document
 
 
 def _read(name: str, where: str, folders: Sequence[Path]) -> str | None:

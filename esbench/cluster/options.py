@@ -19,6 +19,8 @@ from esbench.errors.reasons import reason_of
 from esbench.units import parse_duration
 
 DEFAULT_PORT = 9200
+_NAME = re.compile(r"(?:[\w-]{1,63}\.)*[\w-]{1,63}\.?", re.ASCII)  # of DNS, or an IPv4 address
+_IPV6 = re.compile(r"[0-9a-f:.]+(?:%[\w.-]+)?", re.ASCII)
 WHERE = "--client-options"
 
 _FLAGS = ("use_ssl", "verify_certs", "ssl_assert_hostname", "http_compress")
@@ -214,7 +216,7 @@ def _parse_host(text: str, options: ClientOptions, where: str) -> tuple[Host, Cl
         name, port = url.hostname, url.port
     except ValueError:
         raise UsageError(f'"{shown}" is not a host', where=where, hint=hint) from None
-    if not name or port == 0 or (re.search(r"[\s:]", name) and "[" not in rest):
+    if not name or port == 0 or not (_IPV6 if "[" in rest else _NAME).fullmatch(name):
         raise UsageError(f'"{shown}" is not a host', where=where, hint=hint)
     if url.path.strip("/") or url.query or url.fragment:
         raise UsageError(f'"{shown}" has a path', where=where, hint="a host is named by name and port only")

@@ -121,7 +121,8 @@ def fit(
 def last_of_sessions(races: Sequence[Race]) -> tuple[Race, ...]:
     """Return the races in their order, only the last one of each session: rounds of a session are not independent
     races."""
-    return tuple({_session(race): race for race in races}.values())
+    last = {_session(race): number for number, race in enumerate(races)}
+    return tuple(races[number] for number in sorted(last.values()))
 
 
 def _of_sessions(races: Sequence[Race], values: Sequence[float]) -> list[float]:

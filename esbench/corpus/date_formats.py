@@ -32,6 +32,7 @@ _NAMED = {
     "basic_date_time_no_millis": "%Y%m%dT%H%M%SZ",
     "basic_ordinal_date": "%Y%j",
 }
+_PER_SECOND = {"epoch_second": 1, "epoch_millis": 1000}
 _LETTERS = {
     "yyyy": "%Y", "uuuu": "%Y", "y": "%Y", "u": "%Y", "yy": "%y", "uu": "%y",
     "MMMM": "%B", "MMM": "%b", "MM": "%m", "dd": "%d", "DDD": "%j",
@@ -57,21 +58,32 @@ def date_writer(formats: str) -> Writer | None:
 def read_time(value: object, formats: str) -> datetime | None:
     """Parse a bound of a query: a number, or text in ISO 8601 or one of the `formats`; date math after `||` is ignored.
 
-    `formats` are separated by `||`. A whole number is in seconds if they contain epoch_second, else in ms if it has 12
-    or 13 digits, else read as text. Times without a zone are UTC. Returns None if it cannot be read, or for a year
-    outside 1971 to 9998.
+    `formats` are separated by `||`. A whole number is read in epoch_second and epoch_millis, whichever of `formats`
+    fits first, else as ms if it has 12 or 13 digits, else as text. Times without a zone are UTC. Returns None if it
+    cannot be read, or for a year outside 1971 to 9998.
     """
     text = str(value).partition("||")[0].strip()
-    try:
-        if text.isdigit() and ("epoch_second" in formats or 11 < len(text) < 14):
-            seconds = int(text) if "epoch_second" in formats else int(text) // 1000
-            return datetime.fromtimestamp(seconds, UTC)
-        time: datetime | None = datetime.fromisoformat(text)
-    except (ValueError, OverflowError, OSError):
-        time = next((read for name in formats.split("||") if (read := _read(text, name.strip())) is not None), None)
-    if time is None or not 1970 < time.year < 9999:
+    names = [name.strip() for name in formats.split("||")]
+    epochs = [*names, "epoch_millis"] if 11 < len(text) < 14 else names
+    readings = [*(_read_epoch(text, name) for name in epochs), _read_iso(text), *(_read(text, name) for name in names)]
+    time = next((time for time in readings if time is not None and 1970 < time.year < 9999), None)
+    return time if time is None or time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def _read_epoch(text: str, name: str) -> datetime | None:
+    if not text.isdecimal() or name not in _PER_SECOND:
         return None
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
+    try:
+        return datetime.fromtimestamp(int(text) // _PER_SECOND[name], UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _read_iso(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None
 
 
 def _read(text: str, name: str) -> datetime | None:

@@ -104,7 +104,7 @@ class FieldSpecs:
         unknown.
         """
         first, last = self._span(path)
-        if "epoch_millis" not in mapping.get("format", "epoch_millis"):
+        if "epoch_millis" not in (mapping.get("format") or "epoch_millis"):
             return self._date(path, mapping)
         step_ms = max(1, int((last - first).total_seconds() * 1000) // count)
         return {"type": "sequence", "from": int(first.timestamp() * 1000), "step": step_ms}

@@ -204,7 +204,7 @@ def _write(folder: Path, bodies: Mapping[str, Body], contents: Contents) -> None
     for name, text in texts.items():
         path = folder / name
         path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
 
 
 def result_lines(folder: Path, contents: Contents) -> list[str]:

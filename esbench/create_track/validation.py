@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 from esbench.corpus.locate import Origin, Supply
 from esbench.corpus.preparation import corpus_folder
 from esbench.errors import CorpusError, DependencyError, EsbenchError, TrackError
+from esbench.load.assignment import refuse_endless
 from esbench.model import Corpus, Documents, Track
 from esbench.race.loading import LoadedTrack, load_with_python
 from esbench.track.document import DocumentNode
 from esbench.track.faults import Faults
 from esbench.track.rendering import RenderContext
-from esbench.track.selection import check_indices, choose_challenge, warnings_of
+from esbench.track.selection import check_indices, choose_challenge, warnings_of, with_shared_clients
 
 if TYPE_CHECKING:
     from esbench.operations import OperationTypes
@@ -76,7 +77,10 @@ def _check_challenge(loaded: LoadedTrack, name: str) -> None:
     track, own_code = loaded.processed_alone(name)
     if own_code is not None:
         own_code.validate()
-    check_indices(track, choose_challenge(track, name), loaded.types)
+    challenge = choose_challenge(track, name)
+    check_indices(track, challenge, loaded.types)
+    for step in with_shared_clients(challenge).steps:
+        refuse_endless(step, loaded.types)
 
 
 def _documents(track: Track, root: DocumentNode) -> Iterator[tuple[Corpus, Documents, DocumentNode]]:

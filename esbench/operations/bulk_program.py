@@ -16,6 +16,7 @@ from esbench.corpus.prepared import DocumentFile, PreparedDocuments
 from esbench.errors import TrackError, did_you_mean
 from esbench.measure.verdict import Details, Verdict
 from esbench.model import DataStream, Index
+from esbench.operations.administrative import query_of
 from esbench.operations.base import TaskContext, default_index
 from esbench.operations.parameters import flag, seconds, whole
 from esbench.operations.replies import bulk_details, created_by_index, judge_bulk, judge_unrefused
@@ -30,13 +31,10 @@ Indices = Sequence[Index | DataStream]
 RETRIED = "retried"  # the result of a document that was refused temporarily and sent again
 
 
-def query_of(params: Mapping[str, Any]) -> dict[str, str]:
-    """Return the query string parameters of a bulk's requests as text.
-
-    They are `request-params`, overridden by `pipeline`, `refresh` and `timeout`.
-    """
-    own = {name: params[name] for name in ("pipeline", "refresh", "timeout") if params.get(name) is not None}
-    return {str(name): plain(value) for name, value in {**(params.get("request-params") or {}), **own}.items()}
+def bulk_query(params: Mapping[str, Any]) -> dict[str, str]:
+    """Return the query string parameters of a bulk's requests as text, with `pipeline`, `refresh` and `timeout`."""
+    own = {name: params.get(name) for name in ("pipeline", "refresh", "timeout")}
+    return {str(name): plain(value) for name, value in query_of(params, **own).items()}
 
 
 def bulk_head(
@@ -299,7 +297,8 @@ class BulkClientProgram:
         self._compress = context.compress and not is_encoded(common_headers(params))
         targets = {*program.streamed, *(part.target for part in parts)}
         self._heads = {
-            target.path: bulk_head(target.path, query_of(params), headers, params, self._compress) for target in targets
+            target.path: bulk_head(target.path, bulk_query(params), headers, params, self._compress)
+            for target in targets
         }
         self._streamed = program.next_streamed
         self._pieces = program.pieces(parts)

@@ -142,6 +142,8 @@ class MmapSource(FileSource):
     """A file mapped into memory, read as lines of bytes."""
 
     def open(self) -> Self:
+        if not Path(self.file_name).stat().st_size:
+            return super().open()  # nothing to map, which mmap refuses
         with Path(self.file_name).open("rb") as file:
             self.f = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         return self

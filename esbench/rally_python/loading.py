@@ -42,8 +42,8 @@ class Plugins(PythonPart):
     def new_source(self, name: str, track: Any, params: Mapping[str, Any], where: str) -> NamedSource:
         """Make the parameter source of that name for a task, which draws from the operation's `params`.
 
-        `track` is the view of the track. Raises UsageError for a name that is not registered, TrackError if the
-        source's code fails.
+        `track` is the view of the track. Raises TrackError for a name that is not registered, and if the source's code
+        fails.
         """
         return self.make_source(name, self.param_sources.get(name, where), track, params, where)
 

@@ -6,7 +6,6 @@ They send through the runner's `es`, and judge replies with the same code as the
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 from esbench.errors import EsbenchError, TrackError, did_you_mean
 from esbench.measure.verdict import Verdict
 from esbench.model import Operation
-from esbench.operations.bulk_program import query_of
+from esbench.operations.bulk_program import bulk_query
 from esbench.operations.replies import judge_bulk
 from esbench.requests.exchange import Reply, RequestBytes, RequestFailed, Script, ScriptSession
 from esbench.requests.templates import json_text
@@ -80,7 +79,7 @@ class BulkIndex(Runner):
     """A runner that sends a bulk: `body` (lines, or a list of them) of `bulk-size` documents, into `index` if given.
 
     It returns a dict as `outcome` does, with `index` and the statistics; a rejected document is no success. Raises
-    RequestFailed if the status is not 2xx, TrackError for a missing parameter.
+    RequestFailed if the status is not 2xx or the body no JSON object, TrackError for a missing parameter.
     """
 
     async def __call__(self, es: Any, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,14 +88,14 @@ class BulkIndex(Runner):
         reply = await EsSession(client).request(
             "POST",
             bulk_path(params),
-            params=query_of(params),
+            params=bulk_query(params),
             body=bulk_body(mandatory(params, "body", self)),
             headers={"content-type": "application/x-ndjson", **(params.get("headers") or {})},
         )
         verdict = judge_bulk(reply.status, reply.body, size)
         if verdict.error is not None and not 200 <= reply.status < 300:
             raise RequestFailed(verdict.error, verdict.example)
-        response = json.loads(reply.body)
+        response = reply.json()
         detailed = params.get("detailed-results")
         stats = self.detailed_stats(params, response) if detailed else self.simple_stats(size, unit, response)
         return {**outcome(verdict, unit), "index": params.get("index"), **stats, "weight": verdict.units}

@@ -184,7 +184,9 @@ def _is_named(descriptor: int, path: Path) -> bool:
 def _is_held(path: Path) -> bool:
     try:
         descriptor = os.open(path, os.O_RDONLY)
-    except OSError:  # gone meanwhile, or another user's: not ours to judge
+    except PermissionError:  # another user's
+        return _holder(path) > 0
+    except OSError:  # gone meanwhile
         return False
     try:
         if not _lock(descriptor):
@@ -197,14 +199,29 @@ def _is_held(path: Path) -> bool:
         os.close(descriptor)
 
 
+def _holder(path: Path) -> int:
+    """Return the pid of the process that holds a file's lock, of any user, from /proc/locks (proc(5)); 0 for none."""
+    try:
+        file = f":{path.stat().st_ino}"
+        locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+    except OSError:
+        return 0
+    return next((int(lock[4]) for lock in locks if lock[1] == "FLOCK" and lock[5].endswith(file)), 0)
+
+
 def _pid(path: Path) -> int:
-    """Return the pid in a held lock file, which is written right after the lock is taken; 0 if it does not appear."""
+    """Return the pid in a held lock file, which is written right after the lock is taken; 0 if it does not appear.
+
+    Of another user's file, which cannot be read, it is that of /proc/locks.
+    """
     deadline = time.monotonic() + _TAKE_S
     while True:
         try:
             return int(path.read_text())
         except FileNotFoundError:
             return 0
+        except PermissionError:
+            return _holder(path)
         except ValueError:
             if time.monotonic() > deadline:
                 return 0

@@ -21,7 +21,7 @@ from esbench.errors import RecordError
 from esbench.measure.histogram import Counts, decode, encode, percentiles_ns, supported
 from esbench.measure.measures import HISTOGRAMS, MEASURES, with_beyond
 from esbench.measure.tally import Second
-from esbench.record.model import PERCENTILES, RaceRecord
+from esbench.record.model import PERCENTILES, RaceRecord, TaskResult
 from esbench.record.reading import stored_lines
 from esbench.record.shapes import LONGEST_S
 
@@ -122,6 +122,14 @@ def percentiles_ms(counts: Counts, ranks: tuple[float, ...] = PERCENTILES) -> di
     """Return the percentiles, rank -> ms, for which there are enough samples."""
     found = percentiles_ns(counts, supported(ranks, counts.count))
     return {rank: ns / _NS_PER_MS for rank, ns in found.items()}
+
+
+def task_counts(task: TaskResult, name: str) -> Counts:
+    """Return one of a task's `histograms` by name, decoded. Raises RecordError if it is damaged."""
+    try:
+        return decode(task.histograms[name])
+    except ValueError as error:
+        raise RecordError(f"{name} of the task {task.name} {error}", where="race.json") from error
 
 
 def merged(lines: Iterable[SecondLine], measure: str) -> Counts:

@@ -122,7 +122,8 @@ def _check_cluster(cluster: ClusterFacts) -> None:
 
 def _check_telemetry(telemetry: Mapping[str, Any]) -> None:
     usage = msgspec.convert(telemetry, _Telemetry).disk_usage or _DiskUsage()
-    for sizes in (*usage.indices, *usage.fields, usage.other_indices or {}, usage.other_fields or {}):
+    others: list[Mapping[str, int | str]] = [usage.other_indices or {}, usage.other_fields or {}]
+    for sizes in (*usage.indices, *usage.fields, *others):
         sizes_only = [size for name, size in sizes.items() if name.endswith("_bytes")]
         if not all(isinstance(size, int) for size in sizes_only):
             raise ValueError("a size of the disk usage is not a number")

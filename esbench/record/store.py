@@ -48,9 +48,9 @@ def check_race_id(race_id: str) -> str:
         raise UsageError('a race cannot be called "last"', hint="that word stands for the latest race")
     if not _RACE_ID.fullmatch(race_id):
         fixed = re.sub(r"[^a-z0-9._-]+", "-", race_id.lower()).strip("-._")
+        say = f'; say "{fixed}"' if _RACE_ID.fullmatch(fixed) else ""
         raise UsageError(
-            f'"{race_id}" cannot be a race id',
-            hint="lower case letters, digits, . _ and -, at most 100" + (f'; say "{fixed}"' if fixed else ""),
+            f'"{race_id}" cannot be a race id', hint=f"lower case letters, digits, . _ and -, at most 100{say}"
         )
     return race_id
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
 
-from esbench.measure.histogram import Counts, decode, lowest_equivalent_ns, percentiles_ns
+from esbench.measure.histogram import Counts, lowest_equivalent_ns, percentiles_ns
 from esbench.measure.measures import Measure, response_time, with_beyond
 from esbench.record.figures import task_label
 from esbench.record.model import RaceRecord, TaskResult
-from esbench.record.series import SecondLine, merged
+from esbench.record.series import SecondLine, merged, task_counts
 
 BINS_PER_DECADE = 10
 _COLUMNS_AT_MOST = 240
@@ -94,15 +94,15 @@ def over_time(task: TaskResult, lines: Sequence[SecondLine]) -> TaskOverTime:
     )
 
 
-def percentile_curve(*histograms: str) -> tuple[tuple[float, float], ...]:
-    """Return points (1 / (1 - q), ms) of encoded histograms together, ascending: one for each step that can be seen.
+def percentile_curve(*histograms: Counts) -> tuple[tuple[float, float], ...]:
+    """Return points (1 / (1 - q), ms) of histograms together, ascending: one for each step that can be seen.
 
     The longest duration stands at the number of samples: no percentile beyond 1 - 1 / samples is known. Empty without
-    samples. Raises ValueError if a histogram is damaged.
+    samples.
     """
     counts = Counts()
     for histogram in histograms:
-        counts.merge(decode(histogram))
+        counts.merge(histogram)
     total, below = counts.count, 0
     curve: list[tuple[float, float]] = []
     for index in sorted(counts.buckets):
@@ -113,18 +113,18 @@ def percentile_curve(*histograms: str) -> tuple[tuple[float, float], ...]:
     return tuple(curve)
 
 
-def histograms_at_least(task: TaskResult, measure: str) -> tuple[str, ...]:
-    """Return the encoded histograms of a measure (by its name), empty if the task has none.
+def histograms_at_least(task: TaskResult, measure: str) -> tuple[Counts, ...]:
+    """Return the histograms of a measure (by its name), empty if the task has none.
 
-    That of requests that were given up is included, each at its lower bound.
+    That of requests that were given up is included, each at its lower bound. Raises RecordError for a damaged one.
     """
-    return tuple(task.histograms[name] for name in with_beyond(measure) if name in task.histograms)
+    return tuple(task_counts(task, name) for name in with_beyond(measure) if name in task.histograms)
 
 
 def curve_of_races(records: Iterable[RaceRecord], label: str, measure: str) -> tuple[tuple[float, float], ...]:
     """Return the percentile curve of a task (by its label) over several races, all of them in one histogram.
 
-    `measure` is the name of a measure. Empty if no race has samples of it.
+    `measure` is the name of a measure. Empty if no race has samples of it. Raises RecordError for a damaged histogram.
     """
     return percentile_curve(
         *(

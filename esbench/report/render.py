@@ -94,4 +94,4 @@ def render(document: ReportDocument, form: str, *, colour: bool = False) -> str:
     for each in COMPARISON_FORMATS:
         if each.name == form:
             return each.render(document, colour)
-    raise UsageError(f'unknown format "{form}"', hint=did_you_mean(form, names(FORMATS)))
+    raise UsageError(f'unknown format "{form}"', hint=did_you_mean(form, names(COMPARISON_FORMATS)))

@@ -19,14 +19,14 @@ _RESET = "\x1b[0m"
 def render_text(document: ReportDocument, *, colour: bool = False) -> str:
     """Return the header, the tables and the notices as plain text; gains and losses green and red with `colour`.
 
-    A main table without rows is left out, with its line. "" for a document without any of these.
+    A main table without rows is left out. "" for a document without any of these.
     """
     parts = []
     if document.header:
         parts.append(_tabulate(document.header, "plain"))
-    if document.table.rows:
-        table = _tabulate(document.table, "simple", colour=colour)
-        parts.append(f"{printable(document.line)}\n{table}" if document.line else table)
+    table = _tabulate(document.table, "simple", colour=colour) if document.table.rows else ""
+    if document.line or table:
+        parts.append("\n".join(filter(None, (printable(document.line), table))))
     parts.extend(f"{printable(section.title)}\n{_tabulate(section.table, 'simple')}" for section in document.sections)
     if document.notices:
         parts.append("\n".join(notice_line(notice) for notice in document.notices))

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import yaml
 
-from esbench.errors import EsbenchError, TrackError
+from esbench.errors import EsbenchError, TrackError, UsageError
 from esbench.errors.json_faults import COMMENT, EMPTY, NO_VALUE, SINGLE_QUOTES, json_fault
 from esbench.track.rendering import Rendered
 from esbench.track.source import YAML_SUFFIXES
@@ -178,6 +178,16 @@ def _parse_yaml(rendered: Rendered) -> Any:
     except yaml.reader.ReaderError as error:
         line = rendered.text.count("\n", 0, error.position) + 1
         raise _syntax_error(rendered, f"not valid YAML: {error.reason}", line, 0) from None
+
+
+def read_yaml(text: str, where: str) -> Any:
+    """Return the content of YAML beside the track. UsageError, which names `where` and the line, if it is not valid."""
+    try:
+        return yaml.load(text, Loader=_Yaml)  # a safe loader  # nosec B506
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f":{mark.line + 1}" if mark else ""
+        raise UsageError(f"not valid YAML: {getattr(error, 'problem', error)}", where=f"{where}{line}") from None
 
 
 def _syntax_error(rendered: Rendered, what: str, line: int, column: int, hint: str = "") -> TrackError:

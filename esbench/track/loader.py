@@ -145,7 +145,10 @@ def challenge_nodes(track: DocumentNode) -> list[DocumentNode]:
     given = [key for key in ("challenges", "challenge", "schedule") if key in track]
     if len(given) != 1:
         what = f'a track cannot have both "{given[0]}" and "{given[1]}"' if given else "the track has no challenge"
-        (track[given[1]] if given else track).fail(what, 'a track has one of "challenges", "challenge", "schedule"')
+        hint = 'a track has one of "challenges", "challenge", "schedule"'
+        if "test_procedures" in track:  # of OpenSearch Benchmark
+            hint = 'rename "test_procedures" to "challenges"'
+        (track[given[1]] if given else track).fail(what, hint)
     if given[0] == "challenges":
         return list(track["challenges"])
     return [track["challenge"] if given[0] == "challenge" else track]

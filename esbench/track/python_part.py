@@ -28,10 +28,10 @@ class PythonPart:
     uses the object.
     """
 
-    param_sources: Registry[Any] = field(default_factory=lambda: Registry("param-source"))
+    param_sources: Registry[Any] = field(default_factory=lambda: Registry("param-source", TrackError))
     bulk_sources: set[str] = field(default_factory=set)
-    runners: Registry[Any] = field(default_factory=lambda: Registry("runner"))
-    schedulers: Registry[Any] = field(default_factory=lambda: Registry("schedule"))
+    runners: Registry[Any] = field(default_factory=lambda: Registry("runner", TrackError))
+    schedulers: Registry[Any] = field(default_factory=lambda: Registry("schedule", TrackError))
     track_processors: list[Any] = field(default_factory=list)
     validators: dict[str, Callable[[Any], Any]] = field(default_factory=dict)
     tolerated: list[TrackError] = field(default_factory=list)

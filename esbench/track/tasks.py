@@ -147,8 +147,9 @@ class TaskBuilder:
     def _of_python(self, node: DocumentNode, operation: Operation) -> Operation:
         """Return the operation, marked if the track's own code runs it or draws its parameters; runners come first."""
         source = operation.params.get("param-source")
-        if source == FILE_READER and is_bulk(operation.type):
-            source = None  # Rally's name for what a bulk sends anyway
+        if source == FILE_READER and is_bulk(operation.type):  # Rally's name for what a bulk sends anyway
+            source, given = None, operation.params.items()
+            operation = replace(operation, params={key: value for key, value in given if key != "param-source"})
         if source is not None:
             if self.lacks_code:
                 raise AlreadyFound

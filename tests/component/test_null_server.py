@@ -669,6 +669,13 @@ def test_a_wrong_script_is_told_in_one_line(script: dict[str, Any], message: str
     assert "\n" not in str(caught.value)
 
 
+def test_a_server_that_is_gone_does_not_answer() -> None:
+    with NullServer() as server:
+        os.kill(server.pid, signal.SIGKILL)
+        with pytest.raises(EngineError, match="null server, counts: it does not answer: "):
+            server.counts()
+
+
 def test_a_port_that_is_taken_is_told(null_server: NullServerFactory) -> None:
     with pytest.raises(EngineError, match="address already in use"), NullServer(port=null_server().port):
         pass

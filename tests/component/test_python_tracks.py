@@ -321,11 +321,12 @@ def register(registry):
 """
 
 
-def test_a_runner_in_place_of_bulk_gets_bulks(null_server: NullServerFactory, races: Races) -> None:
-    track = """
-indices: [{name: docs}]
-corpora: [{name: docs, documents: [{source-file: docs.json, document-count: 100}]}]
-schedule: [{operation: {operation-type: bulk, bulk-size: 20, detailed-results: true}, clients: 2}]
+@pytest.mark.parametrize("source", ["", ", param-source: file-reader"])
+def test_a_runner_in_place_of_bulk_gets_bulks(null_server: NullServerFactory, races: Races, source: str) -> None:
+    track = f"""
+indices: [{{name: docs}}]
+corpora: [{{name: docs, documents: [{{source-file: docs.json, document-count: 100}}]}}]
+schedule: [{{operation: {{operation-type: bulk, bulk-size: 20, detailed-results: true{source}}}, clients: 2}}]
 """
     write(races, OWN_BULK, track)
     outcome = races.run(
@@ -336,6 +337,23 @@ schedule: [{operation: {operation-type: bulk, bulk-size: 20, detailed-results: t
     assert (task.requests, task.unit, task.path) == (6, "docs", "python")
     assert 0 < task.units < 100
     assert set(task.error_kinds) == {"bulk item 429 es_rejected_execution_exception"}
+
+
+def test_a_reply_to_a_bulk_that_is_not_json_is_a_failed_request(null_server: NullServerFactory, races: Races) -> None:
+    track = """
+indices: [{name: docs}]
+corpora: [{name: docs, documents: [{source-file: docs.json, document-count: 100}]}]
+schedule: [{operation: {operation-type: bulk, bulk-size: 20}}]
+"""
+    write(races, OWN_BULK, track)
+    server = null_server(
+        {"rules": [{"path": "_bulk", "last": 1, "reply": {"status": 200, "body": "<html>hello</html>"}}]}
+    )
+    outcome = races.run(server, "--on-error=continue")
+    assert outcome.code == 0, outcome.stderr
+    (task,) = races.record().tasks
+    assert (task.requests, task.errors) == (5, 1)
+    assert task.error_kinds["bad response"].example == "not a JSON object: <html>hello</html>"
 
 
 # What goes wrong while the clock runs

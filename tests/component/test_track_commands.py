@@ -97,6 +97,18 @@ def test_rendered_track_is_json_with_its_parts_in_place(shop: Path) -> None:
     assert track["challenges"][0]["schedule"][0]["clients"] == 7
 
 
+def test_a_rendered_track_is_written_as_utf_8_whatever_the_locale(
+    shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LC_ALL", "C")
+    monkeypatch.setenv("PYTHONCOERCECLOCALE", "0")
+    monkeypatch.setenv("PYTHONUTF8", "0")
+    (shop / "track.json").write_text('{"description": "Käse"}', encoding="utf-8")
+    rendered = esbench("render-track", f"--track-path={shop}", f"--output-path={tmp_path / 'track.json'}")
+    assert (rendered.returncode, rendered.stderr) == (0, "")
+    assert json.loads((tmp_path / "track.json").read_bytes())["description"] == "Käse"
+
+
 def test_file_that_is_rendered_on_its_own_can_be_looked_at(shop: Path, tmp_path: Path) -> None:
     target = tmp_path / "body.json"
     rendered = esbench(

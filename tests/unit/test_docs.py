@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from esbench.cli.command import RALLY_COMMANDS, RALLY_OPTIONS
+from esbench.cli.command import OSB_COMMANDS, OSB_OPTIONS, RALLY_COMMANDS, RALLY_OPTIONS
 from esbench.cli.main import esbench
 from esbench.engine.catalog import load_catalog
 from esbench.operations import builtin_operations
@@ -32,6 +32,8 @@ _OTHER_COMMANDS = {
         "--loop",
         "--until-stdin-closes",
     },
+    "from-wrk.md": {"--latency", "--timeout"},
+    "from-opensearch-benchmark.md": {"--redline-test"},
 }
 
 
@@ -77,7 +79,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
 def test_options_exist(page: Path) -> None:
-    known = OPTIONS | OPPOSITES | set(RALLY_OPTIONS) | _OTHER_COMMANDS.get(page.name, set())
+    known = OPTIONS | OPPOSITES | set(RALLY_OPTIONS) | set(OSB_OPTIONS) | _OTHER_COMMANDS.get(page.name, set())
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", page.read_text()))
     assert named <= known
 
@@ -100,9 +102,18 @@ def test_the_reference_of_the_command_line_names_every_option_and_command() -> N
     assert {name for name in COMMANDS if name not in text} == set()
 
 
-def test_every_option_and_command_of_rally_has_its_replacement_on_the_page() -> None:
-    text = (ROOT / "docs" / "rally.md").read_text()
-    for name, replacement in {**RALLY_OPTIONS, **RALLY_COMMANDS}.items():
+@pytest.mark.parametrize(
+    ("page", "replaced"),
+    [
+        ("rally.md", {**RALLY_OPTIONS, **RALLY_COMMANDS}),
+        ("from-opensearch-benchmark.md", {**OSB_OPTIONS, **OSB_COMMANDS}),
+    ],
+)
+def test_every_option_and_command_of_another_tool_has_its_replacement_on_its_page(
+    page: str, replaced: dict[str, str]
+) -> None:
+    text = (ROOT / "docs" / page).read_text()
+    for name, replacement in replaced.items():
         assert f"| `{name}` | {replacement} |" in text
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from esbench.errors import UsageError
+from esbench.errors import TrackError, UsageError
 from esbench.registry import Registry
+from esbench.track.python_part import PythonPart
 
 
 @pytest.fixture
@@ -40,6 +41,11 @@ def test_nothing_is_overridden(animals: Registry[str]) -> None:
         animals.add("cat", "purr")
 
 
+def test_the_error_for_an_unknown_name_is_that_of_its_file() -> None:
+    with pytest.raises(TrackError, match='here: unknown param-source "mine"'):
+        PythonPart().param_sources.get("mine", "here")
+
+
 def test_installed_packages_offer_plugins(
     animals: Registry[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -51,4 +57,10 @@ def test_installed_packages_offer_plugins(
     animals.add_entry_points("esbench.animals")
     animals.add_entry_points("esbench.plants")
     assert animals.get("lion") == "roar"
+    with pytest.raises(UsageError) as caught:
+        animals.add_entry_points("esbench.animals")
+    assert str(caught.value) == (
+        'entry point esbench.animals: the package zoo brings the animal "lion", which exists already '
+        "(uninstall it, or give its type another name)"
+    )
     sys.modules.pop("zoo")

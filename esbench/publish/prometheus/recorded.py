@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from prometheus_client import Metric, generate_latest
 
-from esbench.errors import RecordError
-from esbench.measure.histogram import Counts, decode
 from esbench.measure.measures import HISTOGRAMS
 from esbench.measure.tally import Tally
 from esbench.publish.prometheus.families import families_of
@@ -16,7 +14,7 @@ from esbench.publish.prometheus.folding import Bounds
 from esbench.publish.prometheus.following import Seen, race_facts
 from esbench.record.figures import measured_phase
 from esbench.record.model import RaceRecord, TaskResult
-from esbench.record.series import SECOND_HISTOGRAMS, SecondLine
+from esbench.record.series import SECOND_HISTOGRAMS, SecondLine, task_counts
 
 _NS_PER_MS = 1e6
 
@@ -62,19 +60,12 @@ def _measured(task: TaskResult) -> Tally:
         tally.errors.add(kind, errors.example, errors.count)
     for name in HISTOGRAMS:
         if name in task.histograms:
-            counts = _decoded(task, name)
+            counts = task_counts(task, name)
             mean_ms = (getattr(task, f"{name}_ms", None) or {}).get("mean")
             if mean_ms is not None:
                 counts.total_ns = round(mean_ms * _NS_PER_MS * counts.count)  # exact: buckets are 512 ns or 0.1 % wide
             setattr(tally, name, counts)
     return tally
-
-
-def _decoded(task: TaskResult, name: str) -> Counts:
-    try:
-        return decode(task.histograms[name])
-    except ValueError as error:
-        raise RecordError(f"{name} of the task {task.name} {error}", where="race.json") from error
 
 
 def _tally(line: SecondLine) -> Tally:

@@ -104,6 +104,9 @@ def test_listing_races_imports_nothing_heavy(races: Path) -> None:
         (["race", "--pipeline=docker"], '--pipeline: there is no "docker" (start the container'),
         (["race", "--on-error=continue-on-network"], 'there is no "continue-on-network" (use --on-error=continue'),
         (["race", "--track=orders", "--race-id="], '"" cannot be a race id'),
+        (["race", "--track=orders", "--race-id=" + 101 * "x"], "digits, . _ and -, at most 100)"),
+        (["info", "--track-path=" + 300 * "x"], 'no file can have the name "' + 60 * "x" + '...": it is too long'),
+        (["info", "--track=" + 300 * "x"], 'no file can have the name "'),
         (
             ["list", "races", "--from-date=20260101"],
             'unknown option "--from-date" of esbench list races (use --limit=N',

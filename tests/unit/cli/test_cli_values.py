@@ -170,6 +170,46 @@ def test_client_options_may_be_those_of_the_only_cluster() -> None:
         parse_client_options('{"default": {}, "remote": {}}')
 
 
+def test_settings_in_yaml_are_text_lists_and_settings_by_name(tmp_path: Path) -> None:
+    text = "# mine\nindices.memory:\n  index_buffer_size: 20%\nbuilt: 2024-01-01\n2024-01-02: x\nseeds: [a, b]\n"
+    (tmp_path / "a.yml").write_text(text)
+    assert parse_settings("a.yml", "x", [tmp_path]) == {
+        "indices.memory": {"index_buffer_size": "20%"},
+        "built": "2024-01-01",
+        "2024-01-02": "x",
+        "seeds": ["a", "b"],
+    }
+    (tmp_path / "a.yml").write_text("")
+    assert parse_settings("a.yml", "x", [tmp_path]) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: 1\nb: [", r"--x=a\.yml:\d: not valid YAML"),
+        ("- a", "no settings by name"),
+        ("a: 1\nb: 2\na: 3", r'--x=a\.yml:3: not valid YAML: the key "a" stands here a second time'),
+    ],
+)
+def test_a_file_that_is_no_settings_is_one_line(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "a.yml").write_text(text)
+    with pytest.raises(UsageError, match=message) as caught:
+        parse_settings("a.yml", "--x", [tmp_path])
+    assert "\n" not in str(caught.value)
+
+
+def test_a_name_that_a_document_gives_twice_is_an_error(tmp_path: Path) -> None:
+    text = '{"a": {"b": 1, "c": 2, "b": 3}}'
+    (tmp_path / "x.json").write_text(text)
+    for value, where in ((text, "--x"), ("x.json", "--x=x.json")):
+        with pytest.raises(UsageError) as caught:
+            parse_mapping(value, "--x", [tmp_path])
+        assert str(caught.value) == f'{where}: "b" is given twice'
+    for parse in (parse_client_options, parse_settings, parse_target_hosts):
+        with pytest.raises(UsageError, match='--x: "b" is given twice'):
+            parse(text, "--x")
+
+
 def test_settings_are_as_mappings_are_or_a_file_in_yaml(tmp_path: Path) -> None:
     (tmp_path / "a.yml").write_text("a.b: 2\n")
     (tmp_path / "a.json").write_text('{"a": {"b": 2}}')

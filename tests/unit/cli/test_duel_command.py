@@ -66,7 +66,10 @@ DUEL = ("duel", "--track=orders", "--baseline=", "--contender=heap=1g")
         (("--report-file=/proc/x.md",), "--report-file=/proc/x.md: cannot be written: "),
         (("--report-file=/proc/x.xml",), "--report-file=/proc/x.xml: cannot be written: "),
         (("--report-file=" + 300 * "x" + ".md",), "cannot be written: File name too long"),
-        (("--report-file=x.foo",), 'no format is known for ".foo"'),
+        (
+            ("--report-file=x.foo",),
+            'no format is known for ".foo" (end it in .md, .csv, .json, .txt or .xml, or add --report-format)',
+        ),
         (("--report-file=x.md", "--format=junit"), "--format: is junit where --report-file is not"),
         (("--baseline=heap=2g",), "--baseline: is given twice (a duel has one; several contenders are allowed)"),
         (("nodes=2",), "(a side is one word for the shell, in quotes: --baseline '... nodes=2')"),

@@ -9,7 +9,7 @@ import pytest
 from compared_sides import TURNS, side
 from races import golden_race
 
-from esbench.comparison.effects import Design, Fit, fit, places_in_session
+from esbench.comparison.effects import Design, Fit, fit, last_of_sessions, places_in_session
 from esbench.comparison.metrics import Race
 from esbench.record.model import Session
 
@@ -52,6 +52,12 @@ def test_one_race_against_several_of_its_session_has_no_turns() -> None:
 def race(name: str, session: str | None = None) -> Race:
     of = Session(session, "rounds", "race", 1, 1, 1) if session else None
     return Race(golden_race(race_id=name, session=of), {}, {})
+
+
+def test_of_overlapping_sessions_the_last_races_count_in_their_order() -> None:
+    races = [race("a", "s"), race("b", "t"), race("c"), race("d", "t"), race("e", "s")]
+    assert [each.record.race_id for each in last_of_sessions(races)] == ["c", "d", "e"]
+    assert [each.record.race_id for each in last_of_sessions([*races, race("f", "t")])] == ["c", "e", "f"]
 
 
 def found(design: Design, logs: dict[str, float], sections: dict[str, list[float]] | None = None) -> Fit | None:

@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 from corpora import SPEC, bodies_of
 
-from esbench.corpus.date_formats import date_writer
+from esbench.corpus.date_formats import date_writer, read_time
 from esbench.corpus.generate.generator import Generator
+from esbench.corpus.mapped_fields import FieldSpecs
 from esbench.corpus.preparation import prepare
 from esbench.corpus.synthetic import MOST_FIELDS, synthetic_corpora
 from esbench.model import (
@@ -248,6 +249,31 @@ def test_times_are_those_of_a_range_in_its_own_format(formats: str, bounds: dict
         datetime.fromtimestamp(time, UTC).isoformat()[:10] if isinstance(time, int) else time[:10] for time in found
     }
     assert days == {day}
+
+
+@pytest.mark.parametrize(
+    ("value", "formats", "day"),
+    [
+        ("1430438400", "epoch_second||epoch_millis", "2015-05-01"),
+        (1430438400000, "epoch_second||epoch_millis", "2015-05-01"),
+        (1430438400, "epoch_millis||epoch_second", "2015-05-01"),
+        (1430438400000, "yyyy || epoch_millis", "2015-05-01"),
+        (1430438400000, "", "2015-05-01"),
+        ("20150501", "yyyyMMdd||epoch_second", "2015-05-01"),
+        (1430438400, "epoch_millis", None),
+        (10**30, "epoch_second||epoch_millis", None),
+    ],
+)
+def test_a_number_is_a_time_in_the_format_that_fits_it(value: object, formats: str, day: str | None) -> None:
+    time = read_time(value, formats)
+    assert (time and time.date().isoformat()) == day
+
+
+@pytest.mark.parametrize("format_", [None, "epoch_millis", "strict_date_optional_time||epoch_millis"])
+def test_times_of_a_data_stream_rise_also_with_no_format(format_: str | None) -> None:
+    spec = FieldSpecs({}, {}).rising_time("@timestamp", {"type": "date", "format": format_}, 10)
+    assert spec is not None
+    assert spec["type"] == "sequence"
 
 
 def test_half_of_the_times_lie_in_the_ranges_that_requests_ask_for() -> None:

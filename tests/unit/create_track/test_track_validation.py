@@ -184,6 +184,14 @@ def test_schedules_are_not_judged_while_the_code_that_has_them_cannot_be_loaded(
     assert "the track needs the Python package esbench_has_none" in str(findings.warnings[0])
 
 
+def test_a_parallel_that_can_never_end_is_a_problem(tmp_path: Path) -> None:
+    task = "{operation: refresh, name: %s, warmup-time-period: 1}"
+    tasks = f"{task % 'a'}, {task % 'b'}"
+    text = f"schedule: [{{parallel: {{completed-by: any, tasks: [{tasks}]}}}}]"
+    found = check_track(write_track(tmp_path, text) / "track.yml", context(), OPERATIONS, tmp_path)
+    assert [problem.what for problem in found.problems] == ["the task has a warmup, and no end"]
+
+
 def test_an_operation_that_does_nothing_is_a_warning(tmp_path: Path) -> None:
     text = """
 component-templates: [{name: settings, template: t.json}]

@@ -29,10 +29,17 @@ class Said:
         raise AssertionError("nothing is downloaded here")
 
 
-def make_java(home: Path, version: str, *, modules: str | None = "java.base jdk.net", thai: bool = True) -> Path:
+def make_java(
+    home: Path,
+    version: str,
+    *,
+    modules: str | None = "java.base jdk.net",
+    thai: bool = True,
+    script: str = "exit 1",
+) -> Path:
     (home / "bin").mkdir(parents=True)
     (home / "lib").mkdir()
-    (home / "bin" / "java").write_text("#!/bin/sh\nexit 1\n")
+    (home / "bin" / "java").write_text(f"#!/bin/sh\n{script}\n")
     (home / "bin" / "java").chmod(0o755)
     (home / "lib" / "modules").write_bytes(b"\0names\0" + (b"thai_dict\0" if thai else b"") + b"tail")
     line = f'MODULES="{modules}"\n' if modules is not None else ""
@@ -142,10 +149,18 @@ def test_a_java_without_a_release_file_is_asked_for_its_version(tmp_path: Path) 
 
 
 def test_the_servers_own_java_comes_before_the_machines(tmp_path: Path) -> None:
-    bundled = make_java(tmp_path / "jdk", "24.0.1")
+    bundled = make_java(tmp_path / "jdk", "24.0.1", script="echo 24.0.1 >&2")
     home = make_java(tmp_path / "home", "21.0.1")
     found = choose(tmp_path, JavaNeeds(21, 21), bundled=bundled, environment={"JAVA_HOME": str(home)})
     assert source(found) == "bundled"
+
+
+def test_the_servers_own_java_is_passed_over_where_it_does_not_start(tmp_path: Path) -> None:
+    bundled = make_java(tmp_path / "jdk", "24.0.1", script="echo no such library >&2; exit 127")
+    home, said = make_java(tmp_path / "home", "21.0.1"), Said()
+    found = choose(tmp_path, JavaNeeds(21, 21), bundled=bundled, environment={"JAVA_HOME": str(home)}, said=said)
+    assert source(found) == "JAVA_HOME"
+    assert said.lines == ["elasticsearch-7.10.2 brings Java 24.0.1, which does not start here: passing over it"]
 
 
 def test_a_java_that_lacks_a_needed_module_is_passed_over(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from esbench.engine.server import (
     node_command,
     node_environment,
     node_settings,
-    parse_yml,
 )
 from esbench.errors import EngineError, UsageError
 
@@ -188,19 +187,3 @@ def test_settings_by_which_esbench_finds_its_nodes_are_refused(name: str) -> Non
 def test_names_that_only_begin_alike_are_taken() -> None:
     given = {"cluster.routing.allocation.enable": "all", "node.attr.name": "a", "pathology": 1, "cluster.name_x": 1}
     assert checked_settings(given) == given
-
-
-def test_settings_are_read_as_the_servers_own_file_is() -> None:
-    text = "# mine\nindices.memory:\n  index_buffer_size: 20%\nbuilt: 2024-01-01\nseeds: [a, b]\n"
-    read = {"indices.memory": {"index_buffer_size": "20%"}, "built": "2024-01-01", "seeds": ["a", "b"]}
-    assert parse_yml(text, "x") == read
-    assert parse_yml("", "x") == {}
-
-
-@pytest.mark.parametrize(
-    ("text", "message"), [("a: 1\nb: [", r"--x=a\.yml:2: not valid YAML"), ("- a", "no settings by name")]
-)
-def test_a_file_that_is_no_settings_is_one_line(text: str, message: str) -> None:
-    with pytest.raises(UsageError, match=message) as caught:
-        parse_yml(text, "--x=a.yml")
-    assert "\n" not in str(caught.value)

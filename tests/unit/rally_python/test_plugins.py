@@ -12,6 +12,7 @@ from track_files import PYTHON_TRACK, load, task_named, write_track
 from esbench.errors import TrackCodeError, TrackError
 from esbench.model import Track
 from esbench.operations import builtin_operations
+from esbench.rally_python.esrally import MmapSource
 from esbench.rally_python.loading import NamedSource, Plugins, load_plugins
 from esbench.rally_python.operations import TrackOperationTypes
 from esbench.rally_python.track_processors import OwnCode
@@ -119,6 +120,13 @@ def register(registry):
     registry.register_track_processor(DefaultTrackPreparator())
 """
     assert len(plugins_in(tmp_path, code).track_processors) == 1
+
+
+@pytest.mark.parametrize("text", ["", "a\nb\n"])
+def test_a_mapped_file_may_be_empty(tmp_path: Path, text: str) -> None:
+    (tmp_path / "d.json").write_text(text)
+    with MmapSource(str(tmp_path / "d.json"), "rt") as source:
+        assert source.readlines(3) == [line.encode() for line in text.splitlines(keepends=True)]
 
 
 def test_modules_of_a_track_import_one_another(tmp_path: Path) -> None:

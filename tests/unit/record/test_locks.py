@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -80,6 +82,30 @@ def test_a_race_is_running_as_long_as_its_lock_is_held(esbench_home: Path) -> No
         assert other_races(esbench_home, own="a") == ()
     assert not is_running(esbench_home, "a")
     assert list((esbench_home / "running").iterdir()) == []
+
+
+@contextmanager
+def nobody() -> Iterator[None]:
+    """Run as another user, if the tests run as root."""
+    is_root = os.geteuid() == 0
+    if is_root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if is_root:
+            os.seteuid(0)
+
+
+def test_the_race_of_another_user_is_running_too() -> None:
+    with TemporaryDirectory() as folder, RaceLock(Path(folder), "a") as lock:
+        for path in (lock.path.parent, Path(folder)):
+            path.chmod(0o755)
+        lock.path.chmod(0)
+        (lock.path.parent / "dead.lock").touch(0)
+        with nobody():
+            assert is_running(Path(folder), "a")
+            assert other_races(Path(folder)) == (RunningRace("a", os.getpid()),)
 
 
 def test_a_race_that_runs_cannot_be_started_again(esbench_home: Path) -> None:

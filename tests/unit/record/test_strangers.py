@@ -217,5 +217,16 @@ def test_a_histogram_that_is_a_bomb_or_of_another_range_is_refused(text: str) ->
         decode(text)
 
 
+@pytest.mark.parametrize("command", [COMMANDS[4], COMMANDS[6]])
+def test_a_damaged_histogram_is_one_line(sent: Path, capsys: pytest.CaptureFixture[str], command: list[str]) -> None:
+    document = json.loads(GOLDEN.read_text())
+    task = next(task for task in document["tasks"] if "latency" in task["histograms"])
+    task["histograms"]["latency"] = "AAAAA"
+    write(sent, **document)
+    assert run(command) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"race.json: latency of the task {task['name']} is not a HdrHistogram" in line
+
+
 def test_an_empty_histogram_is_read() -> None:
     assert decode(histogram()).count == 0

@@ -11,6 +11,7 @@ from html_pages import READS, histogram, loads, second, text_of
 from races import as_counted, golden_race, task_of, with_task
 
 from esbench.cli.main import run
+from esbench.measure.histogram import decode
 from esbench.record.model import Check, ErrorKind, RaceRecord, TaskResult, Throughput, Window
 from esbench.record.series import SecondLine, Series, encode_second
 from esbench.record.store import RaceStore
@@ -148,7 +149,7 @@ def test_the_grid_counts_every_request_once_however_long_the_task() -> None:
 
 
 def test_a_percentile_curve_ends_at_what_the_samples_carry() -> None:
-    curve = percentile_curve(histogram(*[1.0] * 90, *[10.0] * 9, 100.0))
+    curve = percentile_curve(decode(histogram(*[1.0] * 90, *[10.0] * 9, 100.0)))
     assert [x for x, _ in curve] == pytest.approx([10, 100, 100])
     assert [ms for _, ms in curve] == pytest.approx([1, 10, 100], rel=0.002)
 

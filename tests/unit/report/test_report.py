@@ -252,12 +252,19 @@ def test_json_has_facts_rows_and_warnings() -> None:
 def test_an_unknown_format_is_refused() -> None:
     with pytest.raises(UsageError, match='did you mean "json"'):
         render(summary(golden_race()), "jsn")
+    with pytest.raises(UsageError, match='did you mean "junit"'):
+        render(summary(golden_race()), "junitt")
 
 
 def test_a_name_and_a_suffix_mean_one_format() -> None:
     suffixes = [suffix for each in COMPARISON_FORMATS for suffix in each.suffixes]
     assert len(set(suffixes)) == len(suffixes)
     assert len(set(names(COMPARISON_FORMATS))) == len(COMPARISON_FORMATS)
+
+
+@pytest.mark.parametrize("form", ["text", "markdown"])
+def test_the_line_above_a_table_stands_without_rows_too(form: str) -> None:
+    assert render(ReportDocument(Table((), ()), line="0 primary rows"), form) == "0 primary rows\n"
 
 
 @pytest.mark.parametrize("form", names(FORMATS))
