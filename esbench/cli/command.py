@@ -44,7 +44,6 @@ RALLY_OPTIONS: Mapping[str, str] = {
     "--team-repository": "the node is described by --distribution, --heap and --nodes",
     "--team-revision": "the node is described by --distribution, --heap and --nodes",
     "--to-date": "use --limit=N: the newest races come first",
-    "--track-revision": "check it out and use --track-repository=FOLDER",
 }
 RALLY_COMMANDS: Mapping[str, str] = {
     "add": "use esbench race --user-tags",

@@ -7,6 +7,7 @@ RaceOptions, or of NodeOptions if it defines the embedded node, and a flag here 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import partial
@@ -21,6 +22,7 @@ from esbench.errors import UsageError
 
 if TYPE_CHECKING:
     from esbench.race.options import RaceOptions
+    from esbench.track.repository import TrackRepository
 
 SYNTHETIC_DOCUMENTS = 100_000
 _MIRROR = "ESBENCH_CORPUS_MIRROR"
@@ -35,12 +37,19 @@ _ON_ERROR = Choice(
     gone={"continue-on-network": "use --on-error=continue, which goes on while a host answers"},
 )
 _mapping = partial(click.option, type=MappingText(), default="")
+repository_flags = with_options(
+    click.option(
+        "--track-repository",
+        metavar="FOLDER|URL",
+        help="The folder that --track is looked for in, or a Git URL that it is fetched from.",
+    ),
+    click.option("--track-revision", metavar="NAME", help="A branch, a tag or a whole commit of that URL."),
+    click.option("--offline", is_flag=True, help="Download nothing: use the files that are there."),
+)
 track_flags = with_options(
     click.option("--track", help="A track that esbench ships (esbench list tracks)."),
     click.option("--track-path", type=click.Path(path_type=Path), help="A folder or file of a track."),
-    click.option(
-        "--track-repository", type=click.Path(path_type=Path), help="The folder that --track is looked for in."
-    ),
+    repository_flags,
     _mapping("--track-params", metavar="PARAMS", help="k:v,k2:v2, inline JSON or a .json file."),
     click.option("--no-python", is_flag=True, help="Refuse a track that runs its own Python."),
 )
@@ -77,7 +86,6 @@ race_flags = with_options(
     click.option("--user-tags", "--user-tag", default="", metavar="TAGS", help="k:v,k2:v2 kept in the record."),
     click.option("--test-mode", is_flag=True, help="Everything small and quick; the figures mean nothing."),
     click.option("--install-dependencies", is_flag=True, help="Install the Python packages that the track asks for."),
-    click.option("--offline", is_flag=True, help="Download nothing: use the files that are there."),
     click.option(
         "--corpus-cache",
         type=click.Choice(["auto", "unpack", "stream"]),
@@ -153,7 +161,8 @@ def race_options(flags: Mapping[str, Any], common_track_params: str = "") -> Rac
     _check_pipeline(flags)
     if flags["synthetic_documents"] and not flags["synthetic_corpus"]:
         raise UsageError("--synthetic-documents is a number of documents to generate: add --synthetic-corpus")
-    path = find_track(flags["track"], flags["track_path"], flags["track_repository"])
+    repository = track_repository_of(flags)
+    path = find_track(flags["track"], flags["track_path"], repository and repository.folder)
     client_options = ClientOptions.from_mapping(parse_client_options(flags["client_options"]))
     hosts: tuple[Host, ...] = ()
     if flags["target_hosts"]:
@@ -162,6 +171,7 @@ def race_options(flags: Mapping[str, Any], common_track_params: str = "") -> Rac
         "home": esbench_home(),
         "race_id": new_race_id() if flags.get("race_id") is None else check_race_id(flags["race_id"]),
         "track_path": path,
+        "track_revision": repository.commit if repository else "",
         "track_params": {
             **parse_mapping(common_track_params, "--track-params", [path.parent]),
             **parse_mapping(flags["track_params"], "--track-params", [path.parent]),
@@ -191,6 +201,23 @@ def race_options(flags: Mapping[str, Any], common_track_params: str = "") -> Rac
     node = NodeOptions(**{option.name: given[option.name] for option in fields(NodeOptions)})
     others = {option.name: given[option.name] for option in fields(RaceOptions) if option.name in given}
     return RaceOptions(node=node, **others)
+
+
+def track_repository_of(flags: Mapping[str, Any]) -> TrackRepository | None:
+    """Return the repository that `repository_flags` name, after it was fetched; None if they name none.
+
+    `flags`: their arguments by name. On a terminal a line says that it is being fetched.
+    """
+    from esbench.events.progress import print_to_stderr
+    from esbench.track.repository import track_repository
+
+    return track_repository(
+        flags["track_repository"],
+        flags["track_revision"],
+        esbench_home(),
+        offline=flags["offline"],
+        say=print_to_stderr if sys.stderr.isatty() and flags.get("progress") != "json" else lambda _: None,
+    )
 
 
 def _synthetic_documents(flags: Mapping[str, Any]) -> int | None:

@@ -208,7 +208,7 @@ def _first_record(options: RaceOptions, started_at: str, raced: RacedTrack, fact
         race_id=options.race_id,
         status="running",
         started_at=started_at,
-        track=TrackFacts(track.name, str(track.path), track.digest),
+        track=TrackFacts(track.name, str(track.path), track.digest, options.track_revision),
         challenge=raced.challenge.name,
         esbench=esbench_facts(),
         track_params=redact(options.track_params),
