@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,6 +58,11 @@ if TYPE_CHECKING:
     help="Exit with 3 when it holds, 4 when that cannot be judged: slower, or a change such as 'p99>+10%'.",
 )
 @click.option("--all/--primary", "every_figure", default=None, help="Every figure, or only those that are judged.")
+@click.option("--rows", metavar="KEYS", help="Print a matrix of all sides without verdicts: its rows.  [default: task]")
+@click.option(
+    "--columns", metavar="KEYS", help="Its columns: side, race, version, param:NAME, tag:NAME ...  [default: side]"
+)
+@click.option("--value", metavar="FIGURE", help="Its figure: throughput, errors, p50, p99, max ...  [default: p50]")
 @report_options_of(COMPARISON_FORMATS)
 @html_option
 def compare(
@@ -68,6 +74,9 @@ def compare(
     max_error_rise: str,
     fail_on: tuple[str, ...],
     every_figure: bool | None,
+    rows: str | None,
+    columns: str | None,
+    value: str | None,
     form: str,
     report_file: Path | None,
     report_format: str | None,
@@ -81,6 +90,14 @@ def compare(
     from esbench.comparison.conditions import outcome, parse_condition
     from esbench.report.comparison import comparison
 
+    if rows or columns or value:
+        if fail_on or min_effect:
+            given_too = "--fail-on" if fail_on else "--min-effect"
+            raise UsageError("is about verdicts, and a matrix has none", where=given_too, hint="leave it out")
+        texts = (*((baseline,) if baseline else ()), *contenders, *given)
+        asked = (rows or "task", columns or "side", value or "p50")
+        _matrix(texts, *asked, allow, form, report_file, report_format, html)
+        return
     check_comparison_files(form, report_file, report_format, html)
     conditions = [parse_condition(text) for text in fail_on]
     if baseline is None:
@@ -110,6 +127,41 @@ def compare(
         if each.undecided:
             what = f"cannot be judged: {_named(each.undecided)}"
             raise UndecidedError(what, where=f"--fail-on={each.condition.text}")
+
+
+def _matrix(
+    texts: Sequence[str],
+    rows: str,
+    columns: str,
+    value: str,
+    allow: Sequence[str],
+    form: str,
+    report_file: Path | None,
+    report_format: str | None,
+    html: Path | None,
+) -> None:
+    """Print a figure of all sides by rows and columns; `texts` name sides as a user types them."""
+    from esbench.comparison.comparability import checked_keys
+    from esbench.comparison.matrix import matrix
+    from esbench.comparison.resolve import ReportedSides
+    from esbench.record.sessions import SessionStore
+    from esbench.record.store import RaceStore
+    from esbench.report.matrix import matrix_document
+
+    check_report_file(report_file, report_format)
+    check_file(html, "--html")
+    if not texts:
+        raise UsageError("no race is named", hint="say esbench compare RACE RACE ... --columns=param:NAME")
+    reported = ReportedSides(RaceStore(esbench_home()), SessionStore(esbench_home()))
+    sides = reported.sides(texts)
+    found = matrix(sides, rows, columns, value, checked_keys(allow))
+    if html is not None:
+        from esbench.report.html.matrix_page import matrix_page
+
+        write_text(html, matrix_page(found, columns), "--html")
+    document = matrix_document(found)
+    document = replace(document, notices=(*document.notices, *reported.unfinished(sides)))
+    print_document(document, form, report_file, report_format)
 
 
 def check_comparison_files(form: str, report_file: Path | None, report_format: str | None, html: Path | None) -> None:
