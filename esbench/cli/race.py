@@ -94,7 +94,8 @@ def _race(flags: dict[str, Any], progress: FollowingProgress | Quiet) -> int:
     if record.status == "failed":
         raise RaceError(f"the race failed: {record.failure}")
     if record.status == "cancelled":
-        progress.insist(f"esbench: cancelled; what was measured is in race {record.race_id}")
+        kept = f"what was measured is in race {record.race_id}" if record.tasks else "nothing was measured yet"
+        progress.insist(f"esbench: cancelled; {kept}")
         return CANCELLED
     if flags["strict"] and (failed := failed_checks(record)):
         raise RaceError(f"checks failed: {failed}", where="--strict")

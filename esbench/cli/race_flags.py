@@ -243,4 +243,5 @@ def _check_pipeline(flags: Mapping[str, Any]) -> None:
         ]
         given += ["--keep-node"] if flags.get("keep_node") else []
         if given:
-            raise UsageError(f"{', '.join(given)} describe an embedded node: leave them out with --target-hosts")
+            does, them = ("describes", "it") if len(given) == 1 else ("describe", "them")
+            raise UsageError(f"{', '.join(given)} {does} an embedded node: leave {them} out with --target-hosts")

@@ -14,7 +14,7 @@ from typing import Any
 
 from esbench.engine.base import Endpoint, NodeOptions
 from esbench.engine.catalog import Distribution, Wheel, load_catalog
-from esbench.engine.download import Downloader
+from esbench.engine.download import Downloader, is_downloaded
 from esbench.engine.folders import SHARED, Folders
 from esbench.engine.java import Java, choose_java, install_wheel, share_java
 from esbench.engine.java_options import JVM_OPTIONS, check_jvm_options, check_options
@@ -22,7 +22,7 @@ from esbench.engine.node import Node, free_ports
 from esbench.engine.plugins import read_plugins, with_plugins
 from esbench.engine.ready import NodeProcess, describe_nodes, wait_until_ready
 from esbench.engine.server import NodePlan, Server, checked_settings, inspect_server, node_settings
-from esbench.engine.unpacked import assemble, is_path, open_local
+from esbench.engine.unpacked import assemble, is_assembled, is_path, open_local
 from esbench.errors import EngineError, UsageError
 from esbench.events.progress import Progress
 from esbench.record.model import redact
@@ -195,12 +195,20 @@ class EmbeddedEngine:
         for plugin in self._plugins:
             plugin.check(*self.identity())
         distribution = self._distribution
+        if distribution is not None and self._options.offline:
+            self._require_downloaded(distribution)
         if distribution is not None and not distribution.boots_on_hybrid_cgroups and has_hybrid_cgroups():
             able = [other.name for other in self._catalog.values() if other.boots_on_hybrid_cgroups]
             raise EngineError(
                 f"{distribution.name} does not boot on a host that mounts cgroups v1 and v2 together, as this one",
                 hint=f"the oldest that does is {able[0]}",
             )
+
+    def _require_downloaded(self, distribution: Distribution) -> None:
+        folders = self._folders
+        if not (is_downloaded(distribution, folders.downloads) or is_assembled(distribution, folders.servers)):
+            hint = "run it once without --offline; esbench list distributions shows which are"
+            raise EngineError(f"{distribution.name} is not downloaded yet", where="--offline", hint=hint)
 
     @property
     def _features(self) -> tuple[str, ...]:

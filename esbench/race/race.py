@@ -129,7 +129,11 @@ def _prepared(
 
     Raises an EsbenchError for an operation that the cluster lacks.
     """
-    documents = raced.prepare_documents()
+    try:
+        documents = raced.prepare_documents()
+    except EsbenchError:
+        recording.withdraw()
+        raise
     target = cluster.start(recording)
     recording.begin(cluster.facts(), [_corpus_facts(part) for part in documents])
     _refuse_missing_features(raced, target.dialect)
