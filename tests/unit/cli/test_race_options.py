@@ -109,6 +109,7 @@ GIVEN: Mapping[str, str] = {
 WITH_ANOTHER = {  # flags that say how another one is read
     "--track-path",
     "--track-repository",
+    "--track-revision",
     "--pipeline",
     "--synthetic-documents",
     "--telemetry-params",
