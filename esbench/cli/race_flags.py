@@ -162,7 +162,7 @@ def race_options(flags: Mapping[str, Any], common_track_params: str = "") -> Rac
     if flags["synthetic_documents"] and not flags["synthetic_corpus"]:
         raise UsageError("--synthetic-documents is a number of documents to generate: add --synthetic-corpus")
     repository = track_repository_of(flags)
-    path = find_track(flags["track"], flags["track_path"], repository and repository.folder)
+    path = find_track(flags["track"], flags["track_path"], repository.folder if repository else None)
     client_options = ClientOptions.from_mapping(parse_client_options(flags["client_options"]))
     hosts: tuple[Host, ...] = ()
     if flags["target_hosts"]:

@@ -104,7 +104,7 @@ def _found(flags: Mapping[str, Any]) -> tuple[Path, RenderContext]:
     from esbench.track.rendering import RenderContext
 
     repository = track_repository_of(flags)
-    track = find_track(flags["track"], flags["track_path"], repository and repository.folder)
+    track = find_track(flags["track"], flags["track_path"], repository.folder if repository else None)
     product, version = product_and_version(flags["distribution"] or load_catalog().default)
     return track, RenderContext(
         params=parse_mapping(flags["track_params"], "--track-params", [track.parent]),

@@ -27,10 +27,12 @@ from esbench.record.store import replace_file
 REPOSITORY, REVISION = "--track-repository", "--track-revision"
 RALLY_TRACKS = "https://github.com/elastic/rally-tracks"
 RALLY_TRACK_NAMES = frozenset(
-    "big5 cohere_vector dense_vector elastic/apm elastic/endpoint elastic/logs elastic/security elser-ingest-speedtest eql "
-    "esql geonames geopoint geopointshape geoshape github_archive has_privileges has_privileges_bystander http_logs joins "
-    "k8s_metrics metricbeat msmarco-passage-ranking msmarco-v2-vector nested noaa nyc_taxis openai_vector percolator pmc "
-    "random_vector search/mteb/dbpedia so so_vector sql tsdb tsdb_k8s_queries wikipedia".split()
+    """
+    big5 cohere_vector dense_vector elastic/apm elastic/endpoint elastic/logs elastic/security elser-ingest-speedtest
+    eql esql geonames geopoint geopointshape geoshape github_archive has_privileges has_privileges_bystander http_logs
+    joins k8s_metrics metricbeat msmarco-passage-ranking msmarco-v2-vector nested noaa nyc_taxis openai_vector
+    percolator pmc random_vector search/mteb/dbpedia so so_vector sql tsdb tsdb_k8s_queries wikipedia
+    """.split()  # noqa: SIM905 - a list to read
 )
 _SCHEMES = ("https", "ssh", "file")
 _URL = re.compile(rf"(?:{'|'.join(_SCHEMES)})://[^-\s]\S*|\w[\w.-]*@\w[\w.-]*:\S+")
@@ -70,7 +72,7 @@ def track_repository(
     offline: bool = False,
     say: Callable[[str], None] = lambda _: None,
 ) -> TrackRepository | None:
-    """Return the folder that --track-repository names, or that of its URL's commit, which is fetched if it is not there.
+    """Return the folder that --track-repository names, or that of its URL's commit, which is fetched if it is missing.
 
     `revision` is a branch, a tag or a whole commit of a URL, by default its main branch. None without a `repository`.
     `offline` takes the commit that was fetched last. Raises UsageError if that is missing, or git fails.
@@ -140,9 +142,7 @@ class _Checkouts:
         private_folder(self.root)
         if self.revision is not None and _COMMIT.fullmatch(self.revision):
             return self.revision, self.revision
-        names = (
-            ("HEAD",) if self.revision is None else (f"refs/heads/{self.revision}", f"refs/tags/{self.revision}")
-        )
+        names = ("HEAD",) if self.revision is None else (f"refs/heads/{self.revision}", f"refs/tags/{self.revision}")
         # the commit of an annotated tag has a name of its own
         listed = self._git("ls-remote", "--", self.url, *(each for name in names for each in (name, f"{name}^{{}}")))
         commits = {name: commit for commit, _, name in (line.partition("\t") for line in listed.splitlines())}
@@ -169,7 +169,10 @@ class _Checkouts:
         return commit
 
     def _git(self, *arguments: str) -> str:
-        """Run git without prompts, hooks and transports that start commands; return its output. UsageError if it fails."""
+        """Run git without prompts, hooks and transports that start commands, and return its output.
+
+        Raises UsageError if it fails.
+        """
         options = (word for name, value in _OPTIONS.items() for word in ("-c", f"{name}={value}"))
         try:
             done = subprocess.run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -167,3 +168,14 @@ def test_a_race_whose_store_fails_is_printed_kept_and_stored_later(
     documents = sum(len(body.splitlines()) // 2 for body in bulk_bodies(metrics)[1:])
     assert printed[0]["documents"] == printed[0]["created"] == documents
     assert documents > len(races.series("nightly")) + len(races.record().tasks)
+
+
+def test_a_store_that_accepts_and_does_not_answer_is_an_error_after_seconds(
+    esbench_home: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        host = f"127.0.0.1:{silent.getsockname()[1]}"
+        assert run(["race", "--track=orders", f"--store-hosts={host}"]) == 1
+    waiting, error = capfd.readouterr().err.splitlines()
+    assert waiting == f"waiting for --store-hosts={host}"
+    assert error.startswith(f"esbench: --store-hosts: {host}: no answer within 5 s")

@@ -101,7 +101,7 @@ def test_offline_needs_what_was_fetched(upstream: Path, tmp_path: Path) -> None:
     ],
 )
 def test_urls_that_lead_elsewhere_or_hold_a_secret_are_refused(url: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="^--track-repository: ") as caught:
+    with pytest.raises(UsageError, match=r"^--track-repository: ") as caught:
         track_repository(url, None, tmp_path)
     assert "hush" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []
@@ -137,9 +137,7 @@ def test_a_server_that_is_not_there_is_one_line(esbench_home: Path, capsys: pyte
     assert not (esbench_home / "races").exists()
 
 
-def test_commands_read_fetched_tracks(
-    upstream: Path, esbench_home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_commands_read_fetched_tracks(upstream: Path, esbench_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     where = f"--track-repository=file://{upstream}"
     assert run(["list", "tracks", where, "--track-revision=v1", "--format=csv"]) == 0
     assert "shop,first," in capsys.readouterr().out
