@@ -101,7 +101,9 @@ def _fail(message: str, code: int, *, debug: bool) -> int:
     if debug:
         import traceback
 
-        traceback.print_exc()
+        from esbench.record.secrets import Redactor
+
+        click.echo(Redactor()(traceback.format_exc()), err=True, nl=False)
     from esbench.events.progress import print_to_stderr
 
     print_to_stderr(f"esbench: {message}")

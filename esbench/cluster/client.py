@@ -30,6 +30,7 @@ from esbench.cluster.options import ClientOptions
 from esbench.errors import ClusterError
 from esbench.errors.reasons import form_fault
 from esbench.record.model import NodeFacts
+from esbench.record.secrets import Redactor
 
 if TYPE_CHECKING:
     from elastic_transport import BaseNode
@@ -159,14 +160,15 @@ class Cluster:
         body: Any = None,
         timeout_s: float | None = None,
         ignore: Collection[int] = (),
-        decode: Callable[[bytes], Any] = decode_json,
+        decode: Callable[[bytes], Any] | None = None,
     ) -> Any:
-        """Send a request and return the reply's JSON: text if it is not JSON, None if it is empty.
+        """Send a request and return the reply's JSON: text if it is not JSON, None if it is empty. The connection's
+        secrets are hidden in its texts, not in its names.
 
         `path` is percent-encoded already and starts with a slash; `params` hold text, numbers, booleans or lists (None:
         left out); `body` is JSON, or text or bytes that are sent as they are. `timeout_s` replaces the options' limit.
         Replies with an HTTP status in `ignore` are returned; any other status from 400 on and a failed connection raise
-        ClusterError. `decode` reads the reply's bytes in another way.
+        ClusterError. `decode` reads the reply's bytes in another way, in which nothing is hidden.
         """
         target = path + _query(params)
         data = _encode(body)
@@ -180,7 +182,16 @@ class Cluster:
             if status == 400 and isinstance(reply, str) and url.startswith("http:") and speaks_tls(url):
                 raise host_speaks_tls(url)
             raise explain_http_error(f"{method} {path}", status, reply, self.options)
-        return decode(content)
+        return decode(content) if decode else self._without_secrets(content)
+
+    @cached_property
+    def _redactor(self) -> Redactor:
+        return Redactor(self.options.secrets())
+
+    def _without_secrets(self, content: bytes) -> Any:
+        reply = decode_json(content)
+        has_one = self._redactor.knows_one_of(content.decode(errors="replace"))
+        return self._redactor.within(reply) if has_one else reply
 
     def _send(
         self, method: str, target: str, data: bytes | None, headers: Mapping[str, str], limit_s: float
@@ -212,7 +223,7 @@ class Cluster:
 
         Raises ClusterError if it is neither Elasticsearch nor OpenSearch.
         """
-        reply = self.request("GET", "/", ignore=(405,))
+        reply = self.request("GET", "/", ignore=(405,), decode=decode_json)
         if isinstance(reply, Mapping) and "error" in reply:
             return self._info_of_local_node()
         version = reply.get("version") if isinstance(reply, Mapping) else None
@@ -220,13 +231,14 @@ class Cluster:
             raise ClusterError(
                 "this is neither Elasticsearch nor OpenSearch", where=self.urls[self._first], hint="check the port"
             )
+        distribution, hide = str(version.get("distribution", "elasticsearch")), self._redactor
         return ClusterInfo(
-            distribution=str(version.get("distribution", "elasticsearch")),
-            version=str(version["number"]),
-            build_hash=str(version.get("build_hash", "")),
-            build_flavor=str(version.get("build_flavor", "")),
-            name=str(reply.get("cluster_name", "")),
-            uuid=str(reply.get("cluster_uuid", "")),
+            distribution=distribution if distribution == "opensearch" else hide(distribution),  # also a likely password
+            version=hide(str(version["number"])),
+            build_hash=hide(str(version.get("build_hash", ""))),
+            build_flavor=hide(str(version.get("build_flavor", ""))),
+            name=hide(str(reply.get("cluster_name", ""))),
+            uuid=hide(str(reply.get("cluster_uuid", ""))),
         )
 
     def _info_of_local_node(self) -> ClusterInfo:

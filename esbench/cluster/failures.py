@@ -152,8 +152,7 @@ def explain_http_error(request: str, status: int, reply: Any, options: ClientOpt
 
     `request` is method and path, for the message; `reply` is the decoded body, Elasticsearch's JSON or text.
     """
-    kind, reason = _kind_and_reason(reply)
-    reason = _shortened(Redactor(options.secrets())(reason))
+    kind, reason = (_shortened(Redactor(options.secrets())(text)) for text in _kind_and_reason(reply))
     if status == 401:
         return _wrong_credentials(request, options)
     if status == 403 and kind in ("", "security_exception"):

@@ -25,8 +25,7 @@ from esbench.engine.server import NodePlan, Server, checked_settings, inspect_se
 from esbench.engine.unpacked import assemble, is_assembled, is_path, open_local
 from esbench.errors import EngineError, UsageError
 from esbench.events.progress import Progress
-from esbench.record.model import redact
-from esbench.record.secrets import Redactor
+from esbench.record.secrets import Redactor, redact
 
 DEFAULT_NODE_USER = 64000
 START_TIMEOUT_S = 180.0

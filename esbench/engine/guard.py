@@ -31,6 +31,7 @@ RELEASED_POLL_S = 2.0
 
 def main() -> None:
     """Guard one node until its end."""
+    os.umask(0o077)  # a node's log may have the settings in it
     with contextlib.ExitStack() as stack:
         wake_read, wake_write = os.pipe()
         os.set_blocking(wake_write, False)

@@ -20,9 +20,10 @@ import yaml
 from esbench.engine.folders import disk_errors, open_folder
 from esbench.engine.guard import KILL_PATIENCE_S
 from esbench.engine.java import Java
-from esbench.engine.java_options import rewrite_jvm_options, without_replaced
+from esbench.engine.java_options import rewrite_jvm_options, without_replaced, without_secrets
 from esbench.engine.server import NodePlan, Server, node_command, node_environment
 from esbench.errors import EngineError
+from esbench.record.secrets import Redactor, secret_values
 
 GRACE_S = 5.0  # between SIGTERM and SIGKILL
 GUARD_PATIENCE_S = GRACE_S + KILL_PATIENCE_S + 40.0  # the rest is for saving logs and removing the data
@@ -64,6 +65,7 @@ class Node:
         self.saved_logs = saved_logs
         self._guard: subprocess.Popen[bytes] | None = None
         self._buffer = b""
+        self._redact = Redactor()
         self._exit: str | None = None
 
     def prepare(self, settings: Mapping[str, object], heap_bytes: int, java_options: Sequence[str] = ()) -> None:
@@ -72,7 +74,7 @@ class Node:
         `settings` are those of the yml, `java_options` come last. EngineError if the folder exists (it is another
         node's), or cannot be written: nothing of it is left then.
         """
-        folder = self.plan.folder
+        folder, self._redact = self.plan.folder, Redactor(secret_values(settings))
         with disk_errors("making the folder of a node", folder):
             open_folder(folder.parent)
             folder.mkdir(mode=0o700)  # for its settings, data and logs; one that is there belongs to another node
@@ -88,15 +90,16 @@ class Node:
     def _fill(self, settings: Mapping[str, object], heap_bytes: int, java_options: Sequence[str]) -> None:
         plan, server = self.plan, self._server
         for folder in (plan.data, plan.logs, plan.temp):
-            folder.mkdir()
+            folder.mkdir(mode=0o700)
         shutil.copytree(server.home / "config", plan.config)
         for path in (plan.config, *plan.config.rglob("*")):
-            path.chmod(0o755 if path.is_dir() else 0o644)  # the server's own are read-only
+            path.chmod(0o700 if path.is_dir() else 0o600)  # the server's own are read-only
         yml = plan.config / f"{server.product}.yml"
         yml.write_text(yaml.safe_dump(dict(settings), sort_keys=False), "utf-8")
         options = plan.config / "jvm.options"
         text = options.read_text("utf-8")
-        options.write_text(rewrite_jvm_options(text, server, plan, self._java, heap_bytes, java_options), "utf-8")
+        shown = without_secrets(java_options, plan.config, self._java)
+        options.write_text(rewrite_jvm_options(text, server, plan, self._java, heap_bytes, shown), "utf-8")
         for extra in plan.config.glob("jvm.options.d/*.options"):  # read later: they would win
             extra.write_text(without_replaced(extra.read_text("utf-8")), "utf-8")
 
@@ -137,13 +140,13 @@ class Node:
         return self._exit
 
     def log_tail(self) -> str:
-        """Return the last 20 lines of the node's console log, without the frames of stack traces."""
+        """Return the last 20 lines of the node's console log, without secrets and the frames of stack traces."""
         try:
             text = self.plan.console.read_bytes()[-200_000:].decode("utf-8", errors="replace")
         except OSError:
             return "(there is no log)"
         told = [line for line in text.splitlines() if not line.lstrip().startswith(("at ", "... "))]
-        return "\n".join(line[:300] for line in told[-20:])
+        return "\n".join(self._redact(line)[:300] for line in told[-20:])
 
     def release(self) -> None:
         """Let the node outlive this process; its folder is removed when the node ends."""

@@ -41,9 +41,8 @@ from esbench.record.model import (
     RaceRecord,
     TaskResult,
     TrackFacts,
-    redact,
-    secret_values,
 )
+from esbench.record.secrets import redact, secret_values
 from esbench.record.store import RaceFolder, RaceStore
 from esbench.telemetry.watch import Telemetry
 

@@ -7,8 +7,7 @@ race.json), as `max` is if there are any; `p99_at_least` and `max_at_least` are 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
@@ -16,60 +15,13 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 SCHEMA = 3
 PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99)
-HIDDEN = "<hidden>"
 # Of a check. "driver": its part in one task; "workers": the load workers; "host": their CPUs; tasks share these two.
 Subject = Literal["rate", "driver", "workers", "host", "replies", "warmup", "race"]
-_SECRET = re.compile(r"(?:^|\.)secret_|password|api_?key")
 
 
 def time_text(moment: datetime) -> str:
     """Return a time of day (UTC) as text for records: ISO 8601, to the millisecond."""
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def redact(params: Mapping[str, Any], within: Callable[[str], str] = str) -> dict[str, Any]:
-    """Return a copy of `params` in which the value of every secret (secret_*, *password*, *api_key*) is hidden.
-
-    Letter case does not matter, nor whether words are joined by `_` or `-`; nested mappings and lists are searched too.
-    `within` hides secrets within the other texts.
-    """
-    return {
-        name: HIDDEN if _SECRET.search(str(name).lower().replace("-", "_")) else _redact_nested(value, within)
-        for name, value in params.items()
-    }
-
-
-def _redact_nested(value: Any, within: Callable[[str], str]) -> Any:
-    if isinstance(value, Mapping):
-        return redact(value, within)
-    if isinstance(value, list | tuple):
-        return [_redact_nested(item, within) for item in value]
-    return within(value) if isinstance(value, str) else value
-
-
-def secret_values(params: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the values that `redact` hides, as text."""
-    for name, value in params.items():
-        hidden = _SECRET.search(str(name).lower().replace("-", "_")) is not None
-        yield from _leaves(value) if hidden else _nested_secrets(value)
-
-
-def _nested_secrets(value: Any) -> Iterator[str]:
-    if isinstance(value, Mapping):
-        yield from secret_values(value)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _nested_secrets(item)
-
-
-def _leaves(value: Any) -> Iterator[str]:
-    if isinstance(value, Mapping):
-        value = list(value.values())
-    if isinstance(value, list | tuple):
-        for item in value:
-            yield from _leaves(item)
-    elif value is not None:
-        yield str(value)
 
 
 @dataclass(frozen=True)

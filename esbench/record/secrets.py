@@ -8,15 +8,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 from urllib.parse import quote
 
-from esbench.record.model import HIDDEN
+HIDDEN = "<hidden>"
 
+# Names of parameters and settings, in lower case and with `_` for `-`, whose values are secrets.
+_SECRET = re.compile(
+    r"(?:^|[._])secret(?:[._]|$)|password|passwd|passphrase|api_?key|(?:access|private)_?key|authorization|token$"
+)
 _LONG = 8  # characters: a known secret as long is hidden wherever it stands, a shorter one as a whole word
 
 # Repetitions that may overlap are bounded: what a server writes must not take more than linear time.
-_NAME = r"(?:password|passwd|api[_-]?key|secret[_-]|authorization|x-[\w-]{0,30}token|cookie)[\w.-]{0,40}"
+_NAME = (
+    r"(?:password|passwd|passphrase|api[_-]?key|secret[_-]|[_-]secret|authorization|x-[\w-]{0,30}token"
+    r"|(?:access|auth|refresh|session)[_-]?token|cookie)[\w.-]{0,40}"
+)
 _ASSIGNED = rf"{_NAME}\\*[\"']?\s{{0,4}}[:=]\s{{0,4}}"
 _SCHEME = r"(?:basic|bearer|apikey|negotiate)"
 _PATTERNS = (
@@ -51,6 +59,18 @@ class Redactor:
             text = pattern.sub(replacement, text)
         return text
 
+    def knows_one_of(self, text: str) -> bool:
+        """True if a known secret is in the text."""
+        return self._known is not None and self._known.search(text) is not None
+
+    def within(self, value: Any) -> Any:
+        """Return a copy of JSON in which all texts have their secrets hidden; names and numbers stay."""
+        if isinstance(value, Mapping):
+            return {name: self.within(item) for name, item in value.items()}
+        if isinstance(value, list):
+            return [self.within(item) for item in value]
+        return self(value) if isinstance(value, str) else value
+
 
 def _forms(secret: str) -> Iterator[str]:
     """Yield the encodings of a secret: as it is, in a URL, in JSON, in JSON inside of JSON, and in Python's repr of
@@ -67,3 +87,48 @@ def _forms(secret: str) -> Iterator[str]:
 
 def _anywhere_or_word(text: str) -> str:
     return re.escape(text) if len(text) >= _LONG else rf"(?<!\w){re.escape(text)}(?!\w)"
+
+
+def redact(params: Mapping[str, Any], within: Callable[[str], str] = Redactor()) -> dict[str, Any]:  # noqa: B008
+    """Return a copy of `params` in which the value of every secret (db_secret, *password*, *_token ...) is hidden.
+
+    Letter case does not matter, nor whether words are joined by `_` or `-`; nested mappings and lists are searched too.
+    `within` hides secrets within the other texts, by default whatever looks like credentials.
+    """
+    return {name: HIDDEN if _is_secret(name) else _redact_nested(value, within) for name, value in params.items()}
+
+
+def _is_secret(name: object) -> bool:
+    return _SECRET.search(str(name).lower().replace("-", "_")) is not None
+
+
+def _redact_nested(value: Any, within: Callable[[str], str]) -> Any:
+    if isinstance(value, Mapping):
+        return redact(value, within)
+    if isinstance(value, list | tuple):
+        return [_redact_nested(item, within) for item in value]
+    return within(value) if isinstance(value, str) else value
+
+
+def secret_values(params: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the values that `redact` hides, as text."""
+    for name, value in params.items():
+        yield from _leaves(value) if _is_secret(name) else _nested_secrets(value)
+
+
+def _nested_secrets(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        yield from secret_values(value)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _nested_secrets(item)
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from _leaves(item)
+    elif value is not None:
+        yield str(value)

@@ -27,9 +27,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from esbench.errors import RecordError, UsageError, did_you_mean, nearest
-from esbench.record.model import SCHEMA, RaceRecord, Session, TrackFacts, redact
+from esbench.record.model import SCHEMA, RaceRecord, Session, TrackFacts
 from esbench.record.private import open_private, private_folder
 from esbench.record.reading import check_nesting, read_stored, reading
+from esbench.record.secrets import redact
 from esbench.record.shapes import check_record
 
 T = TypeVar("T")

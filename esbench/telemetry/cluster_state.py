@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from esbench.cluster.client import LENIENT, Cluster, index_path
-from esbench.record.model import ClusterFacts, DiskFacts, ShardFacts, redact
-from esbench.record.secrets import Redactor
+from esbench.record.model import ClusterFacts, DiskFacts, ShardFacts
+from esbench.record.secrets import Redactor, redact
 from esbench.telemetry.snapshots import Attempts, T, copies, count_at
 
 _SETTINGS = {

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from esbench.cluster.client import LENIENT, Cluster, ClusterInfo, index_path
 from esbench.errors import EsbenchError
+from esbench.record.private import open_private, private_folder
 from esbench.record.secrets import Redactor
 from esbench.record.series import Columns
 from esbench.telemetry.series import SeriesOf
@@ -173,6 +174,11 @@ class Device:
         text = Redactor(self.scene.cluster.options.secrets())(text)[:_LONGEST_NOTE]
         if text not in self.notes:
             self.notes.append(text)
+
+    def keep(self, name: str, text: str) -> None:
+        """Write a file of the race's logs, which only their owner can read."""
+        with open_private(private_folder(self.scene.folder) / name, "wb") as file:
+            file.write(text.encode())
 
     def begin(self) -> None:
         """Prepare, before the first step. An error ends the sampling; the other methods are still called."""

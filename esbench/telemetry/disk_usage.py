@@ -9,7 +9,6 @@ from typing import Any
 
 from esbench.cluster.client import LENIENT, index_path
 from esbench.errors import ClusterError
-from esbench.record.private import private_folder
 from esbench.telemetry.device import IndexDevice, Param, Unseen
 
 _FIELDS_AT_MOST = 100
@@ -51,8 +50,7 @@ class DiskUsage(IndexDevice):
             if not self.notes:
                 self.note("none of the indices is there at the end")
             return {}
-        private_folder(self.scene.folder)
-        (self.scene.folder / "disk-usage.json").write_text(json.dumps(entries), encoding="utf-8")
+        self.keep("disk-usage.json", json.dumps(entries))
         return {**usage(entries), "took_s": round(took_s, 3), "replies": "disk-usage.json"}
 
     def _ask(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from statistics import median
 from typing import Any
 
+from esbench.record.private import open_private
 from esbench.telemetry.device import Device, Param, Pulse, Reading, Scene, TaskSpan, Unseen
 from esbench.telemetry.series import SeriesOf
 from esbench.telemetry.thread_stacks import Heat, heat, parse, rows
@@ -139,7 +140,7 @@ class HotThreads(Device):
         if self._raw_bytes > RAW_BYTES_AT_MOST:
             return
         content = f"===== sample {self._samples} {taken}\n{text.rstrip()}\n\n".encode()
-        with (self.scene.folder / RAW_FILE).open("ab") as file:
+        with open_private(self.scene.folder / RAW_FILE, "ab") as file:
             file.write(content)
         self._raw_bytes += len(content)
         if self._raw_bytes > RAW_BYTES_AT_MOST:

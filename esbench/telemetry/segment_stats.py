@@ -8,7 +8,6 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from esbench.record.private import private_folder
 from esbench.telemetry.device import IndexDevice
 from esbench.telemetry.snapshots import copies
 
@@ -57,8 +56,7 @@ class SegmentStats(IndexDevice):
         found = list(segments(self.ask("_segments", _ALL)))
         if not found:
             return {}
-        private_folder(self.scene.folder)
-        (self.scene.folder / "segments.txt").write_text(self._table(found), encoding="utf-8")
+        self.keep("segments.txt", self._table(found))
         by_index = groupby(sorted(found, key=_index), key=_index)
         sums = {index: _sums(list(those)) for index, those in by_index}
         largest = sorted(sums, key=lambda index: (-sums[index]["size_bytes"], index))

@@ -172,7 +172,7 @@ def node(folder: Path, tmp_path: Path) -> Node:
     server = Server(home, "elasticsearch", "7.10.2", frozenset(), frozenset())
     java = Java(tmp_path, "17.0.1", "PATH")
     made = Node(NodePlan("node-0", *free_ports(2), folder), server, java, None, tmp_path / "saved")
-    made.prepare({"http.port": 1}, 64 << 20)
+    made.prepare({"http.port": 1, "zone_secret": "hush-hush"}, 64 << 20)
     made.launch(os.environ["PATH"])
     return made
 
@@ -195,9 +195,16 @@ def test_nobody_else_enters_the_folder_of_a_node(node: Node, folder: Path) -> No
     assert node.finish_stop() == []
 
 
+def test_the_end_of_a_log_hides_the_secrets_among_the_settings(node: Node, folder: Path) -> None:
+    with (folder / "logs" / "console.log").open("a") as log:
+        log.write("elected [node-0]{zone_secret=hush-hush}\n")
+    assert "{zone_secret=<hidden>}" in node.log_tail()
+    assert node.finish_stop() == []
+
+
 def test_stopping_a_node_twice_does_nothing_more(node: Node, folder: Path, tmp_path: Path) -> None:
     pids = pids_in(folder)
-    assert (folder / "config" / "elasticsearch.yml").read_text() == "http.port: 1\n"
+    assert (folder / "config" / "elasticsearch.yml").read_text() == "http.port: 1\nzone_secret: hush-hush\n"
     assert "hello" in node.log_tail()
     assert node.finish_stop() == []
     assert not [pid for pid in pids if is_alive(pid)]

@@ -2,28 +2,58 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import stat
-import subprocess
-from collections.abc import Iterator
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
+import psutil
 import pytest
-from driver import NullServerFactory
 from metrics_store import Replies
-from racing import TRACK, Races, wait_until
-from raw_server import serve
+from racing import TRACK, Outcome, Races, wait_until
+from raw_server import INFO, RawServer, Request, reply, serve
 
+from esbench.engine.node import free_ports
 from esbench.null_server import NullServer
+from esbench.publish.grafana import TOKEN
 
-SECRETS = {"password": "pass-word-9", "token": "hunter2-token", "in a URL": "x-in-url"}
-ENCODED = "am9lOnBhc3Mtd29yZC05"  # joe:pass-word-9
+SECRETS = {
+    "password": "pass-word-9",
+    "token": "hunter2-token",
+    "in a URL": "x-in-url",
+    "key": "k3y-of-api",
+    "store": "st0re-word",
+    "grafana": "gr4fana-token",
+    "header": "h3ader-value",
+    "parameter": "p4rameter-secret",
+}
+ENCODED = [
+    base64.b64encode(pair.encode()).decode()
+    for pair in (f"joe:{SECRETS['password']}", f"joe:{SECRETS['store']}", f"id:{SECRETS['key']}")
+]
 OPTIONS = "--client-options=basic_auth_user:joe,basic_auth_password:env:RACE_PASSWORD"
-TRACK_PARAMS = f"--track-params=secret_token:{SECRETS['token']}"
+PARAMS = {
+    "secret_token": SECRETS["token"],
+    "access_token": SECRETS["token"],
+    "db_secret": SECRETS["parameter"],
+    "base": f"http://joe:{SECRETS['in a URL']}@far/",
+}
+FIND = "operation-type: search, body: {query: {match_all: {}}}"
+FIND_WITH_SECRETS = (
+    f"operation-type: search, headers: {{x-my-token: {SECRETS['header']}}}, "
+    'body: {query: {match: {a: "{{secret_token}} {{access_token}} {{db_secret}} {{base}}"}}}'
+)
 
 
 @pytest.fixture
 def races(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Races]:
     monkeypatch.setenv("RACE_PASSWORD", SECRETS["password"])
+    monkeypatch.setenv("STORE_PASSWORD", SECRETS["store"])
+    monkeypatch.setenv(TOKEN, SECRETS["grafana"])
     races = Races(tmp_path)
     yield races
     races.end()
@@ -36,35 +66,128 @@ def shown(races: Races, *outputs: str) -> str:
 
 
 def assert_none_in(text: str) -> None:
-    for secret in (*SECRETS.values(), ENCODED):
-        assert secret not in text
+    for secret in (*SECRETS.values(), *ENCODED):
+        at = text.find(secret)
+        assert at < 0, f"{secret} in {text[max(0, at - 200) : at + 50]!r}"
 
 
-def test_nothing_that_a_race_writes_holds_a_secret(
-    null_server: NullServerFactory, races: Races, tmp_path: Path
+def echo(request: Request) -> str:
+    """Everything that a request has, its credentials also decoded, on their own and in a URL."""
+    credentials = request.headers.get("Authorization", "")
+    with suppress(ValueError):
+        credentials += " " + base64.b64decode(credentials.partition(" ")[2]).decode()
+    heads = request.head.decode() + json.dumps(dict(request.headers))
+    return f"{credentials} http://{credentials.split()[-1:]}@h/ {heads} {request.body[:1000].decode()}"
+
+
+def refusal(told: str) -> bytes:
+    reason = {"type": f"security_exception {told}", "reason": told}
+    body = json.dumps({"error": {**reason, "caused_by": reason}})
+    return reply(body, "403 Forbidden", "Content-Type: application/json", "X-Elastic-Product: Elasticsearch")
+
+
+def strange(told: str) -> bytes:
+    return reply(json.dumps({"told": told, "nodes": told, "index": {"all_fields": told}}))
+
+
+def page(told: str) -> bytes:
+    return reply(f"<html>{told}</html>", "500 Internal Server Error", "Content-Type: text/html")
+
+
+def echoing(answer: Callable[[str], bytes], beside: Callable[[], None] = lambda: None) -> RawServer:
+    """A cluster that says in all its replies what it was sent; `beside` is called for each of them."""
+
+    def answers(number: int, request: Request) -> Sequence[bytes]:
+        beside()
+        told = echo(request)
+        path = request.target.partition("?")[0]
+        if path == "/":
+            version = {**INFO["version"], "build_hash": told}
+            return [reply(json.dumps({**INFO, "cluster_name": told, "version": version}))]
+        if path == "/_cluster/health":
+            return [reply(json.dumps({"status": "green", "cluster_name": told}))]
+        return [answer(told)]
+
+    return RawServer(answers)
+
+
+def race(races: Races, url: str, race_id: str, *arguments: str) -> Outcome:
+    (races.track / "track.yml").write_text(TRACK.replace(FIND, FIND_WITH_SECRETS))
+    outcome = races.run(
+        url,
+        *(f"--track-params={json.dumps(PARAMS)}", f"--race-id={race_id}", "--debug", "--on-error=continue"),
+        *("--telemetry=all", "--include-tasks=found,create-index,bulk", *arguments),
+    )
+    assert outcome.code == 0, outcome.stderr
+    return outcome
+
+
+@pytest.mark.parametrize("answer", [refusal, strange, page])
+def test_nothing_that_a_race_writes_holds_a_secret_that_its_server_repeats(
+    races: Races, answer: Callable[[str], bytes]
 ) -> None:
-    """Records, logs, page, report, exports and the metrics store, of a race whose server repeats what it was sent."""
-    told = f"joe:pass-word-9 {ENCODED} hunter2-token https://joe:x-in-url@h/ Authorization: Basic {ENCODED}"
-    refusal = {"status": 403, "body": {"error": {"type": "security_exception", "reason": told}}}
-    server = null_server({"rules": [{"path": "_search", "reply": refusal}]})
-    searching = TRACK.replace("match_all: {}", 'match: {token: "{{ secret_token }}"}')
-    (races.track / "track.yml").write_text(searching)
-    replies = Replies()
-    page, report = tmp_path / "page.html", tmp_path / "report.md"
-    with serve(replies) as replies.server:
-        outcome = races.run(
-            server,
-            *(OPTIONS, TRACK_PARAMS, "--race-id=one", "--debug", "--on-error=continue", "--telemetry=all"),
-            *(f"--html={page}", f"--report-file={report}", f"--store-hosts={replies.server.url}"),
-            "--store-options=basic_auth_user:joe,basic_auth_password:env:RACE_PASSWORD",
-            "--include-tasks=found,create-index",
-        )
-    assert "security_exception" in shown(races), outcome.stderr
-    exports = [races.ask("export", "one", f"--{form}") for form in ("json", "csv", "hlog", "prometheus")]
-    others = [races.ask("show", "one"), races.ask("list", "races"), page.read_text(), report.read_text()]
+    with echoing(answer) as server:
+        outcome = race(races, server.url, "one", OPTIONS)
+    assert "<hidden>" in shown(races)
+    assert_none_in(shown(races, outcome.stdout, outcome.stderr))
+
+
+@pytest.mark.parametrize("given", ["file", "url", "key", "pair"])
+def test_no_way_to_give_credentials_shows_them(races: Races, tmp_path: Path, given: str) -> None:
+    file = tmp_path / "options.json"
+    file.write_text(json.dumps({"basic_auth_user": "joe", "basic_auth_password": SECRETS["password"]}))
+    arguments = {
+        "file": [f"--client-options={file}"],
+        "url": [],
+        "key": [f"--client-options=api_key:{SECRETS['key']}"],
+        "pair": [f"--client-options=api_key:id:{SECRETS['key']}"],
+    }
+    with echoing(refusal) as server:
+        user = f"//joe:{SECRETS['password']}@" if given == "url" else "//"
+        outcome = race(races, server.url.replace("//", user), "one", *arguments[given])
+    assert "<hidden>" in shown(races)
+    assert_none_in(shown(races, outcome.stdout, outcome.stderr))
+
+
+def test_nothing_that_is_made_of_a_race_holds_a_secret(races: Races, tmp_path: Path) -> None:
+    """Tables, pages, exports, what Prometheus reads while it runs, the metrics store and Grafana."""
+    metrics: list[str] = []
+    (port,) = free_ports(1)
+
+    def read_metrics() -> None:
+        with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as found:
+            metrics.append(found.read().decode())
+
+    replies, files = Replies(), [tmp_path / "page.html", tmp_path / "report.md"]
+    with (
+        echoing(refusal, read_metrics) as server,
+        serve(replies) as replies.server,
+        RawServer(lambda number, request: [refusal(echo(request))]) as grafana,
+    ):
+        outcomes = [
+            race(
+                *(races, server.url, race_id, OPTIONS, f"--html={files[0]}", f"--report-file={files[1]}"),
+                *(f"--metrics-port={port}", f"--annotate={grafana.url}"),
+                *(f"--store-hosts={replies.server.url}",),
+                "--store-options=basic_auth_user:joe,basic_auth_password:env:STORE_PASSWORD",
+            )
+            for race_id in ("one", "two")
+        ]
+    assert any("security_exception" in text for text in metrics)
     stored = [request.body.decode() for request in replies.server.requests]
     assert any("security_exception" in body for body in stored)
-    assert_none_in(shown(races, outcome.stdout, outcome.stderr, *exports, *others, *stored))
+    assert grafana.requests
+    annotated = [request.body.decode() for request in grafana.requests]
+    asked = [
+        *(["export", "one", f"--{form}"] for form in ("json", "csv", "hlog", "prometheus")),
+        *(["show", "one", f"--format={form}"] for form in ("text", "json", "csv", "markdown")),
+        *(["compare", "one", "two", f"--format={form}"] for form in ("text", "json", "csv", "markdown", "junit")),
+        ["list", "races"],
+    ]
+    answers = [races.ask(*command) for command in asked]
+    told = chain.from_iterable((outcome.stdout, outcome.stderr) for outcome in outcomes)
+    written = [file.read_text() for file in files]
+    assert_none_in(shown(races, *told, *metrics, *stored, *annotated, *answers, *written))
 
 
 @pytest.mark.parametrize(
@@ -79,6 +202,14 @@ def test_nothing_that_a_race_writes_holds_a_secret(
         ["--client-options=basic_auth_user:joe,basic_auth_password:pass-word-9,api_key:hunter2-token"],
         ["--client-options=basic_auth_user:joe,basic_auth_password:pass-word-9"],
         ["--store-hosts=http://joe:pass-word-9@127.0.0.1:1"],
+        ["--target-hosts=http://joe:pass-word-9,more@127.0.0.1:1"],
+        ["--target-hosts=http://joe:pass-word-9/more@127.0.0.1:1"],
+        ["--store-hosts=http://joe:pass-word-9,mo:re@127.0.0.1:1"],
+        ["--annotate=http://joe:pass-word-9/more@127.0.0.1:1"],
+        ["--target-hosts=http://joe:pass-word-9,12@127.0.0.1:1"],
+        ["--target-hosts=http://joe:12,pass-word-9@127.0.0.1:1"],
+        ["--store-hosts=http://joe:pass-word-9,12@127.0.0.1:1"],
+        ["--annotate=http://joe:12/pass-word-9@127.0.0.1:1"],
     ],
 )
 def test_no_error_and_no_traceback_repeats_a_secret(races: Races, unused_url: str, arguments: list[str]) -> None:
@@ -88,10 +219,15 @@ def test_no_error_and_no_traceback_repeats_a_secret(races: Races, unused_url: st
     assert_none_in(shown(races, outcome.stdout, outcome.stderr))
 
 
-def test_no_command_line_shows_a_password(server: NullServer, races: Races) -> None:
-    process = races.start(server, OPTIONS, "--challenge=endless", "--workers=2")
+def test_no_command_line_shows_a_secret(server: NullServer, races: Races, tmp_path: Path) -> None:
+    (races.track / "track.yml").write_text(TRACK.replace(FIND, FIND_WITH_SECRETS))
+    params = tmp_path / "params.json"
+    params.write_text(json.dumps(PARAMS))
+    arguments = ("--challenge=endless", "--workers=2", f"--track-params={params}")
+    process = races.start(server, OPTIONS, *arguments)
     wait_until(lambda: list(races.home.rglob("seconds.jsonl")), process)
-    lines = subprocess.run(["ps", "-ww", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    parent = psutil.Process(process.pid)
+    lines = "\n".join(" ".join(each.cmdline()) for each in (parent, *parent.children(recursive=True)))
     assert lines.count("esbench.worker.process") >= 2
     assert "RACE_PASSWORD" in lines
     assert_none_in(lines)
@@ -99,7 +235,8 @@ def test_no_command_line_shows_a_password(server: NullServer, races: Races) -> N
 
 def test_no_other_user_reads_what_a_race_keeps(server: NullServer, races: Races) -> None:
     """With a umask that takes no rights away."""
-    outcome = races.run(server, "--include-tasks=create-index,bulk", prefix=["sh", "-c", 'umask 000; exec "$@"', "sh"])
+    arguments = ("--include-tasks=create-index,bulk", "--telemetry=all")
+    outcome = races.run(server, *arguments, prefix=["sh", "-c", 'umask 000; exec "$@"', "sh"])
     assert outcome.code == 0
     kept = [races.home, *races.home.rglob("*")]
     assert len(kept) > 10

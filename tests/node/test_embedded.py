@@ -22,7 +22,7 @@ from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
 from esbench.engine.ready import ask
 from esbench.errors import EngineError, UsageError
 from esbench.events.progress import Progress
-from esbench.record.model import HIDDEN
+from esbench.record.secrets import HIDDEN
 
 pytestmark = pytest.mark.node
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from races import GOLDEN, golden_race, task_of, with_task
 
-from esbench.record.model import HIDDEN, SCHEMA, RaceRecord, TrackFacts, redact
+from esbench.record.model import SCHEMA, RaceRecord, TrackFacts
+from esbench.record.secrets import HIDDEN, redact
 from esbench.record.store import decode_record, encode_record
 
 
@@ -84,13 +85,24 @@ def test_a_newer_schema_is_refused_by_name() -> None:
         "api-key",
         "Apikey",
         "my_api_key_id",
+        "secret",
+        "db-secret",
+        "client_secret_x",
+        "token",
+        "access_token",
+        "accessToken",
+        "passphrase",
+        "private_key",
+        "Authorization",
     ],
 )
 def test_a_secret_is_hidden(name: str) -> None:
     assert redact({name: "hush", "shards": 5}) == {name: HIDDEN, "shards": 5}
 
 
-@pytest.mark.parametrize("name", ["secretary", "passwor", "api", "number_of_shards"])
+@pytest.mark.parametrize(
+    "name", ["secretary", "passwor", "api", "number_of_shards", "token_count", "tokenizer", "max_tokens"]
+)
 def test_what_only_looks_like_a_secret_stays(name: str) -> None:
     assert redact({name: "seen"}) == {name: "seen"}
 

@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from esbench.record.model import secret_values
-from esbench.record.secrets import Redactor
+from esbench.record.secrets import Redactor, redact, secret_values
 
 hide = Redactor()
 
@@ -29,6 +28,7 @@ hide = Redactor()
         ('{"secret_ident" : "abc\\"def", "b": 2}', '{"secret_ident" : "<hidden>", "b": 2}'),
         ('{"api_key":{"id":"x","api_key":"y"},"n":1}', '{"api_key":<hidden>,"n":1}'),
         ("keystore_password = 'a b'", "keystore_password = '<hidden>'"),
+        ('{"access_token":"abc","client_secret":"def"}', '{"access_token":"<hidden>","client_secret":"<hidden>"}'),
         (
             json.dumps({"error": json.dumps({"password": 'hun"ter2', "user": "x"})}),
             '{"error": "{\\"password\\": \\"<hidden>\\", \\"user\\": \\"x\\"}"}',
@@ -102,3 +102,16 @@ def test_the_secrets_among_parameters_are_their_values_wherever_they_stand() -> 
         "secret_none": None,
     }
     assert sorted(secret_values(params)) == ["7", "abc", "i", "x y"]
+
+
+def test_a_url_among_parameters_loses_its_user_and_password() -> None:
+    assert redact({"base": ["http://joe:pw@far/x"], "n": 5}) == {"base": ["http://<hidden>@far/x"], "n": 5}
+
+
+def test_known_secrets_are_hidden_in_the_texts_of_json() -> None:
+    redactor = Redactor(["pass-word"])
+    assert redactor.knows_one_of('{"a": "xpass-wordx"}')
+    assert not redactor.knows_one_of('{"a": "password: other"}')
+    assert redactor.within({"pass-word": ["a pass-word", 5, {"b": "pass-word"}]}) == {
+        "pass-word": ["a <hidden>", 5, {"b": "<hidden>"}]
+    }
