@@ -116,7 +116,7 @@ class _Checkouts:
     revision: str | None
 
     def last(self) -> str:
-        """Return the commit that was fetched last. Raises UsageError if there is none."""
+        """Return the commit that was fetched last. Raises UsageError if it is missing."""
         try:
             commit = read_stored(self.root / "current").decode("ascii", "replace").strip()
         except (OSError, ValueError):
