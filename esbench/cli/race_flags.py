@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from esbench.cli.command import Choice, EsbenchCommand, MappingText, PathsText, esbench_home, with_options
+from esbench.cli.progress_options import may_print
 from esbench.engine.base import NodeOptions
 from esbench.errors import UsageError
 
@@ -219,7 +220,7 @@ def track_repository_of(flags: Mapping[str, Any]) -> TrackRepository | None:
         flags["track_revision"],
         esbench_home(),
         offline=flags["offline"],
-        say=print_to_stderr if sys.stderr.isatty() and flags.get("progress") != "json" else lambda _: None,
+        say=print_to_stderr if sys.stderr.isatty() and may_print(flags) else lambda _: None,
     )
 
 

@@ -12,6 +12,7 @@ import click
 
 from esbench.cli.command import EsbenchCommand, esbench_home, with_options
 from esbench.cli.output import format_option, print_document
+from esbench.cli.progress_options import may_print
 from esbench.errors import ClusterError, EsbenchError, UsageError
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ def _waiting(text: str, flags: Mapping[str, Any]) -> Iterator[None]:
     from esbench.events.progress import print_to_stderr
 
     timer = Timer(1.0, print_to_stderr, (text,))
-    if not flags.get("quiet") and flags.get("progress") not in ("json", "none"):
+    if may_print(flags):
         timer.start()
     try:
         yield

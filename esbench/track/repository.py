@@ -82,7 +82,8 @@ def track_repository(
             raise UsageError("is for a Git URL", where=REVISION, hint=f"check it out, or {REPOSITORY}={RALLY_TRACKS}")
         return None if repository is None else TrackRepository(Path(repository))
     _check(repository, revision)
-    name = re.sub(r"[^\w.-]", "", repository.rstrip("/").rsplit("/", 1)[-1]).removesuffix(".git") or "tracks"
+    last = re.split(r"[/:]", repository.rstrip("/"))[-1].removesuffix(".git")
+    name = re.sub(r"[^\w.-]", "", last).strip(".-") or "tracks"
     key = hashlib.sha256(f"{repository}\0{revision or ''}".encode()).hexdigest()[:16]
     checkouts = _Checkouts(home / "cache" / "tracks" / f"{name}-{key}", name, repository, revision)
     try:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from driver import NullServerFactory
 from metrics_store import REJECTED, Replies, items
+from races import golden_race, keep
 from racing import Races
 from raw_server import RawServer, Reply, serve
 
@@ -17,9 +18,7 @@ from esbench.cli.main import run
 from esbench.cluster.client import Cluster
 from esbench.errors import ClusterError
 from esbench.publish.elasticsearch.bulk import send
-from esbench.record.store import RaceStore, decode_record
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-3.json"
 RACE = "20261121t101530-4f2a"
 ACTIONS = [b'{"create":{"_id":"%d"}}\n{}\n' % number for number in range(2)]
 BUSY: Reply = (429, {"error": REJECTED, "status": 429})
@@ -88,7 +87,7 @@ def test_other_refusals_are_told_at_once(metrics: RawServer, replies: Replies, r
 
 @pytest.fixture
 def kept_race(esbench_home: Path) -> str:
-    RaceStore(esbench_home).create(RACE).save(decode_record(GOLDEN.read_bytes()))
+    keep(esbench_home, golden_race(race_id=RACE))
     return RACE
 
 
@@ -97,7 +96,7 @@ def test_the_command_says_what_it_stored(
 ) -> None:
     assert run(["store", "last", RACE, f"--store-hosts={metrics.url}", "--format=json"]) == 0
     assert json.loads(capsys.readouterr().out) == [
-        {"race_id": RACE, "documents": 9, "created": 9, "already_there": 0, "removed": 0}
+        {"race_id": RACE, "documents": 15, "created": 15, "already_there": 0, "removed": 0}
     ]
 
 

@@ -69,6 +69,12 @@ def test_a_repository_is_fetched_once_and_updated_unless_offline(upstream: Path,
         fetched(upstream, home)
 
 
+def test_no_name_of_a_repository_leads_out_of_its_folder(upstream: Path, tmp_path: Path) -> None:
+    found = track_repository(f"file://{upstream}/shop/..", None, tmp_path / "home")
+    assert found is not None and found.folder.name == "tracks"
+    assert found.folder.is_relative_to(tmp_path / "home" / "cache" / "tracks")
+
+
 @pytest.mark.parametrize("named", ["7", "v1", "commit"])
 def test_a_revision_is_a_branch_a_tag_or_a_commit(named: str, upstream: Path, tmp_path: Path) -> None:
     first = git(upstream, "rev-parse", "HEAD")
