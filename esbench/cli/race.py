@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from esbench.cli.command import CANCELLED, EsbenchCommand
+from esbench.cli.dry_run import dry_run, dry_run_option
 from esbench.cli.metrics_options import metrics_options, others_who_follow
 from esbench.cli.output import (
+    all_figures_option,
     check_file,
     check_report_file,
     html_option,
@@ -42,10 +44,12 @@ _HINTS = {
 @click.option("--strict", is_flag=True, help="A failed check makes the exit status 1.")
 @click.option("--rounds", type=click.IntRange(min=1), help="Race this many times; the table has means and spreads.")
 @session_flags
+@dry_run_option
 @metrics_options
 @progress_options
 @store_options
 @html_option
+@all_figures_option
 @report_options
 @click.pass_context
 def race(context: click.Context, /, **flags: Any) -> int:
@@ -78,21 +82,25 @@ def _race(flags: dict[str, Any], progress: FollowingProgress | Quiet) -> int:
     check_report_file(report_file, report_format)
     check_file(flags["html"], "--html")
     options = race_options(flags)
+    if flags["dry_run"]:
+        return dry_run({"": options}, flags, progress)
     check_store(flags)
     with progress, others_who_follow(flags, progress) as others:
         record = run(options, builtin_operations(), progress, [progress, *others])
     if options.keep_node:
-        facts = record.clusters["default"]
-        for url, pid in zip(facts.hosts, facts.settings.get("pids", ()), strict=False):
-            progress.insist(f"the node at {url} is kept (end it with: kill {pid})")
+        for url in record.clusters["default"].hosts:
+            progress.insist(f"the node at {url} is kept (end it with: esbench stop {record.race_id})")
     stored = keep_finished_race(flags, options.home, record.race_id, progress)
     if record.tasks:
-        from esbench.report.race_summary import summary
+        from esbench.report.race_summary import short_summary, summary
 
         if flags["html"]:
             write_report(flags["html"], options.home, [record.race_id])
+        short = None if flags["all_figures"] else short_summary(record)
         try:
-            print_document(summary(record), flags["form"], report_file, report_format)  # last: its reader may go away
+            print_document(  # last: its reader may go away
+                summary(record), flags["form"], report_file, report_format, short=short
+            )
         except EsbenchError as error:
             if record.status != "cancelled" or error.where != "stdout":  # of a terminal that is gone
                 raise

@@ -59,7 +59,7 @@ race_flags = with_options(
     click.option("--challenge", help="The challenge to race; the track's default one otherwise."),
     click.option("--include-tasks", default="", metavar="LIST", help="Only these: names, type:TYPE, tag:TAG."),
     click.option("--exclude-tasks", default="", metavar="LIST", help="All but these: names, type:TYPE, tag:TAG."),
-    click.option("--target-hosts", default="", metavar="HOSTS", help="host:port,... of a cluster that runs already."),
+    click.option("--target-hosts", metavar="HOSTS", help="host:port,... of a cluster that runs already."),
     _mapping("--client-options", metavar="OPTIONS", help="timeout:60,use_ssl:true, basic_auth_user:'x' ..."),
     click.option("--pipeline", type=_PIPELINES, help="embedded or benchmark-only; follows from --target-hosts."),
     click.option(
@@ -110,6 +110,9 @@ race_flags = with_options(
     click.option("--seed", type=int, default=1, show_default=True, help="Seed of arrivals and draws."),
     click.option("--kill-running-processes", is_flag=True, help="End this user's other races first."),
     click.option(
+        "--replace-indices", is_flag=True, help="Delete the track's indices also where esbench did not make them."
+    ),
+    click.option(
         "--telemetry", default="", metavar="LIST", help="More to watch: names of esbench list telemetry, all, none."
     ),
     _mapping("--telemetry-params", metavar="PARAMS", help="k:v,k2:v2, inline JSON or a .json file."),
@@ -140,7 +143,6 @@ def race_options(flags: Mapping[str, Any], common_track_params: str = "") -> Rac
         parse_paths,
         parse_settings,
         parse_tags,
-        parse_target_hosts,
         parse_words,
     )
     from esbench.cluster.options import ClientOptions, Host, parse_hosts
@@ -152,6 +154,7 @@ def race_options(flags: Mapping[str, Any], common_track_params: str = "") -> Rac
     from esbench.track.library import find_track
     from esbench.units import parse_ratio, parse_size
 
+    named_hosts = _named_hosts(flags["target_hosts"])
     if flags["include_tasks"] and flags["exclude_tasks"]:
         raise UsageError("--include-tasks and --exclude-tasks exclude each other")
     if flags["offline"] and flags["install_dependencies"]:
@@ -169,8 +172,8 @@ def race_options(flags: Mapping[str, Any], common_track_params: str = "") -> Rac
     path = find_track(flags["track"], flags["track_path"], repository.folder if repository else None)
     client_options = ClientOptions.from_mapping(parse_client_options(flags["client_options"]))
     hosts: tuple[Host, ...] = ()
-    if flags["target_hosts"]:
-        hosts, client_options = parse_hosts(parse_target_hosts(flags["target_hosts"]), client_options)
+    if named_hosts:
+        hosts, client_options = parse_hosts(named_hosts, client_options)
     read: dict[str, Any] = {
         "home": esbench_home(),
         "race_id": new_race_id() if flags.get("race_id") is None else check_race_id(flags["race_id"]),
@@ -222,6 +225,20 @@ def track_repository_of(flags: Mapping[str, Any]) -> TrackRepository | None:
         offline=flags["offline"],
         say=print_to_stderr if sys.stderr.isatty() and may_print(flags) else lambda _: None,
     )
+
+
+def _named_hosts(value: str | None) -> tuple[str, ...]:
+    """Return the hosts of --target-hosts, none without the option. UsageError for a value that names none.
+
+    It may be a variable of the shell that is not set: a node of esbench's own must not be raced in its place.
+    """
+    from esbench.cli.values import parse_target_hosts
+
+    hosts = () if value is None else parse_target_hosts(value)
+    if value is not None and not any(host.strip() for host in hosts):
+        what = "--target-hosts is empty" if not value.strip() else f"--target-hosts={value} names no host"
+        raise UsageError(what, hint="leave the option out to race a node of esbench's own")
+    return hosts
 
 
 def _synthetic_documents(flags: Mapping[str, Any]) -> int | None:

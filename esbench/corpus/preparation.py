@@ -90,7 +90,7 @@ def prepare(
             if part.stand_in is None:
                 raise
             generated = replace(part, generate=part.stand_in, synthetic=True)
-            progress(f"{error.what}; generated documents stand in for it", 0, part.document_count)
+            progress(f"{error.what}: esbench uses generated documents instead", 0, part.document_count)
             return _prepare_generated(corpus, generated, cache, progress)
         return _prepare_source(corpus, part, source, folder, streaming, progress)
 

@@ -90,6 +90,32 @@ def test_listing_races_imports_nothing_heavy(races: Path) -> None:
     assert not loaded & {"elasticsearch", "numpy", "jinja2", "rich", "psutil", "yaml", "hdrh", "asyncio"}
 
 
+def test_a_list_says_how_many_there_are_and_shows_all_that_are_asked_for(
+    esbench_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number, status in enumerate(["complete", "failed", "running"] * 4):
+        tags = {"why": "heap"} if number < 3 else {}
+        started_at = f"2026-11-21T10:{number:02}:00Z"
+        record = golden_race(race_id=f"r{number}", status=status, started_at=started_at, user_tags=tags)
+        keep(esbench_home, record)
+
+    def listed(*arguments: str) -> tuple[list[str], str]:
+        assert run(["list", "races", "--format=json", *arguments]) == 0
+        out, err = capsys.readouterr()
+        return [row["race_id"] for row in json.loads(out)], err
+
+    assert listed() == ([f"r{number}" for number in range(11, 1, -1)], "10 of 12 races; --all shows the others, too\n")
+    assert listed("--all") == ([f"r{number}" for number in range(11, -1, -1)], "")
+    assert listed("--status=failed", "--limit=1")[0] == ["r10"]
+    assert listed("--status=failed", "--limit=1")[1].startswith("1 of 4 races;")
+    with RaceLock(esbench_home, "r11"):
+        assert listed("--status=running") == (["r11"], "")
+        assert listed("--status=died") == (["r8", "r5", "r2"], "")
+    assert listed("--tag=why:heap", "--status=complete") == (["r0"], "")
+    assert listed("--tag=why:heap", "--tag=a:b")[0] == []
+    assert "there are no races like that in" in listed("--tag=why:none")[1]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -113,6 +139,8 @@ def test_listing_races_imports_nothing_heavy(races: Path) -> None:
         ),
         (["compare", "--contender", "last"], "--baseline is missing"),
         (["list", "races", "--limit", "0"], "0 is not in the range"),
+        (["list", "races", "--tag=why"], '--tag: "why" is not NAME:VALUE (as given to --user-tags)'),
+        (["list", "races", "--status=finished"], "'finished' is not one of"),
         (
             ["compare", "--report-numbers-align=left"],
             'unknown option "--report-numbers-align" of esbench compare (leave it out:',
@@ -271,8 +299,34 @@ def test_bars_over_time_are_shown_on_a_terminal_alone(races: Path, tmp_path: Pat
 def test_a_race_is_shown_though_its_seconds_are_damaged(races: Path) -> None:
     (races / "races" / CONTENDER / "seconds.jsonl").write_text("{]\n")
     printed = on_a_terminal("show", "last")
-    assert "Metric" in printed
+    assert "Per second" in printed
     assert "Over time" not in printed
+
+
+def test_the_screen_has_a_line_for_each_task_and_files_and_programs_all_figures(races: Path, tmp_path: Path) -> None:
+    def shown(*arguments: str) -> str:
+        return esbench("show", "last", *arguments).stdout
+
+    file = tmp_path / "race.txt"
+    assert "Per second" in shown(f"--report-file={file}")
+    assert "Per second" in shown("--format=markdown")
+    for text in (file.read_text(), shown("--all"), shown("--all", "--format=markdown")):
+        assert "Median throughput" in text
+        assert "Per second" not in text
+    for form in ("csv", "json"):
+        assert "Median throughput" in shown(f"--format={form}")
+        assert shown(f"--format={form}") == shown(f"--format={form}", "--all")
+
+
+def test_names_are_cut_on_a_terminal_alone(esbench_home: Path) -> None:
+    name = "reads-of-orders-by-their-id-of-a-thousand-each-second"
+    renamed = replace(task_of(golden_race(), "get-by-id"), name=name)
+    keep(esbench_home, golden_race(tasks=(renamed,)))
+    narrow, wide = (on_a_terminal("show", "last", COLUMNS=columns) for columns in ("80", "200"))
+    (cut,) = [line for line in narrow.splitlines() if "5199 ops" in line]
+    assert len(cut) == 80
+    assert f"{name}    5199 ops" in wide
+    assert f"{name}    5199 ops" in esbench("show", "last", COLUMNS="80").stdout
 
 
 def test_a_reader_that_goes_away_is_no_error(races: Path) -> None:

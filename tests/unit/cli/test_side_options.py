@@ -146,3 +146,9 @@ def test_a_session_goes_on_with_the_options_that_it_began_with() -> None:
     assert with_secrets(COMMON, ("heap=1g",), "") == COMMON
     with pytest.raises(UsageError, match='did not begin with "heap=2g"'):
         with_secrets(COMMON, ("heap=2g",), "")
+
+
+def test_hosts_of_a_side_that_are_empty_are_refused() -> None:
+    for common, side in ((("target-hosts=",), ()), ((), ("target-hosts=",))):
+        with pytest.raises(UsageError, match="--contender: --target-hosts is empty"):
+            side_options(("track=orders", *common), side, "--contender")
