@@ -343,7 +343,7 @@ class EmbeddedEngine:
         for node, process in pairs:
             node.release()
             name = race if len(pairs) == 1 else f"{race}/{node.plan.name}"
-            self._progress.insist(
+            self._progress.say(
                 f"{node.plan.name} is kept: {node.plan.url}, pid {process.pid}, files in {node.plan.folder} "
                 f"(end it with: esbench stop {name})"
             )
