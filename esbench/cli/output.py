@@ -14,7 +14,7 @@ import click
 
 from esbench.cli.command import C, with_options
 from esbench.errors import EsbenchError, UsageError
-from esbench.report.render import FORMATS, Format, format_of_file, names, render, usual_suffixes
+from esbench.report.render import FOR_PEOPLE, FORMATS, Format, format_of_file, names, render, usual_suffixes
 
 if TYPE_CHECKING:
     from esbench.record.model import RaceRecord
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 html_option = click.option(
     "--html", type=click.Path(path_type=Path), metavar="FILE", help="Also write a page with charts to this file."
+)
+all_figures_option = click.option(
+    "--all", "all_figures", is_flag=True, help="Print every figure of the tasks and the cluster."
 )
 
 
@@ -105,9 +108,11 @@ def print_document(
     report_format: str | None = None,
     pictures: Callable[[int, bool], tuple[Section, ...]] | None = None,
     formats: Sequence[Format] = FORMATS,
+    short: ReportDocument | None = None,
 ) -> None:
     """Print the document in the format named `form`, and overwrite `report_file` with it.
 
+    If there is a `short` document, text and Markdown on stdout are that; files and formats for programs are not.
     Notices go to stderr if the printed format is a bare table, so that a pipe gets figures only. Without a file,
     `report_format` is the format of the print, as with Rally. `pictures(columns, ascii_only)` makes further sections
     for text on a terminal; `ascii_only` if it can show no other characters. Raises UsageError if the file cannot be
@@ -120,10 +125,13 @@ def print_document(
     else:
         check_report_file(report_file, report_format, formats)
         write_text(report_file, render(document, _file_format(report_file, report_format, formats)), "--report-file")
-    if pictures is not None and form == "text" and sys.stdout.isatty():
-        sections = pictures(shutil.get_terminal_size().columns, _only_ascii(sys.stdout.encoding))
+    if short is not None and form in FOR_PEOPLE:
+        document = short
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    if pictures is not None and form == "text" and columns is not None:
+        sections = pictures(columns, _only_ascii(sys.stdout.encoding))
         document = replace(document, sections=(*sections, *document.sections))
-    print_text(render(document, form, colour=wants_colour()))
+    print_text(render(document, form, colour=wants_colour(), columns=columns))
     if form == "csv" or (form == "json" and document.header is None):
         for notice in document.notices:
             click.echo(notice_line(notice), err=True)

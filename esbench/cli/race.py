@@ -9,6 +9,7 @@ import click
 from esbench.cli.command import CANCELLED, EsbenchCommand
 from esbench.cli.metrics_options import metrics_options, others_who_follow
 from esbench.cli.output import (
+    all_figures_option,
     check_file,
     check_report_file,
     html_option,
@@ -45,6 +46,7 @@ _HINTS = {
 @progress_options
 @store_options
 @html_option
+@all_figures_option
 @report_options
 @click.pass_context
 def race(context: click.Context, /, **flags: Any) -> int:
@@ -86,11 +88,14 @@ def _race(flags: dict[str, Any], progress: FollowingProgress | Quiet) -> int:
             progress.insist(f"the node at {url} is kept (end it with: kill {pid})")
     stored = keep_finished_race(flags, options.home, record.race_id, progress)
     if record.tasks:
-        from esbench.report.race_summary import summary
+        from esbench.report.race_summary import short_summary, summary
 
         if flags["html"]:
             write_report(flags["html"], options.home, [record.race_id])
-        print_document(summary(record), flags["form"], report_file, report_format)  # last: its reader may go away
+        short = None if flags["all_figures"] else short_summary(record)
+        print_document(  # last: its reader may go away
+            summary(record), flags["form"], report_file, report_format, short=short
+        )
     if record.status == "failed":
         raise RaceError(f"the race failed: {record.failure}")
     if record.status == "cancelled":

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from esbench.cli.command import EsbenchCommand, esbench_home
-from esbench.cli.output import check_file, print_document, report_options, write_report
+from esbench.cli.output import all_figures_option, check_file, print_document, report_options, write_report
 from esbench.errors import RecordError, UsageError
 from esbench.errors.printable import printable
 
@@ -21,13 +21,14 @@ if TYPE_CHECKING:
 
 @click.command(cls=EsbenchCommand)
 @click.argument("race")
+@all_figures_option
 @report_options
-def show(race: str, form: str, report_file: Path | None, report_format: str | None) -> None:
+def show(race: str, all_figures: bool, form: str, report_file: Path | None, report_format: str | None) -> None:
     """Show the summary of RACE: its id, the beginning of its id, or 'last'."""
     from esbench.record.locks import status_now
     from esbench.record.series import read_seconds
     from esbench.record.store import RaceStore
-    from esbench.report.race_summary import summary
+    from esbench.report.race_summary import short_summary, summary
     from esbench.report.sparklines import over_time
 
     home = esbench_home()
@@ -44,7 +45,8 @@ def show(race: str, form: str, report_file: Path | None, report_format: str | No
             click.echo(printable(f"warning: {error}"), err=True)
             return ()
 
-    print_document(summary(record), form, report_file, report_format, pictures)
+    short = None if all_figures else short_summary(record)
+    print_document(summary(record), form, report_file, report_format, pictures, short=short)
 
 
 @click.command(cls=EsbenchCommand)

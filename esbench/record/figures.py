@@ -68,7 +68,7 @@ def figures(record: RaceRecord) -> tuple[Figure, ...]:
         usable, label = is_usable(task), task_label(record, task)
         if task in reported:
             found.extend(replace(figure, usable=usable) for figure in _task_figures(task, label))
-        found.extend(replace(figure, usable=usable) for figure in _returned(task, label))
+        found.extend(replace(figure, usable=usable) for figure in returned_numbers(task, label))
     return tuple(found)
 
 
@@ -211,7 +211,8 @@ def _part_figures(task: TaskResult, label: str) -> Iterator[Figure]:
             yield Figure("error rate", name, 100 * part.errors / part.requests, "%", LOWER)
 
 
-def _returned(task: TaskResult, label: str) -> Iterator[Figure]:
+def returned_numbers(task: TaskResult, label: str) -> Iterator[Figure]:
+    """Yield the means of the numbers that a task's runner returned, such as a recall."""
     for name, numbers in task.returned.items():
         mean = numbers["mean"]
         yield Figure(name, label, int(mean) if mean == int(mean) else mean, "")

@@ -4,17 +4,29 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from esbench.record.figures import Figure, figures, notices
+from esbench.record.figures import Figure, Notice, figures, notices, returned_numbers, task_label
 from esbench.record.model import RaceRecord
 from esbench.report.device_tables import disk_usage, hot_threads, ingest_pipelines
-from esbench.report.table_model import Cell, ColumnOf, ReportDocument, Table, facts_table, figure_cell, table_of
-from esbench.report.task_tables import load_notice, servers, sweeps
+from esbench.report.table_model import (
+    Cell,
+    ColumnOf,
+    ReportDocument,
+    Section,
+    Table,
+    facts_table,
+    figure_cell,
+    table_of,
+)
+from esbench.report.task_tables import load_notice, servers, sweeps, targets, task_lines
 from esbench.units import format_duration
 
-_COLUMNS: tuple[ColumnOf[Figure], ...] = (
+_METRIC_OF_TASK: tuple[ColumnOf[Figure], ...] = (
     ColumnOf("Metric", "metric", read=lambda figure: figure.metric),
-    ColumnOf("Task", "task", read=lambda figure: figure.task),
+    ColumnOf("Task", "task", cuttable=True, read=lambda figure: figure.task),
     ColumnOf("Value", "value", numeric=True, read=figure_cell),
+)
+_COLUMNS = (
+    *_METRIC_OF_TASK,
     ColumnOf("Unit", "unit", read=lambda figure: figure.unit),
     ColumnOf("", "unusable", flag=True, read=lambda figure: not figure.usable),
 )
@@ -26,8 +38,31 @@ def summary(record: RaceRecord) -> ReportDocument:
         table_of(_COLUMNS, figures(record)),
         race_facts(record),
         (*notices(record), *load_notice(record)),
-        (*sweeps(record), *servers(record), *hot_threads(record), *ingest_pipelines(record), *disk_usage(record)),
+        (*sweeps(record), *servers(record), *_of_devices(record)),
     )
+
+
+def short_summary(record: RaceRecord) -> ReportDocument:
+    """Return a race's summary for the screen: its facts, a line for each task, notices, and the main further tables."""
+    swept = sweeps(record)
+    more = Notice(f"esbench show {record.race_id} --all prints every figure of the tasks and the cluster", note=True)
+    return ReportDocument(
+        task_lines(record),
+        race_facts(record),
+        (*notices(record), *(load_notice(record) if swept else ()), more),
+        (*targets(record), *swept, *_returned(record), *servers(record, every_figure=False), *_of_devices(record)),
+    )
+
+
+def _returned(record: RaceRecord) -> tuple[Section, ...]:
+    """Return a section with the numbers that runners returned; empty if none did."""
+    found = [figure for task in record.tasks for figure in returned_numbers(task, task_label(record, task))]
+    return (Section("Returned by the tasks", table_of(_METRIC_OF_TASK, found)),) if found else ()
+
+
+def _of_devices(record: RaceRecord) -> tuple[Section, ...]:
+    """Return the tables of telemetry devices that are on only when asked for."""
+    return (*hot_threads(record), *ingest_pipelines(record), *disk_usage(record))
 
 
 def race_facts(record: RaceRecord) -> Table:

@@ -18,38 +18,38 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Format:
     """A format of documents. `suffixes` of its files ("": no suffix), the usual one first. `render` takes the document,
-    and True if colours are wanted; only text has colours."""
+    True if colours are wanted, and the columns to fit, None for any number; only text has either."""
 
     name: str
     suffixes: tuple[str, ...]
-    render: Callable[[ReportDocument, bool], str]
+    render: Callable[[ReportDocument, bool, int | None], str]
 
 
-def _text(document: ReportDocument, colour: bool) -> str:
+def _text(document: ReportDocument, colour: bool, columns: int | None) -> str:
     from esbench.report.text import render_text
 
-    return render_text(document, colour=colour)
+    return render_text(document, colour=colour, columns=columns)
 
 
-def _json(document: ReportDocument, _: bool) -> str:
+def _json(document: ReportDocument, *_: object) -> str:
     from esbench.report.data_formats import render_json
 
     return render_json(document)
 
 
-def _csv(document: ReportDocument, _: bool) -> str:
+def _csv(document: ReportDocument, *_: object) -> str:
     from esbench.report.data_formats import render_csv
 
     return render_csv(document.table)
 
 
-def _markdown(document: ReportDocument, _: bool) -> str:
+def _markdown(document: ReportDocument, *_: object) -> str:
     from esbench.report.text import render_markdown
 
     return render_markdown(document)
 
 
-def _junit(document: ReportDocument, _: bool) -> str:
+def _junit(document: ReportDocument, *_: object) -> str:
     from esbench.report.comparison import ComparisonDocument
     from esbench.report.junit import junit
 
@@ -65,6 +65,7 @@ FORMATS = (
     Format("markdown", (".md", ".markdown", ""), _markdown),
 )
 COMPARISON_FORMATS = (*FORMATS, JUNIT)  # of a `ComparisonDocument`
+FOR_PEOPLE = ("text", "markdown")  # numbers are rounded, and columns for programs left out
 
 
 def names(formats: Sequence[Format]) -> tuple[str, ...]:
@@ -85,13 +86,13 @@ def format_of_file(suffix: str, formats: Sequence[Format]) -> Format | None:
     return next((each for each in formats if suffix.lower() in each.suffixes), None)
 
 
-def render(document: ReportDocument, form: str, *, colour: bool = False) -> str:
+def render(document: ReportDocument, form: str, *, colour: bool = False, columns: int | None = None) -> str:
     """Return the document in the format named `form`, with a line break at its end.
 
-    `form`: text, json, csv, markdown, or, for a `ComparisonDocument` only, junit. `colour` has an effect on text alone.
-    Raises UsageError for an unknown format.
+    `form`: text, json, csv, markdown, or, for a `ComparisonDocument` only, junit. `colour` and `columns`, the
+    width to fit, have an effect on text alone. Raises UsageError for an unknown format.
     """
     for each in COMPARISON_FORMATS:
         if each.name == form:
-            return each.render(document, colour)
+            return each.render(document, colour, columns)
     raise UsageError(f'unknown format "{form}"', hint=did_you_mean(form, names(COMPARISON_FORMATS)))

@@ -15,6 +15,7 @@ from esbench.record.figures import reported_tasks, task_label
 from esbench.record.model import RaceRecord, TaskResult
 from esbench.record.series import SecondLine, merged
 from esbench.report.table_model import Column, Section, Table
+from esbench.report.text import shortened
 from esbench.units import format_number
 
 TITLE = "Over time (p99 of latency, in a closed loop of service time)"
@@ -56,7 +57,7 @@ def over_time(
     for line in seconds:
         if line.phase == "measurement":
             by_task.setdefault(line.task, []).append(line)
-    names = [_cut(task_label(record, task), max(16, width // 4)) for task in tasks]
+    names = shortened([task_label(record, task) for task in tasks], max(16, width // 4))
     checks = [_checks(task) for task in tasks]
     room = _room(width, names, checks)
     if room < _LEAST:  # the warnings below have their names
@@ -142,7 +143,3 @@ def _checks(task: TaskResult) -> str:
 def _short(task: TaskResult) -> str:
     levels = [check.level for check in task.checks if check.level != "ok"]
     return f"{'! ' if 'unusable' in levels else ''}{len(levels)} failed" if levels else "ok"
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 3]}..."

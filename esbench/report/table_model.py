@@ -65,7 +65,8 @@ class Column:
 
     `key` names it for programs. `signed`: text shows + too; `toned`: a row's tone colours this cell; `percent`: text
     shows one decimal and %; `numeric`: aligned to the right; `flag`: text shows "!" for true, and leaves out a column
-    of false; `for_programs`: text and Markdown leave it out.
+    of false; `for_programs`: text and Markdown leave it out; `cuttable`: text cuts cells in the middle where a table is
+    wider than its terminal.
     """
 
     title: str
@@ -76,6 +77,7 @@ class Column:
     numeric: bool = False
     flag: bool = False
     for_programs: bool = False
+    cuttable: bool = False
 
 
 @dataclass(frozen=True)

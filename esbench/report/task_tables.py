@@ -1,5 +1,5 @@
-"""Tables of a race's tasks beside its summary, in the shape of published ones: what the servers did during each, and
-sweeps.
+"""Tables of a race's tasks, in the shape of published ones: a line for each task, target rates and thresholds, what the
+servers did during each, and sweeps.
 
 A sweep is tasks that run one operation with more and more clients, or at higher and higher rates. Nothing is in the
 tables that the record does not hold.
@@ -8,12 +8,14 @@ tables that the record does not hold.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from esbench.measure.measures import Measure, response_time
 from esbench.record.figures import Notice, is_usable, reported_tasks, task_label
 from esbench.record.model import RaceRecord, TaskResult
 from esbench.report.table_model import Cell, ColumnOf, Section, Table, table_of, time_cell
+from esbench.units import format_number
 
 _MINUTE_S = 60.0
 
@@ -43,16 +45,23 @@ _CPU: ColumnOf[TaskResult] = ColumnOf(
     "CPU %", "cpu_core_percent_mean", numeric=True, read=_of_nodes("cpu_core_percent", "mean")
 )
 _LOAD: ColumnOf[TaskResult] = ColumnOf("Load 1m", "load_1m", numeric=True, read=_of_nodes("load_1m", "last"))
-_OF_SERVERS: tuple[ColumnOf[TaskResult], ...] = (
-    _CPU,
-    ColumnOf("peak", "cpu_core_percent_peak", numeric=True, read=_of_nodes("cpu_core_percent", "peak")),
-    _LOAD,
-    ColumnOf("Heap %", "heap_used_percent_mean", numeric=True, read=_of_nodes("heap_used_percent", "mean")),
-    ColumnOf("peak", "heap_used_percent_peak", numeric=True, read=_of_nodes("heap_used_percent", "peak")),
+_HEAP: ColumnOf[TaskResult] = ColumnOf(
+    "Heap %", "heap_used_percent_mean", numeric=True, read=_of_nodes("heap_used_percent", "mean")
+)
+_WORK_OF_SERVERS: tuple[ColumnOf[TaskResult], ...] = (
     ColumnOf("GC ms", "gc_time_ms", numeric=True, read=_of_nodes("gc_time_ms")),
     ColumnOf("Refreshes", "refresh_count", numeric=True, read=_of_cluster("refresh_count")),
     ColumnOf("Merges", "merge_count", numeric=True, read=_of_cluster("merge_count")),
     ColumnOf("Rejections", "rejections", numeric=True, read=_of_nodes("rejections")),
+)
+_MAIN_OF_SERVERS = (_CPU, _HEAP, *_WORK_OF_SERVERS)
+_ALL_OF_SERVERS: tuple[ColumnOf[TaskResult], ...] = (
+    _CPU,
+    ColumnOf("peak", "cpu_core_percent_peak", numeric=True, read=_of_nodes("cpu_core_percent", "peak")),
+    _LOAD,
+    _HEAP,
+    ColumnOf("peak", "heap_used_percent_peak", numeric=True, read=_of_nodes("heap_used_percent", "peak")),
+    *_WORK_OF_SERVERS,
     ColumnOf("Written kB/s", "disk_written_kb_per_s", numeric=True, read=_of_nodes("disk_written_kb_per_s", "mean")),
     ColumnOf("Workers' CPU %", "workers_cpu_core_percent", numeric=True, read=_workers_cpu),
 )
@@ -68,16 +77,94 @@ def _known(columns: Sequence[ColumnOf[TaskResult]], tasks: Sequence[TaskResult])
     return tuple(column for column in columns if any(column.read(task) is not None for task in tasks))
 
 
-def servers(record: RaceRecord) -> tuple[Section, ...]:
-    """Return a section with a line for each task that has figures of nodes; empty if no task has any."""
+def _label(record: RaceRecord) -> ColumnOf[TaskResult]:
+    return ColumnOf("Task", "task", cuttable=True, read=lambda task: task_label(record, task))
+
+
+def task_lines(record: RaceRecord) -> Table:
+    """Return a table with a line for each task: throughput, percentiles of its response time in ms, failed requests.
+
+    The response time is latency in an open loop, service time in a closed one; each line says which. A line whose
+    figures must not be used ends with `!`.
+    """
+    columns = (
+        _label(record),
+        ColumnOf("Per second", "throughput_mean", numeric=True, read=_throughput),
+        ColumnOf("Time ms", "response_time", read=lambda task: _measure(task).title.removesuffix(" time")),
+        *map(_response_time, ("p50", "p99", "p99.9", "max")),
+        ColumnOf("Err %", "error_percent", read=_error_percent),
+    )
+    return table_of(columns, reported_tasks(record))
+
+
+def _measure(task: TaskResult) -> Measure:
+    return response_time(is_open=task.loop == "open")
+
+
+def _response_time(name: str) -> ColumnOf[TaskResult]:
+    return ColumnOf(name, name, numeric=True, read=lambda task: time_cell(getattr(task, _measure(task).figures), name))
+
+
+def _throughput(task: TaskResult) -> Cell:
+    mean = task.throughput.mean
+    return None if mean is None else f"{format_number(mean) if mean else 0} {task.throughput.unit}"
+
+
+def _error_percent(task: TaskResult) -> Cell:
+    """Return the error rate in percent as text; with the `!` of figures that must not be used, which a column of its
+    own would make wider than a terminal."""
+    ratio = task.error_rate_ratio
+    text = "-" if ratio is None else f"{format_number(100 * ratio) if ratio else 0}"
+    return text if is_usable(task) else f"{text} !"
+
+
+def targets(record: RaceRecord) -> tuple[Section, ...]:
+    """Return a section with the target rates of open loops and the share of requests within each threshold that a task
+    asked for; empty if no task has either.
+
+    Tasks of sweeps are left out: their tables have both.
+    """
+    swept = [task for tasks in _swept(record) for task in tasks]
+    tasks = [
+        task
+        for task in reported_tasks(record)
+        if (task.target_rate_per_s is not None or task.within_ms) and task not in swept
+    ]
+    if not tasks:
+        return ()
+    thresholds = _thresholds(tasks)
+    title = "Target rate per second"
+    if thresholds:
+        title += ", and percent of requests within so many ms"
+    columns = (
+        _label(record),
+        ColumnOf("Target", "target_rate_per_s", numeric=True, read=_target),
+        *(_within(name, name) for name in thresholds),
+    )
+    return (Section(title, table_of(columns, tasks)),)
+
+
+def _target(task: TaskResult) -> Cell:
+    """Return the target rate per second; with its unit if that is not the unit of the throughput."""
+    rate = _whole(task.target_rate_per_s)
+    if rate is None or task.target_unit in (None, task.throughput.unit):
+        return rate
+    return f"{rate} {task.target_unit}"
+
+
+def servers(record: RaceRecord, *, every_figure: bool = True) -> tuple[Section, ...]:
+    """Return a section with a line for each task that has figures of nodes; empty if no task has any.
+
+    Without `every_figure` it has the main ones, which fit a terminal.
+    """
     tasks = [task for task in reported_tasks(record) if task.telemetry.get("nodes")]
     if not tasks:
         return ()
-    label: ColumnOf[TaskResult] = ColumnOf("Task", "task", read=lambda task: task_label(record, task))
+    columns = _ALL_OF_SERVERS if every_figure else _MAIN_OF_SERVERS
     nodes = max(task.telemetry["nodes"].get("nodes", 1) for task in tasks)
     of_which = "the node" if nodes == 1 else f"{nodes} nodes: means, highest peaks, sums of counts"
     title = f"During each task ({of_which}; CPU in percent of one core)"
-    return (Section(title, table_of((label, *_known(_OF_SERVERS, tasks)), tasks)),)
+    return (Section(title, table_of((_label(record), *_known(columns, tasks)), tasks)),)
 
 
 def load_notice(record: RaceRecord) -> tuple[Notice, ...]:
@@ -96,20 +183,29 @@ def sweeps(record: RaceRecord) -> tuple[Section, ...]:
     They are in the order of their first tasks. Tasks that run beside others are left out: not only their clients or
     rates differ.
     """
+    of_servers = _known((_CPU, _LOAD), record.tasks)
+    return tuple(_sweep_of(tasks, of_servers) for tasks in _swept(record))
+
+
+def _swept(record: RaceRecord) -> list[list[TaskResult]]:
+    """Return the tasks of each sweep."""
     in_step = Counter((task.cluster, task.step) for task in record.tasks)
     groups: dict[tuple[str, str, str], list[TaskResult]] = {}
     for task in reported_tasks(record):
         if not task.stages and in_step[task.cluster, task.step] == 1:
             groups.setdefault((task.operation, task.loop, task.cluster), []).append(task)
-    return tuple(_sections(groups.values()))
+    return [tasks for tasks in groups.values() if len({_step_of(task) for task in tasks}) > 1]
 
 
-def _sections(groups: Iterable[list[TaskResult]]) -> Iterator[Section]:
-    for tasks in groups:
-        if tasks[0].loop == "closed" and len({task.clients for task in tasks}) > 1:
-            yield Section(f"{tasks[0].operation}, closed loop", _over_clients(tasks))
-        elif tasks[0].loop == "open" and len({task.target_rate_per_s for task in tasks}) > 1:
-            yield Section(_title_of_rates(tasks), _over_rates(tasks))
+def _step_of(task: TaskResult) -> float | None:
+    """Return what grows from task to task of a sweep: the rate of an open loop, the clients of a closed one."""
+    return task.target_rate_per_s if task.loop == "open" else task.clients
+
+
+def _sweep_of(tasks: Sequence[TaskResult], of_servers: Sequence[ColumnOf[TaskResult]]) -> Section:
+    if tasks[0].loop == "open":
+        return Section(_title_of_rates(tasks), _over_rates(tasks, of_servers))
+    return Section(f"{tasks[0].operation}, closed loop", _over_clients(tasks, of_servers))
 
 
 def _title_of_rates(tasks: Sequence[TaskResult]) -> str:
@@ -117,47 +213,42 @@ def _title_of_rates(tasks: Sequence[TaskResult]) -> str:
     return f"{tasks[0].operation}, open loop: latency in ms{within}"
 
 
-def _telling_thresholds(tasks: Sequence[TaskResult]) -> tuple[str, ...]:
-    """Return the thresholds up to the first that all requests of all tasks kept."""
-    found: list[str] = []
-    for name in dict.fromkeys(name for task in tasks for name in task.within_ms):
-        found.append(name)
-        if all(task.within_ms.get(name) == 100 for task in tasks):
-            break
-    return tuple(found)
+def _thresholds(tasks: Sequence[TaskResult]) -> tuple[str, ...]:
+    """Return the thresholds that any of the tasks asked for, in ms, in the order of the tracks."""
+    return tuple(dict.fromkeys(name for task in tasks for name in task.within_ms))
 
 
-def _over_clients(tasks: Sequence[TaskResult]) -> Table:
+def _over_clients(tasks: Sequence[TaskResult], of_servers: Sequence[ColumnOf[TaskResult]]) -> Table:
     clients: ColumnOf[TaskResult] = ColumnOf("Clients", "clients", numeric=True, read=lambda task: task.clients)
     times = (_time("Mean ms", "service_time_ms", "mean"), _time("p99 ms", "service_time_ms", "p99"))
-    return _sweep(tasks, clients, times)
+    return _sweep(tasks, clients, (*times, *of_servers))
 
 
-def _over_rates(tasks: Sequence[TaskResult]) -> Table:
+def _over_rates(tasks: Sequence[TaskResult], of_servers: Sequence[ColumnOf[TaskResult]]) -> Table:
     unit = tasks[0].target_unit or tasks[0].unit
     target: ColumnOf[TaskResult] = ColumnOf(
         f"Target {unit}/s", "target_rate_per_s", numeric=True, read=lambda task: _whole(task.target_rate_per_s)
     )
     times = (_time("p50", "latency_ms", "p50"), _time("p99", "latency_ms", "p99"))
-    return _sweep(tasks, target, (*times, *map(_within, _telling_thresholds(tasks))))
+    shares = (_within(name, f"<= {name}") for name in _thresholds(tasks))
+    return _sweep(tasks, target, (*times, *shares, *of_servers))
 
 
-def _sweep(tasks: Sequence[TaskResult], swept: ColumnOf[TaskResult], times: Sequence[ColumnOf[TaskResult]]) -> Table:
-    """Return the table of a sweep; `swept` is the column of what grows from task to task."""
+def _sweep(tasks: Sequence[TaskResult], swept: ColumnOf[TaskResult], others: Sequence[ColumnOf[TaskResult]]) -> Table:
+    """Return the table of a sweep; `swept` is the column of what grows from task to task, `others` stand between
+    throughput and errors."""
     throughput: ColumnOf[TaskResult] = ColumnOf(
         f"{tasks[0].throughput.unit}/s", "throughput_mean", numeric=True, read=lambda task: task.throughput.mean
     )
-    return table_of((swept, _REQUESTS, throughput, *times, *_known((_CPU, _LOAD), tasks), *_ERRORS), tasks)
+    return table_of((swept, _REQUESTS, throughput, *others, *_ERRORS), tasks)
 
 
 def _time(title: str, measure: str, name: str) -> ColumnOf[TaskResult]:
     return ColumnOf(title, f"{measure}_{name}", numeric=True, read=lambda task: time_cell(getattr(task, measure), name))
 
 
-def _within(threshold: str) -> ColumnOf[TaskResult]:
-    return ColumnOf(
-        f"<= {threshold}", f"within_ms_{threshold}", numeric=True, read=lambda task: task.within_ms.get(threshold)
-    )
+def _within(threshold: str, title: str) -> ColumnOf[TaskResult]:
+    return ColumnOf(title, f"within_ms_{threshold}", numeric=True, read=lambda task: task.within_ms.get(threshold))
 
 
 def _whole(value: float | None) -> Cell:

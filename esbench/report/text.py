@@ -14,20 +14,27 @@ from esbench.units import format_number
 _COLOURS = {GAIN: "\x1b[32m", LOSS: "\x1b[31m"}
 MARKDOWN = "github"
 _RESET = "\x1b[0m"
+_DOTS = "..."
+_GAP = 2  # between the columns of a table
+_SHORTEST = 16  # characters of a cell that is cut
 
 
-def render_text(document: ReportDocument, *, colour: bool = False) -> str:
+def render_text(document: ReportDocument, *, colour: bool = False, columns: int | None = None) -> str:
     """Return the header, the tables and the notices as plain text; gains and losses green and red with `colour`.
 
-    A main table without rows is left out. "" for a document without any of these.
+    With `columns`, cells that may be cut are cut until their table fits that width, if that is possible. A main table
+    without rows is left out. "" for a document without any of these.
     """
     parts = []
     if document.header:
         parts.append(_tabulate(document.header, "plain"))
-    table = _tabulate(document.table, "simple", colour=colour) if document.table.rows else ""
+    table = _tabulate(document.table, "simple", colour=colour, width=columns) if document.table.rows else ""
     if document.line or table:
         parts.append("\n".join(filter(None, (printable(document.line), table))))
-    parts.extend(f"{printable(section.title)}\n{_tabulate(section.table, 'simple')}" for section in document.sections)
+    parts.extend(
+        f"{printable(section.title)}\n{_tabulate(section.table, 'simple', width=columns)}"
+        for section in document.sections
+    )
     if document.notices:
         parts.append("\n".join(notice_line(notice) for notice in document.notices))
     return "\n\n".join(parts) + "\n" if parts else ""
@@ -100,16 +107,41 @@ def _value(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _tabulate(table: Table, style: str, *, colour: bool = False) -> str:
+def shortened(texts: Sequence[str], width: int) -> list[str]:
+    """Return the texts with dots for a part of each that is longer than `width` characters.
+
+    Texts that differ still do, even if that takes more than the width: names of tasks may differ at either end.
+    """
+    for room in range(width, max(map(len, texts), default=0)):
+        kept = room - len(_DOTS)
+        for tail in (kept // 2, kept * 2 // 3, kept // 3):
+            cut = [
+                text if len(text) <= room else f"{text[: kept - tail]}{_DOTS}{text[len(text) - tail :]}"
+                for text in texts
+            ]
+            if len(set(cut)) == len(set(texts)):
+                return cut
+    return list(texts)
+
+
+def _tabulate(table: Table, style: str, *, colour: bool = False, width: int | None = None) -> str:
     from tabulate import tabulate
 
     shown = for_people(table)
-    rows = []
-    for index, row in enumerate(shown.rows):
-        tone = shown.tones[index] if colour and shown.tones else ""
-        cells = zip(row, shown.columns, strict=True)
-        rows.append([_styled(printable(cell_text(cell, column)), column, tone, style) for cell, column in cells])
     titles = [printable(column.title) for column in shown.columns]
+    texts: Sequence[Sequence[str]] = [
+        [printable(cell_text(cell, column)) for cell, column in zip(row, shown.columns, strict=True)]
+        for row in shown.rows
+    ]
+    if width is not None:
+        texts = _fitted(titles, texts, shown.columns, width)
+    rows: list[list[str]] = []
+    for index, row in enumerate(texts):
+        tone = shown.tones[index] if colour and shown.tones else ""
+        rows.append([_styled(text, column, tone, style) for text, column in zip(row, shown.columns, strict=True)])
+    if style == "simple":  # tabulate's own makes columns two wider than their titles
+        rules = ["-" * widest for widest in _widths(titles, texts)]
+        rows, titles, style = [titles, rules, *rows], [], "plain"
     return tabulate(
         rows,
         headers=titles if any(titles) or style == MARKDOWN else (),
@@ -117,6 +149,26 @@ def _tabulate(table: Table, style: str, *, colour: bool = False) -> str:
         colalign=["right" if column.numeric else "left" for column in shown.columns],
         disable_numparse=True,
     )
+
+
+def _widths(titles: Sequence[str], texts: Sequence[Sequence[str]]) -> list[int]:
+    """Return the length of the longest text of each column."""
+    return [max(map(len, column)) for column in zip(titles, *texts, strict=True)]
+
+
+def _fitted(
+    titles: Sequence[str], texts: Sequence[Sequence[str]], columns: Sequence[Column], width: int
+) -> Sequence[Sequence[str]]:
+    """Return the cells of a table; in a column that may be cut they are as short as it takes to fit the width."""
+    widths = _widths(titles, texts)
+    excess = sum(widths) + _GAP * (len(widths) - 1) - width
+    if excess <= 0 or not texts:
+        return texts
+    cells = [
+        shortened(column_texts, max(_SHORTEST, widest - excess)) if column.cuttable else column_texts
+        for column_texts, widest, column in zip(zip(*texts, strict=True), widths, columns, strict=True)
+    ]
+    return list(zip(*cells, strict=True))
 
 
 def _styled(text: str, column: Column, tone: str, style: str) -> str:

@@ -278,7 +278,7 @@ def test_a_race_beyond_its_error_rate_fails_and_keeps_its_record(null_server: Nu
     assert record.failure is not None
     assert "--max-error-rate=1%" in record.failure
     assert [task.name for task in record.tasks][-2:] == ["found", "beside"]
-    assert "throughput" in outcome.stdout
+    assert "Per second" in outcome.stdout
 
 
 def test_a_race_below_its_error_rate_is_complete(null_server: NullServerFactory, races: Races) -> None:

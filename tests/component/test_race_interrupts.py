@@ -50,7 +50,7 @@ def test_an_interrupt_keeps_what_was_measured(
     assert sum(task.requests for task in record.tasks) == server.counts().by_class["GET /*/_doc/*"]
     assert all(task.errors == 0 for task in record.tasks)
     assert record.drivers[0].loop == event_loop_name
-    assert "throughput" in outcome.stdout
+    assert "Per second" in outcome.stdout
     assert_gone(children)
 
 

@@ -157,7 +157,7 @@ def test_a_race_whose_store_fails_is_printed_kept_and_stored_later(
     races = Races(tmp_path)
     outcome = races.run(null_server(), "--race-id=nightly", f"--store-hosts={metrics.url}", "--quiet")
     assert outcome.code == 1
-    assert "Mean throughput" in outcome.stdout
+    assert "Per second" in outcome.stdout
     assert "race nightly was not stored" in outcome.error
     assert "disk is gone" in outcome.error
     assert "esbench store nightly --store-hosts=..." in outcome.stderr

@@ -63,4 +63,4 @@ def test_the_track_of_the_page_races(tmp_path: Path, home: Path, url: str) -> No
     assert record.track.name == "articles"
     assert [task.name for task in record.tasks if task.errors + task.warmup.errors] == []
     assert {"articles-of-an-author", "find-words", "new-articles", "assert-count"} <= {t.name for t in record.tasks}
-    assert "latency within 50 ms" in done.stdout
+    assert "percent of requests within so many ms" in done.stdout

@@ -271,8 +271,32 @@ def test_bars_over_time_are_shown_on_a_terminal_alone(races: Path, tmp_path: Pat
 def test_a_race_is_shown_though_its_seconds_are_damaged(races: Path) -> None:
     (races / "races" / CONTENDER / "seconds.jsonl").write_text("{]\n")
     printed = on_a_terminal("show", "last")
-    assert "Metric" in printed
+    assert "Per second" in printed
     assert "Over time" not in printed
+
+
+def test_the_screen_has_a_line_for_each_task_and_files_and_programs_all_figures(races: Path, tmp_path: Path) -> None:
+    def shown(*arguments: str) -> str:
+        return esbench("show", "last", *arguments).stdout
+
+    file = tmp_path / "race.txt"
+    assert "Per second" in shown(f"--report-file={file}")
+    assert "Per second" in shown("--format=markdown")
+    for text in (file.read_text(), shown("--all"), shown("--all", "--format=markdown")):
+        assert "Median throughput" in text
+        assert "Per second" not in text
+    for form in ("csv", "json"):
+        assert "Median throughput" in shown(f"--format={form}")
+        assert shown(f"--format={form}") == shown(f"--format={form}", "--all")
+
+
+def test_names_are_cut_on_a_terminal_alone(esbench_home: Path) -> None:
+    name = "reads-of-orders-by-their-id-of-a-thousand-each-second"
+    renamed = replace(task_of(golden_race(), "get-by-id"), name=name)
+    keep(esbench_home, golden_race(tasks=(renamed,)))
+    assert name not in on_a_terminal("show", "last", COLUMNS="80").split("warning")[0]
+    assert name in on_a_terminal("show", "last", COLUMNS="200")
+    assert name in esbench("show", "last", COLUMNS="80").stdout
 
 
 def test_a_reader_that_goes_away_is_no_error(races: Path) -> None:

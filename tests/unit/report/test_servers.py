@@ -68,6 +68,15 @@ def test_a_sweep_has_cpu_and_load() -> None:
     assert section.table.rows[0][5:7] == (151.5, 1.25)
 
 
+def test_a_sweep_has_them_though_its_steps_were_too_short_for_a_reading() -> None:
+    task = task_of(golden_race(), "get-by-id")
+    short = [replace(task, name=f"get-{clients}", step=clients, clients=clients) for clients in (8, 16)]
+    (section,) = sweeps(race(seen(task_of(golden_race(), "bulk"), nodes=NODES), *short))
+    keys = [column.key for column in section.table.columns]
+    assert keys[-4:] == ["cpu_core_percent_mean", "load_1m", "errors", "unusable"]
+    assert section.table.rows[0][5:7] == (None, None)
+
+
 def test_a_sweep_without_telemetry_has_neither() -> None:
     task = task_of(golden_race(), "get-by-id")
     (section,) = sweeps(race(*(replace(task, step=clients, clients=clients) for clients in (8, 16))))
