@@ -65,8 +65,9 @@ class Column:
 
     `key` names it for programs. `signed`: text shows + too; `toned`: a row's tone colours this cell; `percent`: text
     shows one decimal and %; `numeric`: aligned to the right; `flag`: text shows "!" for true, and leaves out a column
-    of false; `for_programs`: text and Markdown leave it out; `cuttable`: text cuts cells in the middle where a table is
-    wider than its terminal.
+    of false; `for_programs`: text and Markdown leave it out. Where a table is wider than its terminal, text cuts the
+    cells of a `cuttable` column in their middle, puts those of one that is `below` on lines below their row, and leaves
+    out those that are `spare`, the last one first; other texts are wrapped, and numbers stay as they are.
     """
 
     title: str
@@ -78,6 +79,8 @@ class Column:
     flag: bool = False
     for_programs: bool = False
     cuttable: bool = False
+    below: bool = False
+    spare: bool = False
 
 
 @dataclass(frozen=True)
