@@ -61,10 +61,8 @@ def duel(context: click.Context, /, **flags: Any) -> int:
             _check_sides(flags)
             named = dict(zip(_names(len(sides) - 1), sides, strict=True))
             return SessionCommand(flags, progress).begin("duel", words, named, flags["rounds"] or DEFAULT_ROUNDS)
-        for name in ("restart_node", "before_round"):
-            if flags[name]:
-                what = f"--{name.replace('_', '-')} is as the session began with it"
-                raise UsageError(what, where=f"--resume={resumed}")
+        if flags["restart_node"]:
+            raise UsageError("--restart-node is as the session began with it", where=f"--resume={resumed}")
         return SessionCommand(flags, progress).resume(resumed, words, sides, flags["rounds"])
 
 

@@ -145,6 +145,9 @@ def race_options(flags: Mapping[str, Any], common_track_params: str = "") -> Rac
 
     if flags["include_tasks"] and flags["exclude_tasks"]:
         raise UsageError("--include-tasks and --exclude-tasks exclude each other")
+    if flags["offline"] and flags["install_dependencies"]:
+        what = "--offline and --install-dependencies exclude each other"
+        raise UsageError(what, hint="pip downloads what it installs")
     max_error_ratio = None
     if flags["max_error_rate"] is not None:
         if flags["on_error"] == "abort":

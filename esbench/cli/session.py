@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -95,6 +96,7 @@ class SessionCommand:
         if rounds is not None:
             session = with_rounds(session, rounds)
         where = f"--resume={session.id}"
+        self._check_command(session, where)
         if session.left:
             self._check_races(session, where)
             self._warn_of_another_esbench(session)
@@ -124,6 +126,16 @@ class SessionCommand:
             raise UsageError("there is nothing to compare: the session has one side", where=f"--format={JUNIT.name}")
         check_report_file(file, file_form)
         check_file(self._flags["html"], "--html")
+
+    def _check_command(self, session: RaceSession, where: str) -> None:
+        """Raise a UsageError unless the command of a session's file, which others may have written, is given again."""
+        kept, given = session.before_round, self._flags["before_round"]
+        hint = "" if kept is None else f"--before-round={shlex.quote(kept)}"
+        if given not in (None, kept):
+            raise UsageError("--before-round is as the session began with it", where=where, hint=hint)
+        if kept and given is None and session.left:
+            what = "the session runs a command before each race, which is not run unless you give it again"
+            raise UsageError(what, where=where, hint=hint)
 
     def _check_races(self, session: RaceSession, where: str) -> None:
         """Raise a UsageError if complete races of a session no longer exist: it could not be compared at its end."""

@@ -6,6 +6,7 @@ Users write a side like this, and sessions store it like this.
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from click.core import ParameterSource
 
 from esbench.cli.command import MappingText, PathsText
 from esbench.cli.race_flags import parser, race_options
-from esbench.cli.values import FILES, parse_mapping, parse_paths, parse_words
+from esbench.cli.values import FILES, parse_mapping, parse_paths, parse_target_hosts, parse_words
 from esbench.errors import EsbenchError, UsageError, nearest
 from esbench.record.secrets import HIDDEN, Redactor, redact
 
@@ -32,6 +33,7 @@ NOT_OF_A_SIDE = {
 _JSON_HINT = "JSON stands in its own quotes: track-params='{...}'"
 
 
+_WITH_PASSWORDS = ("target-hosts", "client-options")
 _PARAMS = {spelt.removeprefix("--"): param for param in parser.params for spelt in param.opts}
 
 
@@ -45,7 +47,9 @@ def split_side(text: str, where: str) -> tuple[str, ...]:
     Raises UsageError, which begins with `where`, for a word that is not an option of a race, is given twice, or lacks a
     valid value.
     """
-    given = [_canonical(word.removeprefix("--"), where) for word in parse_words(text, where)]
+    given: list[str] = []
+    for word in parse_words(text, where):
+        given.append(_canonical(word.removeprefix("--"), where, given[-1].partition("=")[0] if given else ""))
     names = [word.partition("=")[0] for word in given]
     for name in names:
         if names.count(name) > 1:
@@ -64,13 +68,17 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _canonical(word: str, where: str) -> str:
+def _canonical(word: str, where: str, before: str) -> str:
+    """Return a word with the name of its option as it is documented; `before` is the option of the word before it."""
     given, equals, value = word.partition("=")
     name = given.replace("_", "-")
     if name in NOT_OF_A_SIDE:
         raise UsageError(f'a side has no "{name}"', where=where, hint=NOT_OF_A_SIDE[name])
     param = _PARAMS.get(name)
     if param is None:
+        if before in _WITH_PASSWORDS and not nearest(name, _PARAMS):  # more of a password, for all we know
+            hint = f"a value with blanks stands in its own quotes: {before}='...'"
+            raise UsageError(f'the value of "{before}" ends at a blank', where=where, hint=hint)
         raise UsageError(f'"{given}" is not an option of a race', where=where, hint=_hint(name, given, value))
     if _is_flag(param):
         if equals and value not in ("true", "false"):
@@ -163,6 +171,9 @@ def hidden(words: Sequence[str]) -> tuple[str, ...]:
 
 def _hidden(word: str) -> str:
     name, equals, value = word.partition("=")
+    if name == "target-hosts" and not value.endswith(FILES):
+        hosts = (re.sub(r"(?s)^(\w+://)?.*@", rf"\1{HIDDEN}@", host) for host in parse_target_hosts(value))
+        return f"{name}={','.join(hosts)}"
     if not isinstance(_PARAMS[name].type, MappingText) or (value.endswith(FILES) and not value.startswith("{")):
         return f"{name}{equals}{Redactor()(value)}" if equals else word
     given: Mapping[str, Any] = parse_mapping(value, f"--{name}")

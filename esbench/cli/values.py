@@ -64,8 +64,7 @@ def parse_words(value: str, where: str) -> tuple[str, ...]:
     try:
         return tuple(shlex.split(value))
     except ValueError:
-        what = f"a quote is not closed: {Redactor()(value)}"
-        raise UsageError(what, where=where, hint="quotes come in pairs") from None
+        raise UsageError("a quote is not closed", where=where, hint="quotes come in pairs") from None
 
 
 def parse_tags(value: str) -> dict[str, str]:
@@ -151,9 +150,7 @@ def _host(given: object, where: str) -> str:
     if isinstance(given, dict) and isinstance(given.get("host"), str):
         return f"{given['host']}:{given['port']}" if "port" in given else str(given["host"])
     if not isinstance(given, str):
-        raise UsageError(
-            f"{Redactor()(json.dumps(given))} is not a host", where=where, hint='say ["10.0.0.1:9200", "10.0.0.2:9200"]'
-        )
+        raise UsageError(f"{_kind(given)} is not a host", where=where, hint='say ["10.0.0.1:9200", "10.0.0.2:9200"]')
     return given
 
 
@@ -172,7 +169,7 @@ def _json(text: str, where: str, folders: Sequence[Path], *, opening: str) -> An
     except ValueError:
         fault = json_fault(text)
         where = source if file is None else f"{source}:{fault.line}"
-        may_be_secret = fault.what.endswith(" is not a value") and HIDDEN in Redactor()(text)
+        may_be_secret = fault.what.endswith(" is not a value") and ("@" in text or HIDDEN in Redactor()(text))
         told = "this is not a value" if may_be_secret else fault.what
         what = f"not valid JSON at column {fault.column + 1}: {told}"
         raise UsageError(what, where=where, hint=fault.hint) from None
@@ -252,7 +249,7 @@ def _split(text: str, separator: str, where: str) -> list[str]:
             quote = character
         current += character
     if quote:
-        raise UsageError(f"a quote ({quote}) is not closed: {Redactor()(text)}", where=where)
+        raise UsageError(f"a quote ({quote}) is not closed", where=where, hint="quotes come in pairs")
     return [*parts, current.strip()]
 
 

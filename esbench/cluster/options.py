@@ -16,13 +16,14 @@ from urllib.parse import unquote, urlsplit
 
 from esbench.errors import UsageError, did_you_mean
 from esbench.errors.reasons import reason_of
-from esbench.record.secrets import HIDDEN
 from esbench.units import parse_duration
 
 DEFAULT_PORT = 9200
 _NAME = re.compile(r"(?:[\w-]{1,63}\.)*[\w-]{1,63}\.?", re.ASCII)  # of DNS, or an IPv4 address
 _IPV6 = re.compile(r"[0-9a-f:.]+(?:%[\w.-]+)?", re.ASCII)
 WHERE = "--client-options"
+ENCODED = "in a password , is written %2C, @ %40, / %2F, # %23 and ? %3F"
+_PASSWORDS = f"{ENCODED}; or give it as basic_auth_password"
 
 _FLAGS = ("use_ssl", "verify_certs", "ssl_assert_hostname", "http_compress")
 _FILES = ("ca_certs", "client_cert", "client_key")
@@ -178,7 +179,8 @@ def parse_hosts(
 
     The default port is 9200; after `https://` it is 443, as in elasticsearch-py. A cluster has one scheme: https if
     `use_ssl` or one of the hosts says so. User and password of a URL move into the options. The hosts keep their order,
-    each once. Raises UsageError for another form of host, for `http://` beside https, and for users that differ.
+    each once. Raises UsageError for another form of host, for `http://` beside https, and for users that differ; it
+    shows no piece of a password.
     """
     options = options or ClientOptions()
     parts = value.split(",") if isinstance(value, str) else list(value)
@@ -188,32 +190,33 @@ def parse_hosts(
     texts = [part.strip() for part in parts if part.strip()]
     if not texts:
         raise UsageError("no host given", where=where, hint="say 10.0.0.1:9200,10.0.0.2:9200")
+    for number, text in enumerate(texts[1:], 2):
+        if "@" in text and not re.match("(?i)https?://", text):  # more of a password that has a comma, for all we know
+            raise UsageError(
+                f"host {number} has a user but no http:// or https:// before it", where=where, hint=_PASSWORDS
+            )
     if any(text.lower().startswith("https://") for text in texts):
         options = replace(options, use_ssl=True)
     hosts: list[Host] = []
-    for number, text in enumerate(texts):
-        in_password = any("@" in later for later in texts[number + 1 :])  # maybe, if it has a comma
-        host, options = _parse_host(text, options, where, in_password=in_password)
+    for text in texts:
+        host, options = _parse_host(text, options, where)
         hosts.append(host)
     return tuple(dict.fromkeys(hosts)), options
 
 
-def _parse_host(text: str, options: ClientOptions, where: str, *, in_password: bool) -> tuple[Host, ClientOptions]:
-    scheme, separator, rest = text.partition("://")
-    shown = f"{scheme}://{_without_user(rest)}" if separator else _without_user(text)
+def _parse_host(text: str, options: ClientOptions, where: str) -> tuple[Host, ClientOptions]:
+    named = re.match(r"([A-Za-z][\w+.-]*)://", text)
+    user, at, rest = (text[named.end() :] if named else text).rpartition("@")
+    shown = f"{named[0] if named else ''}{rest}"
     hint = "say 10.0.0.1:9200, https://host:9243 or [::1]:9200"
-    if in_password and "@" not in text:
-        shown, hint = HIDDEN, "a comma in a password is written %2C"
-    if not separator:
-        scheme, rest = ("https" if options.use_ssl else "http"), text
-    scheme = scheme.lower()
+    scheme = named[1].lower() if named else "https" if options.use_ssl else "http"
     if scheme not in ("http", "https"):
         raise UsageError(f'"{shown}" has the scheme "{scheme}"', where=where, hint="http or https")
-    if scheme == "http" and options.use_ssl and separator:
+    if scheme == "http" and options.use_ssl and named:
         raise UsageError(
             f'"{shown}" says http, but use_ssl or another host says https', where=where, hint="drop http://"
         )
-    if rest.count(":") > 1 and "[" not in rest and "@" not in rest and re.fullmatch(r"[0-9a-fA-F:.]+", rest):
+    if rest.count(":") > 1 and "[" not in rest and re.fullmatch(r"[0-9a-fA-F:.]+", rest):
         raise UsageError(f'"{shown}" is an IPv6 address without brackets', where=where, hint=f"[{rest}]:9200")
     try:
         url = urlsplit(f"//{rest}")
@@ -224,20 +227,18 @@ def _parse_host(text: str, options: ClientOptions, where: str, *, in_password: b
         raise UsageError(f'"{shown}" is not a host', where=where, hint=hint)
     if url.path.strip("/") or url.query or url.fragment:
         raise UsageError(f'"{shown}" has a path', where=where, hint="a host is named by name and port only")
-    if url.username is not None:
-        options = _with_user(options, unquote(url.username), url.password, shown, where)
-    default_port = 443 if separator and scheme == "https" else DEFAULT_PORT
+    if at:
+        options = _with_user(options, user, shown, where)
+    default_port = 443 if named and scheme == "https" else DEFAULT_PORT
     return Host(name, port or default_port, scheme), options
 
 
-def _without_user(authority: str) -> str:
-    return authority.rpartition("@")[2]
-
-
-def _with_user(options: ClientOptions, user: str, quoted_password: str | None, shown: str, where: str) -> ClientOptions:
-    if quoted_password is None:
+def _with_user(options: ClientOptions, quoted: str, shown: str, where: str) -> ClientOptions:
+    if re.search(r"[/?#\t\r\n]", quoted):  # a URL's host ends there
+        raise UsageError(f'user and password before "{shown}" cannot be read', where=where, hint=_PASSWORDS)
+    user, colon, password = map(unquote, quoted.partition(":"))
+    if not colon:
         raise UsageError(f'"{shown}" has a user without a password', where=where, hint="user:password@host")
-    password = unquote(quoted_password)
     given = (options.basic_auth_user, options.basic_auth_password)
     if options.api_key is not None or given not in ((None, None), (user, password)):
         raise UsageError(

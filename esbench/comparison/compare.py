@@ -14,7 +14,7 @@ from esbench.comparison import comparability, verdicts
 from esbench.comparison.effects import Design, last_of_sessions, places_in_session
 from esbench.comparison.metrics import Race
 from esbench.comparison.model import CompareOptions, Comparison, Difference, Pair, Side
-from esbench.comparison.notices import place, repeated
+from esbench.comparison.notices import Repeated, merged, place, repeated
 from esbench.comparison.rows import candidate_rows, speed_ratio
 from esbench.record.figures import Notice, reported_tasks, task_label
 from esbench.record.model import RaceRecord
@@ -73,17 +73,22 @@ def _notices(baseline: Side, contender: Side, differences: Sequence[Difference])
 
 
 def _of_races(ours: Sequence[RaceRecord], theirs: Sequence[RaceRecord]) -> Iterator[Notice]:
-    """Yield the notices of the races of both sides; with more than two races only the first eight and the number of
-    others."""
+    """Yield the notices of the races of both sides, unusable figures first; with more than two races only the first
+    eight and the number of others."""
     on_baseline, on_contender = repeated(ours), repeated(theirs)
-    told = []
+    by_side: dict[str, list[Repeated]] = {"both": [], "baseline": [], "contender": []}
     for about in dict.fromkeys((*on_baseline, *on_contender)):
         found = [side[about] for side in (on_baseline, on_contender) if about in side]
         side = "both" if len(found) == 2 else "baseline" if about in on_baseline else "contender"
         worst = max(found, key=lambda each: (each.notice.unusable, each.notice.worse))
-        in_all = replace(worst, times=sum(each.times for each in found), races=sum(each.races for each in found))
-        notice = in_all.counted("race")
-        told.append((place(worst.notice), replace(notice, text=f"{side}: {notice.text}")))
+        ids = frozenset().union(*(each.ids for each in found))
+        by_side[side].append(replace(worst, ids=ids, races=sum(each.races for each in found)))
+    told = [
+        (place(each.notice), replace(notice, text=f"{side}: {notice.text}"))
+        for side, found in by_side.items()
+        for each in merged(found)
+        for notice in [each.counted("race")]
+    ]
     told.sort(key=itemgetter(0))
     most = _MOST_NOTICES if len(ours) + len(theirs) > 2 else len(told)
     yield from (notice for _, notice in told[:most])

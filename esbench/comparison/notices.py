@@ -5,43 +5,63 @@ Pure: the notices of records in, fewer notices out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from esbench.record.figures import TEST_MODE, Notice, notices
+from esbench.record.figures import TEST_MODE, Notice, single_notices, together
 from esbench.record.model import RaceRecord
 
 
 @dataclass(frozen=True)
 class Repeated:
-    """A notice of several races, in the text of the worst of them; `times` of the `races` have it."""
+    """A notice of several races, in the text of the worst of them; of `races` (their number) those named in `ids` have
+    it."""
 
     notice: Notice
-    times: int
+    ids: frozenset[str]
     races: int
 
     def counted(self, race: str) -> Notice:
         """Return the notice, with the number of races that have it unless all have it. `race` is the word for one:
         race, round."""
-        if self.times == self.races:
+        if len(self.ids) == self.races:
             return self.notice
-        return replace(self.notice, text=f"{self.notice.text} (in {self.times} of {self.races} {race}s)")
+        return replace(self.notice, text=f"{self.notice.text} (in {len(self.ids)} of {self.races} {race}s)")
 
 
-def repeated(records: Sequence[RaceRecord]) -> dict[str, Repeated]:
-    """Return the notices of races, merged, by subject (a notice's `about`, or its text if that is empty).
+def repeated(records: Sequence[RaceRecord]) -> dict[tuple[str, str], Repeated]:
+    """Return the notices of races, merged, by subject (a notice's `about`, or its text if that is empty) and task.
 
-    Of a subject, a race counts once. Test mode and unusable figures come first.
+    Of a subject, a race counts once.
     """
-    found: dict[str, list[Notice]] = {}
+    found: dict[tuple[str, str], list[tuple[str, Notice]]] = {}
     for record in records:
-        for about, notice in {notice.about or notice.text: notice for notice in notices(record)}.items():
-            found.setdefault(about, []).append(notice)
-    of_all = {
-        about: Repeated(max(said, key=lambda notice: (notice.unusable, notice.worse)), len(said), len(records))
+        for notice in single_notices(record):
+            found.setdefault((notice.about or notice.text, notice.task), []).append((record.race_id, notice))
+    return {
+        about: Repeated(_worst(notice for _, notice in said), frozenset(race_id for race_id, _ in said), len(records))
         for about, said in found.items()
     }
-    return dict(sorted(of_all.items(), key=lambda item: place(item[1].notice)))
+
+
+def merged(found: Iterable[Repeated]) -> list[Repeated]:
+    """Return notices with those about the same in several tasks as one. Test mode and unusable figures come first."""
+    groups: dict[str, list[Repeated]] = {}
+    for each in found:
+        groups.setdefault(each.notice.about or each.notice.text, []).append(each)
+    several = [
+        Repeated(
+            together([each.notice for each in group]),
+            frozenset().union(*(each.ids for each in group)),
+            max(each.races for each in group),
+        )
+        for group in groups.values()
+    ]
+    return sorted(several, key=lambda each: place(each.notice))
+
+
+def _worst(found: Iterable[Notice]) -> Notice:
+    return max(found, key=lambda notice: (notice.unusable, notice.worse))
 
 
 def place(notice: Notice) -> int:

@@ -170,12 +170,14 @@ class _Candidates:
             return None
         fewest = min(samples_beyond(race.tasks[key[1]], percentile) for race in self._design.races)
         if fewest < FEWEST_BEYOND:
-            return RowVerdict(FEW_EVENTS, f"{max(0, fewest)} samples beyond it in a race, {FEWEST_BEYOND} at least")
+            return RowVerdict(
+                FEW_EVENTS, f"too few requests: {max(0, fewest)} above it in a race, {FEWEST_BEYOND} needed"
+            )
         seconds = [beyond.get(key, FEWEST_SECONDS) for beyond in self._beyond]
         if None in seconds:
             return _no_seconds_of(self._design.races[seconds.index(None)])
         if any(number < FEWEST_SECONDS for number in seconds if number is not None):
-            return RowVerdict(FEW_EVENTS, f"samples beyond it from under {FEWEST_SECONDS} seconds of a race")
+            return RowVerdict(FEW_EVENTS, f"all slow requests of a race fall into fewer than {FEWEST_SECONDS} seconds")
         return None
 
     def _seconds_beyond(self, race: Race) -> dict[Key, int | None]:
@@ -199,7 +201,7 @@ class _Candidates:
                 return _no_seconds_of(race)
         if Percentile.of(metric) is None:
             return RowVerdict(TOO_SHORT, "nothing was completed in a fifth of a race")
-        return RowVerdict(TOO_SHORT, f"under {FEWEST_BEYOND} samples beyond it in a fifth of a race")
+        return RowVerdict(TOO_SHORT, f"too few requests: fewer than {FEWEST_BEYOND} above it in a fifth of a race")
 
 
 def _stands_on_enough(race: Race, key: Key) -> bool:

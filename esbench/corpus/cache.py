@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,10 @@ from typing import BinaryIO
 from esbench.corpus.prepared import GROUP
 from esbench.errors import CorpusError
 from esbench.record.private import open_private, private_folder
+from esbench.units import format_bytes
+
+RESERVE_BYTES = 256 << 20  # of the disk, that a file of no stated size leaves free; of a small disk a part of it
+RESERVE_PART = 20
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,17 @@ def writing(path: Path, where: str) -> Iterator[BinaryIO]:
             partial.replace(path)
         finally:
             partial.unlink(missing_ok=True)
+
+
+def check_reserve(name: str, folder: Path, where: str) -> None:
+    """Raise CorpusError if the disk of the folder to which a file is being written has only the reserve left."""
+    disk = shutil.disk_usage(folder)
+    if disk.free <= min(RESERVE_BYTES, disk.total // RESERVE_PART):
+        raise CorpusError(
+            f"{name} has no stated size, and would fill the disk: {folder} has {format_bytes(disk.free)} left",
+            where=where,
+            hint="state its size in the track, free some space, or set ESBENCH_HOME to another disk",
+        )
 
 
 @contextmanager

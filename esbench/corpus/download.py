@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 from esbench.corpus.archives import ChunkReader, open_documents
-from esbench.corpus.cache import write_errors
+from esbench.corpus.cache import check_reserve, write_errors
 from esbench.errors import CorpusError
 from esbench.errors.reasons import reason_of
 from esbench.record.private import open_private, private_folder
@@ -196,6 +196,8 @@ def _append(url: str, partial: Path, where: str, size_bytes: int | None, progres
             note.write_text(stream.version)  # what was there of another version is gone by now
             advance(stream.start)
             for chunk in stream.chunks:
+                if total_bytes is None:
+                    _keep_reserve(partial, where)
                 out.write(chunk)
                 advance(len(chunk))
                 if total_bytes is not None and out.tell() > total_bytes:
@@ -381,6 +383,14 @@ def _check_space(partial: Path, missing_bytes: int, where: str) -> None:
             where=where,
             hint="free some space, or set ESBENCH_HOME to another disk",
         )
+
+
+def _keep_reserve(partial: Path, where: str) -> None:
+    try:
+        check_reserve(partial.name.removesuffix(".partial"), partial.parent, where)
+    except CorpusError:
+        _forget(partial)
+        raise
 
 
 def _length(path: Path) -> int:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit, urlunsplit
 
+from esbench.cluster.options import ENCODED
 from esbench.corpus.archives import ENDINGS, ending_of, is_streamable
 from esbench.corpus.cache import writing
 from esbench.corpus.download import (
@@ -158,6 +159,8 @@ def check_mirror(mirror: str, where: str) -> str:
     scheme = urlsplit(mirror).scheme
     if scheme not in {"", "file", *SCHEMES}:
         raise UsageError(f"{scheme}:// cannot be downloaded from", where=where, hint=f"known: {', '.join(SCHEMES)}")
+    if scheme and "@" in urlsplit(mirror).path:  # its host ended before it
+        raise UsageError("user and password cannot be read", where=where, hint=ENCODED)
     if not scheme and mirror and not Path(mirror).expanduser().is_dir():
         raise UsageError(f'there is no folder "{mirror}"', where=where, hint="it is the URL or the folder of a mirror")
     return mirror

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
-from esbench.corpus.cache import Metadata, is_complete, read_metadata, write_metadata, writing
+from esbench.corpus.cache import Metadata, check_reserve, is_complete, read_metadata, write_metadata, writing
 from esbench.corpus.child_process import Child
 from esbench.corpus.download import DownloadProgress, Unobtainable, no_progress
 from esbench.corpus.generate.spec import plain_spec, spec_digest
@@ -90,7 +90,7 @@ def prepare(
             if part.stand_in is None:
                 raise
             generated = replace(part, generate=part.stand_in, synthetic=True)
-            progress(f"{error.what}; generated documents stand in for it", 0, part.document_count)
+            progress(f"{error.what}: esbench uses generated documents instead", 0, part.document_count)
             return _prepare_generated(corpus, generated, cache, progress)
         return _prepare_source(corpus, part, source, folder, streaming, progress)
 
@@ -205,6 +205,12 @@ def _prepare_source(
             streamed = Streamed(file, stat.st_size, stat.st_mtime_ns, part.uncompressed_bytes)
             return _prepared(corpus, part, path, known, streamed)
         wanted = source.first or part.document_count
+
+        def advance(done: int) -> None:
+            if part.uncompressed_bytes is None:
+                check_reserve(file.name, path.parent, where)
+            progress(f"preparing {file.name}{why}", done, wanted)
+
         with writing(path, where) as out:
             count, offsets = write_with_actions(
                 out,
@@ -212,7 +218,7 @@ def _prepare_source(
                 part,
                 action=action,
                 where=where,
-                progress=lambda done: progress(f"preparing {file.name}{why}", done, wanted),
+                progress=advance,
             )
         metadata = Metadata(count, offsets[-1], digest, stat.st_size, stat.st_mtime_ns)
         write_metadata(path, offsets, metadata, where)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -13,6 +14,8 @@ from esbench.engine.java import Java, run_silently
 from esbench.engine.server import NodePlan, Server
 from esbench.errors import EngineError, UsageError
 from esbench.errors.reasons import reason_of
+from esbench.record.private import open_private
+from esbench.record.secrets import Redactor
 
 _TRIAL_LIMIT_S = 60.0  # a flight recording takes 1 s to begin and to end
 _MODULES = {"-XX:StartFlightRecording": "jdk.jfr"}  # options, by how they begin, that a reduced Java has not
@@ -31,6 +34,7 @@ _CMS = re.compile(r"-XX:[+-]?(UseConcMarkSweepGC|CMSInitiatingOccupancyFraction|
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC")
 _REPLACED = re.compile(r"-Xm[sx]\d|-XX:(HeapDumpPath|ErrorFile)=|-Djava\.io\.tmpdir=")
 _GC_LOG = re.compile(r"(file=|-Xloggc:)(?:logs/)?gc\.log")
+_OPTIONS_FILE = "-XX:VMOptionsFile"  # from Java 9 on
 _PREAMBLE = re.compile(r"Error occurred during initialization|Error: (Could not create|A fatal)|.*\bwarning\b")
 
 
@@ -55,14 +59,31 @@ def with_logs(options: Sequence[str], logs: Path) -> list[str]:
     return [option.replace("{logs}", str(logs)) for option in options]
 
 
+def without_secrets(options: Sequence[str], folder: Path, java: Java) -> list[str]:
+    """Return Java options that name a file of the folder in place of those that hold a secret, as `ps` shows them.
+
+    Only its owner can read the file. Java 8 knows no such file, and no Java a second one: all options stay.
+    """
+    secret = [option for option in options if _is_secret(option)]
+    if not secret or java.feature < 9 or any(option.startswith(_OPTIONS_FILE) for option in options):
+        return list(options)
+    file = folder / "secret.options"
+    with open_private(file, "wb") as out:
+        out.write("\n".join(map(shlex.quote, secret)).encode())
+    return [*(option for option in options if option not in secret), f"{_OPTIONS_FILE}={file}"]
+
+
+def _is_secret(option: str) -> bool:
+    return Redactor()(option) != option
+
+
 def check_jvm_options(options: Sequence[str]) -> None:
     """Raise a UsageError for a word of --jvm-options that is not a Java option, or that esbench sets itself."""
-    for option in options:
+    for number, option in enumerate(options):
         if not option.startswith("-") or re.search(r"\s", option):
-            what = f'"{option}" is not an option of Java'
-            raise UsageError(
-                what, where=JVM_OPTIONS.name, hint="each begins with - and has no blanks: --add-modules=NAME"
-            )
+            shown = "what follows a secret" if any(map(_is_secret, options[:number])) else f'"{Redactor()(option)}"'
+            hint = "each begins with - and has no blanks: --add-modules=NAME"
+            raise UsageError(f"{shown} is not an option of Java", where=JVM_OPTIONS.name, hint=hint)
         if ours := next((hint for start, hint in _OURS.items() if option.startswith(start)), None):
             raise UsageError(f"esbench sets {_name(option)} itself", where=JVM_OPTIONS.name, hint=ours)
 
@@ -83,7 +104,8 @@ def check_options(java: Java, options: Sequence[str], source: OptionsSource = TE
                 hint=f"name a full JDK with --java-home, or leave out {source.remedy}",
             )
     with tempfile.TemporaryDirectory(prefix="esbench-java-") as folder:
-        command = [str(java.home / "bin" / "java"), *with_logs(options, Path(folder)), "-version"]
+        tried_options = with_logs(without_secrets(options, Path(folder), java), Path(folder))
+        command = [str(java.home / "bin" / "java"), *tried_options, "-version"]
         try:
             tried = run_silently(command, timeout_s=_TRIAL_LIMIT_S, folder=folder)
         except OSError as error:
@@ -93,9 +115,10 @@ def check_options(java: Java, options: Sequence[str], source: OptionsSource = TE
             raise EngineError(what, where=str(java.home)) from None
     if tried.returncode != 0:
         raise EngineError(
-            f"Java {java.version} of {java.source} refuses {source.name}: {_reason(tried.stdout + tried.stderr)}",
+            f"Java {java.version} of {java.source} refuses {source.name}: "
+            f"{Redactor()(_reason(tried.stdout + tried.stderr))}",
             where=str(java.home),
-            hint=f"{source.change}: {' '.join(options)}",
+            hint=f"{source.change}: {Redactor()(' '.join(options))}",
         )
 
 

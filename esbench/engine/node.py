@@ -20,7 +20,7 @@ import yaml
 from esbench.engine.folders import disk_errors, open_folder
 from esbench.engine.guard import KILL_PATIENCE_S
 from esbench.engine.java import Java
-from esbench.engine.java_options import rewrite_jvm_options, without_replaced
+from esbench.engine.java_options import rewrite_jvm_options, without_replaced, without_secrets
 from esbench.engine.server import NodePlan, Server, node_command, node_environment
 from esbench.errors import EngineError
 from esbench.record.secrets import Redactor, secret_values
@@ -98,7 +98,8 @@ class Node:
         yml.write_text(yaml.safe_dump(dict(settings), sort_keys=False), "utf-8")
         options = plan.config / "jvm.options"
         text = options.read_text("utf-8")
-        options.write_text(rewrite_jvm_options(text, server, plan, self._java, heap_bytes, java_options), "utf-8")
+        shown = without_secrets(java_options, plan.config, self._java)
+        options.write_text(rewrite_jvm_options(text, server, plan, self._java, heap_bytes, shown), "utf-8")
         for extra in plan.config.glob("jvm.options.d/*.options"):  # read later: they would win
             extra.write_text(without_replaced(extra.read_text("utf-8")), "utf-8")
 

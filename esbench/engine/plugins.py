@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from esbench.engine.folders import built_once
 from esbench.engine.server import Server, inspect_server
-from esbench.engine.unpacked import share_read_only
+from esbench.engine.unpacked import check_room, share_read_only
 from esbench.errors import EngineError, UsageError
 from esbench.errors.reasons import reason_of
 from esbench.events.progress import Progress
@@ -22,6 +22,7 @@ from esbench.model import leaves_folder
 
 _FLAG = "--node-plugins"
 _DESCRIPTOR = "plugin-descriptor.properties"
+_DESCRIPTOR_BYTES = 1 << 20  # real ones have one KB
 _TOPS = ("", "elasticsearch/")  # up to 6.2 all of an archive is in a folder
 _LINE = re.compile(r"^\s*([\w.]+)\s*[=:]\s*(.*?)\s*$", re.MULTILINE)
 _GROWING = ("data", "logs")  # of a user's own server: no part of it
@@ -79,7 +80,7 @@ def _read(path: Path) -> Plugin:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
             top = next((top for top in _TOPS if f"{top}{_DESCRIPTOR}" in names), None)
-            text = "" if top is None else archive.read(f"{top}{_DESCRIPTOR}").decode("utf-8", errors="replace")
+            text = "" if top is None else _beginning(archive, f"{top}{_DESCRIPTOR}")
     except OSError as error:
         raise UsageError(f"cannot be read: {reason_of(error)}", where=where) from error
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
@@ -97,6 +98,11 @@ def _read(path: Path) -> Plugin:
         if facts.get(f"{product}.version")
     )
     return Plugin(path, facts["name"], facts.get("version", ""), servers[:1], top, digest)
+
+
+def _beginning(archive: zipfile.ZipFile, name: str) -> str:
+    with archive.open(name) as file:
+        return file.read(_DESCRIPTOR_BYTES).decode("utf-8", errors="replace")
 
 
 def _stays_inside(name: str) -> bool:
@@ -155,6 +161,7 @@ def _install(plugin: Plugin, home: Path) -> None:
     folder = home / "plugins" / plugin.name
     folder.mkdir(parents=True)
     with zipfile.ZipFile(plugin.archive) as archive:
+        check_room(plugin.archive, (entry.file_size for entry in archive.infolist()), folder)
         for entry in archive.infolist():
             if entry.filename.startswith(plugin.top) and not entry.is_dir():
                 name = entry.filename.removeprefix(plugin.top)

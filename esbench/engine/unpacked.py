@@ -12,7 +12,8 @@ import shutil
 import stat
 import tarfile
 import zipfile
-from collections.abc import Collection, Container, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
+from itertools import accumulate
 from pathlib import Path, PurePosixPath
 
 from esbench.engine.catalog import Artifact, Distribution, Module
@@ -22,6 +23,7 @@ from esbench.engine.server import inspect_server
 from esbench.errors import EngineError, UsageError
 from esbench.events.progress import Progress
 from esbench.model import leaves_folder
+from esbench.units import format_bytes
 
 RECIPE = 1  # raise it when this module assembles something else from the same catalog
 SUFFIXES = (".zip", ".tar.gz", ".tgz")
@@ -163,6 +165,17 @@ def _refuse_outside(members: Collection[tarfile.TarInfo], archive: Path) -> None
             raise EngineError(f"{member.name} leads out of the archive", where=str(archive))
 
 
+def check_room(archive: Path, sizes: Iterable[int], into: Path) -> None:
+    """Raise an EngineError as soon as the sizes of an archive's files, in bytes, are more than the disk has free."""
+    free = shutil.disk_usage(into).free
+    if any(total > free for total in accumulate(sizes)):
+        raise EngineError(
+            f"unpacked it has more than the {format_bytes(free)} that are free",
+            where=str(archive),
+            hint="free some space or set ESBENCH_HOME to another disk",
+        )
+
+
 def _unpack(archive: Path, into: Path) -> None:
     """Unpack what is in an archive's single top folder into an empty folder. EngineError if it is unreadable."""
     try:
@@ -170,6 +183,7 @@ def _unpack(archive: Path, into: Path) -> None:
             _unpack_zip(archive, into)
         else:
             with tarfile.open(archive) as tar:
+                check_room(archive, (member.size for member in tar), into)
                 _refuse_outside(tar.getmembers(), archive)
                 tar.extraction_filter = getattr(tarfile, "data_filter", lambda member, _: member)  # from Python 3.11.4
                 tar.extractall(into)  # each member was checked  # nosec B202
@@ -199,6 +213,7 @@ def share_read_only(folder: Path) -> None:
 
 def _unpack_zip(archive: Path, into: Path) -> None:
     with zipfile.ZipFile(archive) as source:
+        check_room(archive, (entry.file_size for entry in source.infolist()), into)
         for entry in source.infolist():
             path = Path(source.extract(entry, into))
             mode = entry.external_attr >> 16

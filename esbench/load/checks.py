@@ -138,7 +138,7 @@ def _rate(figures: TaskFigures) -> Iterator[Check]:
         )
     if tally.due and tally.waited / tally.due > 0.01:
         yield CheckKind.CLIENT_LIMITED.warning(
-            f"{tally.waited / tally.due:.1%} of the arrivals found no free client",
+            f"{tally.waited:,} of {tally.due:,} requests had to wait for a free client",
             "clients waited for their documents: see feed-waits first"
             if figures.feed_waits
             else "more clients, or the cluster is slower than the rate",
@@ -199,14 +199,14 @@ def _driver_lag(figures: TaskFigures) -> Iterator[Check]:
         name = max(too_much, key=parts.__getitem__)
         yield CheckKind.DRIVER_LAG.unusable(
             f"driver lag {name} is {lag[name]:.2f} ms of {reported[name]:.2f} ms: the driver was the limit",
-            _any_of(figures.more_workers, "give the driver its own cores", "lower the rate (see esbench calibrate)"),
+            _any_of(figures.more_workers, "give esbench its own cores", "lower the rate (see esbench calibrate)"),
             parts[name],
         )
     elif noticed:
         name = max(noticed, key=parts.__getitem__)
         yield CheckKind.DRIVER_LAG.warning(
             f"driver lag {name} is {lag[name]:.2f} ms of {reported[name]:.2f} ms",
-            _any_of(figures.more_workers, "give the driver its own cores"),
+            _any_of(figures.more_workers, "give esbench its own cores"),
             parts[name],
         )
 
@@ -259,23 +259,23 @@ def _health(figures: TaskFigures, workers: WorkerHealth | None) -> Iterator[Chec
     if workers is None:
         return
     if workers.busy_ratio > BUSY_LIMIT or workers.busy_above_ratio > _OFTEN:
-        busy = f"for {workers.busy_ratio:.0%} of the measurement"
+        busy = f"up to {workers.busy_ratio:.0%} of the time"
         if workers.busy_ratio <= BUSY_LIMIT:
-            busy = f"for over {BUSY_LIMIT:.0%} of the time in {workers.busy_above_ratio:.0%} of the measurement"
+            busy = f"over {BUSY_LIMIT:.0%} of the time in up to {workers.busy_above_ratio:.0%} of the measurement"
         yield CheckKind.DRIVER_BUSY.warning(
-            f"a load worker was busy {busy}: replies waited for it, and count as slower",
+            f"load workers were busy, {busy}: replies waited for them, and count as slower",
             _any_of(figures.more_workers, "give the driver faster cores", "ask for less: fewer clients, a lower rate"),
             workers.busy_ratio,
         )
     if workers.run_delay_ratio > RUN_DELAY_LIMIT:
         yield CheckKind.RUN_DELAY.warning(
-            f"a load worker waited for a CPU for {workers.run_delay_ratio:.0%} of the measurement",
-            "run the driver on its own machine, or at least on its own cores",
+            f"load workers had to wait for a CPU, up to {workers.run_delay_ratio:.0%} of the time",
+            "give esbench its own machine, or at least its own cores",
             workers.run_delay_ratio,
         )
     if workers.steal_ratio > STEAL_LIMIT:
         yield CheckKind.STEAL.warning(
-            f"the hypervisor took a CPU of the load workers away for {workers.steal_ratio:.0%} of the measurement",
+            f"the hypervisor took CPUs of the load workers away, up to {workers.steal_ratio:.0%} of the time",
             "race on a host that does not share its CPUs",
             workers.steal_ratio,
         )
@@ -283,11 +283,11 @@ def _health(figures: TaskFigures, workers: WorkerHealth | None) -> Iterator[Chec
     # late for 1 % of the time: the p99 feels it
     if workers.loop_lag_ratio > LOOP_LAG_LIMIT and workers.loop_lag_ratio * 1000 > reported_ms / 10:
         yield CheckKind.LOOP_LAG.warning(
-            f"the event loop of a load worker was late by {workers.loop_lag_ratio * 1000:.0f} ms in a mean second, "
-            f"once by {workers.loop_lag_ms:.0f} ms",
+            f"a load worker reacted late, {workers.loop_lag_ratio * 1000:.0f} ms in an average second "
+            f"and {workers.loop_lag_ms:.0f} ms at worst",
             _any_of(
                 figures.more_workers,
-                "give the driver its own cores",
+                "give esbench its own cores",
                 "race the tasks of a parallel one by one",
             ),
             workers.loop_lag_ratio,

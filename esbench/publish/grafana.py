@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from esbench.cluster.failures import explain_connection_failure
-from esbench.cluster.options import ClientOptions
+from esbench.cluster.options import ENCODED, ClientOptions
 from esbench.errors import ClusterError, UsageError
 from esbench.events.listeners import Listener
 from esbench.progress.texts import milliseconds
@@ -64,6 +64,8 @@ def parse_grafana(url: str, token: str = "") -> Grafana:
         raise UsageError("this is not a URL", where=OPTION, hint=example) from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise UsageError("this is not an http or https URL", where=OPTION, hint=example)
+    if "@" in parts.path:  # the host ended before it
+        raise UsageError("user and password cannot be read", where=OPTION, hint=ENCODED)
     if parts.query or parts.fragment:
         raise UsageError("the URL of Grafana itself is wanted, without ? and #", where=OPTION, hint=example)
     host = parts.netloc.rpartition("@")[2]

@@ -43,6 +43,7 @@ class Notice:
     """A sentence about a race or a task. `unusable`: the figures that it names must not be used; `note`: they are fine.
 
     Notices of several races that are `about` the same differ in figures only; the `worse` one has the higher number.
+    `task`: the label in front of the text, of a notice that `together` puts into one line with those of other tasks.
     """
 
     text: str
@@ -50,6 +51,7 @@ class Notice:
     note: bool = False
     about: str = field(default="", compare=False)
     worse: float = field(default=0.0, compare=False)
+    task: str = field(default="", compare=False)
 
 
 TEST_MODE = Notice("test mode: the race was too small and too short for its figures to mean anything")
@@ -108,7 +110,26 @@ def task_label(record: RaceRecord, task: TaskResult) -> str:
 
 
 def notices(record: RaceRecord) -> tuple[Notice, ...]:
-    """Return the notices that a reader needs beside the figures: the race's first, then task by task."""
+    """Return the notices that a reader needs beside the figures: the race's first, then task by task.
+
+    Those of tasks about the load workers and their host are one for each check.
+    """
+    found: dict[str, list[Notice]] = {}
+    for notice in single_notices(record):
+        found.setdefault(notice.about if notice.task else notice.text, []).append(notice)
+    return tuple(map(together, found.values()))
+
+
+def together(found: Sequence[Notice]) -> Notice:
+    """Return notices about the same in several tasks as one, in the words of the worst; a single one as it is."""
+    worst = max(found, key=lambda notice: (notice.unusable, notice.worse))
+    labels = _enumerated(list(dict.fromkeys(notice.task for notice in found)))
+    text = worst.text.removeprefix(f"{worst.task}: ")
+    return replace(worst, text=f"{labels}: {text}") if worst.task else worst
+
+
+def single_notices(record: RaceRecord) -> tuple[Notice, ...]:
+    """Return the notices of a race, each about the race or a single task."""
     found = []
     if record.status == "failed":
         found.append(Notice(f"the race failed: {record.failure or 'no reason was kept'}", unusable=True))
@@ -240,21 +261,12 @@ def _task_notices(task: TaskResult, label: str) -> Iterator[Notice]:
 
 
 def _shared_notices(record: RaceRecord) -> Iterator[Notice]:
-    """Yield one notice for each check of the driver or its host that failed, with all tasks concerned and the worst
-    figure."""
+    """Yield the notices on checks of the driver or its host, which tasks share."""
     for kind in (kind for kind in CheckKind if kind.subject in _SHARED):
-        found = [
-            (check, task_label(record, task))
-            for task in reported_tasks(record)
-            for check in task.checks
-            if check.name == kind.label
-        ]
-        if found:
-            worst, _ = max(found, key=lambda pair: pair[0].value or 0.0)
-            labels = _enumerated([label for _, label in found])
-            worst_of = " at worst" if len(found) > 1 else ""
-            text = f"{labels}: {worst.message}{worst_of} ({worst.hint})"
-            yield Notice(text, about=kind.label, worse=worst.value or 0.0)
+        for task in reported_tasks(record):
+            label = task_label(record, task)
+            for check in (check for check in task.checks if check.name == kind.label):
+                yield Notice(f"{label}: {_sentence(check)}", about=kind.label, worse=check.value or 0.0, task=label)
 
 
 def _enumerated(labels: Sequence[str]) -> str:

@@ -166,25 +166,30 @@ def _fact(value: Any) -> Cell:
     return [str(item) for item in value] or None if isinstance(value, list | tuple) else str(value)
 
 
+def speed_text(ratio: Estimate) -> str:
+    """Return the ratio of the speeds over all tasks in words, with its interval."""
+    says = "above 1: the contender is faster" if ratio.low > 1 else "below 1: the contender is slower"
+    if ratio.low <= 1 <= ratio.high:
+        says = "the interval includes 1, so this says nothing"
+    return f"{ratio.ratio:.3f} [{ratio.low:.3f}, {ratio.high:.3f}] ({says}; not a verdict)"
+
+
 def _line(compared: Comparison) -> str:
-    """Return a line on the basis of the verdicts: rounds, interleaved or not, number of rows that are judged."""
+    """Return a line on the basis of the verdicts: rounds, in turns or not, number of rows that were judged."""
     baseline = compared.pairs[0].baseline
     parts = [f"baseline {_rounds(baseline)}"]
     parts += [f"{pair.contender.name} {_rounds(pair.contender)}" for pair in compared.pairs]
     if all(pair.is_interleaved for pair in compared.pairs):
-        parts.append("interleaved")
+        parts.append("in turns")
     elif not all(pair.single for pair in compared.pairs):
-        parts.append("not interleaved")
+        parts.append("not in turns")
     if any(row.estimate.method == HISTORY for pair in compared.pairs for row in pair.primary if row.estimate):
-        parts.append(f"history: {compared.history} earlier races")
+        parts.append(f"with {compared.history} earlier races")
     primary = sum(len(pair.primary) for pair in compared.pairs)
-    parts.append(f"{primary} primary {'row' if primary == 1 else 'rows'}")
-    if compared.tested != primary:
-        parts[-1] += f", {compared.tested or 'none'} tested"
-    parts[-1] += ", Benjamini-Hochberg 0.05"
+    parts.append(f"{compared.tested or 'none'} of {primary} {'row' if primary == 1 else 'rows'} could be judged")
     if compared.looks > 1:
-        parts.append(f"p times {compared.looks} looks")
-    return "   ".join([*parts, "(`same` uses the 90 % interval)"])
+        parts.append(f"look {compared.looks}: verdicts are stricter")
+    return "   ".join(parts)
 
 
 def _rounds(side: Side) -> str:
@@ -195,13 +200,10 @@ def _notices(compared: Comparison) -> list[Notice]:
     found = []
     for pair in compared.pairs:
         name = f"{pair.contender.name}: " if len(compared.pairs) > 1 else ""
-        if pair.is_same:
-            what = "races" if pair.single else "sides"
-            found.append(Notice(f"{name}A/A: nothing but chance differs between the two {what}", note=True))
+        if pair.is_same and _races(pair.baseline) != _races(pair.contender):
+            found.append(Notice(f"{name}A/A: nothing but chance differs between the two sides", note=True))
         if pair.speed_ratio is not None:
-            ratio = pair.speed_ratio
-            text = f"speed ratio {ratio.ratio:.3f} [{ratio.low:.3f}, {ratio.high:.3f}] over all tasks"
-            found.append(Notice(f"{name}{text}, above 1: the contender is better (no verdict)", note=True))
+            found.append(Notice(f"{name}speed ratio over all tasks: {speed_text(pair.speed_ratio)}", note=True))
     return [*found, *compared.notices]
 
 
@@ -222,6 +224,8 @@ def _overview(compared: Comparison) -> dict[str, Any]:
         ],
         "looks": compared.looks,
         "tested_rows": compared.tested,
+        "adjusted": "Benjamini-Hochberg 0.05",
+        "same_interval_percent": 90,
         "history_races": compared.history,
     }
 

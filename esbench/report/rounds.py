@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean, stdev
 
-from esbench.comparison.notices import repeated
+from esbench.comparison.notices import merged, repeated
 from esbench.record.figures import Figure, Notice, figures
 from esbench.record.model import RaceRecord
 from esbench.report.table_model import Cell, Column, ReportDocument, Table, facts_table
@@ -34,7 +34,7 @@ def rounds(session_id: str, records: Sequence[RaceRecord]) -> ReportDocument:
         for figure in figures(record):
             if figure.task:
                 found.setdefault((figure.metric, figure.task), []).append(figure)
-    said = [found.counted("round") for found in repeated(records).values()]
+    said = [found.counted("round") for found in merged(repeated(records).values())]
     more = (Notice(f"and {len(said) - _MOST_NOTICES} more: esbench show has those of each race"),)
     tracks = " ".join(sorted({f"{record.track.name} / {record.challenge}" for record in records}))
     return ReportDocument(

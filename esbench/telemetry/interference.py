@@ -35,7 +35,7 @@ def disturbances(now: Surroundings, earlier: Use | None = None) -> Iterator[str]
         if merging:
             yield f"merges run before the race begins ({_some(merging)}): they take disk and CPU from it"
         if earlier is not None:
-            yield from _others("others used the cluster before", earlier, now.use, ())
+            yield from _others("something else used the cluster before", earlier, now.use, ())
 
 
 def disturbed(before: Surroundings, after: Surroundings, own: Collection[str]) -> Iterator[str]:

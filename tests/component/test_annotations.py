@@ -174,9 +174,20 @@ def test_the_url_is_that_of_grafana_itself(given: str, url: str) -> None:
         lambda: parse_grafana("http://grafana/?token=secret"),
         lambda: parse_grafana("http://a:secret@grafana", "token"),
         lambda: parse_grafana("http://grafana", "secret\n"),
+        lambda: parse_grafana("http://me:secret/secret@grafana"),
+        lambda: parse_grafana("http://me:12/secret@grafana"),
+        lambda: parse_grafana("http://me:12#secret@grafana"),
+        lambda: parse_grafana("http://me:12?secret@grafana"),
+        lambda: parse_grafana("http://me:12[secret@grafana"),
     ],
 )
 def test_what_cannot_be_used_is_told_without_repeating_it(make: Callable[[], object]) -> None:
     with pytest.raises(UsageError) as caught:
         make()
-    assert "secret" not in str(caught.value)
+    assert "secret" not in f"{caught.value} {caught.value.__cause__}"
+
+
+@pytest.mark.parametrize("password", ["a,b", "a@b", "a b", "100%"])
+def test_a_password_in_the_url_may_have_odd_characters(password: str) -> None:
+    grafana = parse_grafana(f"http://me:{password}@grafana:3000")
+    assert (grafana.url, grafana.secrets[0]) == ("http://grafana:3000", password)

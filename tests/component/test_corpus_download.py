@@ -304,6 +304,9 @@ def test_what_cannot_be_had_says_what_else_can_be_done(tmp_path: Path) -> None:
 
 def test_a_mirror_that_means_nothing_is_wrong_usage(tmp_path: Path) -> None:
     assert check_mirror(str(tmp_path), "M") == str(tmp_path)
+    with pytest.raises(UsageError, match=r"M: user and password cannot be read .in a password") as caught:
+        check_mirror("https://me:12/secret@h/x", "M")
+    assert "secret" not in str(caught.value)
     assert check_mirror("https://h/x", "M") == "https://h/x"
     with pytest.raises(UsageError, match="M: ftp:// cannot be downloaded from"):
         check_mirror("ftp://h/x", "M")

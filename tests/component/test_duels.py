@@ -144,5 +144,29 @@ def test_the_secret_of_a_side_is_not_kept_and_is_given_again_to_go_on(races: Rac
     assert "--before-round=exit 7: failed with exit status 7" in outcome.error
     kept = [file.read_text() for file in (races.home / "sessions").iterdir()]
     assert "swordfish" not in "".join([*kept, outcome.stderr])
-    assert '--contender: secrets are not kept: give "client-options" once more' in _resumed(races).error
-    assert "failed with exit status 7" in _resumed(races, "--contender", secret).error
+    again = "--before-round=exit 7"
+    assert '--contender: secrets are not kept: give "client-options" once more' in _resumed(races, again).error
+    assert "failed with exit status 7" in _resumed(races, again, "--contender", secret).error
+
+
+def test_a_resumed_session_runs_a_command_only_if_it_is_given_again(
+    races: Races, server: NullServer, tmp_path: Path
+) -> None:
+    """The session's file may come from others."""
+    said = tmp_path / "said"
+    command = f"echo ran >> {said}; exit 7"
+    races.finish(races.start(server, *SHORT, "--rounds=2", f"--before-round={command}"))
+    assert said.read_text() == "ran\n"
+    session = last(races)
+    refused = _resumed(races)
+    assert refused.code == 2
+    assert refused.error == (
+        f"esbench: --resume={session.id}: the session runs a command before each race, which is not run unless you "
+        f"give it again (--before-round='{command}')"
+    )
+    another = _resumed(races, "--before-round=exit 0")
+    assert another.code == 2
+    assert f"--before-round is as the session began with it (--before-round='{command}')" in another.error
+    assert said.read_text() == "ran\n"
+    assert "failed with exit status 7" in _resumed(races, f"--before-round={command}").error
+    assert said.read_text() == "ran\nran\n"

@@ -20,7 +20,7 @@ import trustme
 import zstandard
 from raw_server import Action, RawServer, Request, reply
 
-from esbench.corpus import download
+from esbench.corpus import cache, download
 from esbench.corpus.preparation import prepare
 from esbench.errors import CorpusError
 from esbench.model import Corpus, Documents
@@ -164,6 +164,37 @@ def test_a_reply_costs_bounded_disk_and_time(tmp_path: Path, kind: str) -> None:
     with RawServer(lambda number, request: cast(Sequence[Action], actions())) as server:
         assert expected in refusal(tmp_path, server, compressed_bytes=50)
     assert sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()) < 5 * MB
+
+
+@pytest.mark.parametrize("kind", ["download", "archive"])
+def test_a_file_of_no_stated_size_stops_before_the_disk_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(cache, "RESERVE_BYTES", 1 << 62)
+    monkeypatch.setattr(cache, "RESERVE_PART", 1)  # all of the disk
+
+    def answer(number: int, request: Request) -> Sequence[Action]:
+        if kind == "archive":
+            return [reply(gzip.compress(LINE * 100_000))]
+        return cast(Sequence[Action], without_end(OK + b"\r\n", b" " * MB))
+
+    name = "d.json.gz" if kind == "archive" else "d.json"
+    with RawServer(answer) as server:
+        said = refusal(tmp_path, server, name, document_count=100_000)
+    assert f"{name} has no stated size, and would fill the disk" in said
+    assert "state its size in the track" in said
+    kept = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "d.json.gz"]
+    assert sum(path.stat().st_size for path in kept) < MB
+
+
+def test_a_file_of_a_stated_size_may_take_what_is_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "RESERVE_BYTES", 1 << 62)
+    monkeypatch.setattr(cache, "RESERVE_PART", 1)
+    (tmp_path / "track").mkdir()
+    with RawServer(lambda number, request: [reply(LINE)]) as server:
+        part = Documents(1, source_file="d.json", base_url=server.url, uncompressed_bytes=len(LINE))
+        (found,) = prepare([Corpus("c", (part,))], cache=tmp_path / "cache", track_dir=tmp_path / "track")
+    assert found.document_count == 1
 
 
 def test_a_file_asked_for_over_https_does_not_come_over_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,10 +45,10 @@ def test_others_who_use_the_cluster_are_told_of_before_and_after(
     others.set()
     thread.join()
     assert outcome.code == 0
-    for who in ("others used the cluster before", "indices that are not the track's were used during"):
+    for who in ("something else used the cluster before", "indices that are not the track's were used during"):
         (warning,) = [text for text in races.record().warnings if text.startswith(f"{who} the race, within ")]
         assert warning.endswith("documents written (carts)")
-    assert "warning: others used the cluster before the race" in outcome.stderr
+    assert "warning: something else used the cluster before the race" in outcome.stderr
     facts = races.record().clusters["default"]
     assert (facts.health["before"]["status"], facts.health["after"]["active_shards"]) == ("green", 4)
     assert facts.shards_by_node["null"]["shards"] == 3

@@ -206,6 +206,10 @@ def test_nothing_that_is_made_of_a_race_holds_a_secret(races: Races, tmp_path: P
         ["--target-hosts=http://joe:pass-word-9/more@127.0.0.1:1"],
         ["--store-hosts=http://joe:pass-word-9,mo:re@127.0.0.1:1"],
         ["--annotate=http://joe:pass-word-9/more@127.0.0.1:1"],
+        ["--target-hosts=http://joe:pass-word-9,12@127.0.0.1:1"],
+        ["--target-hosts=http://joe:12,pass-word-9@127.0.0.1:1"],
+        ["--store-hosts=http://joe:pass-word-9,12@127.0.0.1:1"],
+        ["--annotate=http://joe:12/pass-word-9@127.0.0.1:1"],
     ],
 )
 def test_no_error_and_no_traceback_repeats_a_secret(races: Races, unused_url: str, arguments: list[str]) -> None:

@@ -35,6 +35,14 @@ def write_zip(path: Path, files: Mapping[str, str | bytes]) -> Path:
     return path
 
 
+def stating_sizes(archive: bytes) -> bytes:
+    """A zip in which each file states that it has 4 GiB unpacked."""
+    data, at = bytearray(archive), -1
+    while (at := data.find(b"PK\1\2", at + 1)) >= 0:
+        data[at + 24 : at + 28] = b"\xfe\xff\xff\xff"  # in its central header
+    return bytes(data)
+
+
 def plugin_jar(path: Path) -> bytes:
     """A jar with the class esbench.Nothing, a plugin of Elasticsearch without anything in it."""
     return write_zip(path, {"esbench/Nothing.class": _nothing()}).read_bytes()

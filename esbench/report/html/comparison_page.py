@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from esbench.comparison.model import Comparison
+from esbench.comparison.model import DECIDED, UNUSABLE, Comparison
 from esbench.comparison.verdicts import min_effect
 from esbench.measure.measures import RESPONSE_TIMES
 from esbench.report.comparison import comparison, interval_cell
@@ -53,6 +53,7 @@ def comparison_page(compared: Comparison) -> str:
     body, script = render_charts(
         "comparison.html.j2",
         look=look,
+        judged_kinds=(*DECIDED, UNUSABLE),
         outcomes=[
             (pair.contender.name, under_test(pair, judged.header, column), in_words(pair))
             for column, pair in enumerate(compared.pairs, 2)
@@ -120,7 +121,7 @@ def _of_metric(sides: ComparedSides, metric: str, rows: Judged) -> Iterator[tupl
         name = f"{metric}, {sides.names[number]}" if len(sides.names) > 2 else metric
         change = cell_text(row.diff_percent, _CHANGE) if row.usable and row.diff_percent is not None else ""
         interval = interval_cell(row.estimate) if row.estimate is not None else ""
-        yield name, row.kind, f"{change} {interval}"
+        yield name, row.kind, f"{change} {interval}".strip()
 
 
 def _rounds(sides: ComparedSides, metrics: Mapping[str, Judged]) -> Iterator[Chart]:

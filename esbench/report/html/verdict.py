@@ -55,7 +55,8 @@ def _rates(record: RaceRecord, tasks: Sequence[TaskResult]) -> Sentence:
     if missed:
         of = f"({len(missed)} of {len(paced)} tasks with one)"
         return Sentence("bad", "Target rates were missed:", f"{_names(record, missed)} {of}")
-    return Sentence("good", "Every target rate was reached.", f"Tasks with one: {len(paced)}.")
+    reached = "The one target rate was reached." if len(paced) == 1 else f"All {len(paced)} target rates were reached."
+    return Sentence("good", reached)
 
 
 def _errors(tasks: Sequence[TaskResult]) -> Sentence:
@@ -73,7 +74,9 @@ def _driver(record: RaceRecord, tasks: Sequence[TaskResult]) -> Sentence:
     late = [task for task in tasks if _levels(task, _DRIVER)]
     if late:
         unusable = any("unusable" in _levels(task, _DRIVER) for task in late)
-        return Sentence("bad" if unusable else "warning", "The load driver was overloaded:", _names(record, late))
+        return Sentence(
+            "bad" if unusable else "warning", "esbench itself was too slow or too late in:", _names(record, late)
+        )
     if unknown := [task for task in tasks if _levels(task, (None,))]:
         text = f"this version does not know a check that failed: {_names(record, unknown)}"
         return Sentence("warning", "The driver may not have kept up:", text)

@@ -19,6 +19,7 @@ from esbench.comparison.model import (
     RowVerdict,
 )
 from esbench.record.figures import HIGHER, LOWER
+from esbench.report.comparison import speed_text
 from esbench.report.html.verdict import Sentence
 from esbench.report.table_model import Cell, Column, Table
 from esbench.report.text import cell_text
@@ -84,8 +85,7 @@ def _counted(rows: Sequence[Row]) -> str:
 
 def _speed(pair: Pair) -> Iterator[Sentence]:
     if (speed := pair.speed_ratio) is not None:
-        interval = f"{speed.ratio:.3f} [{speed.low:.3f}, {speed.high:.3f}]"
-        yield Sentence("", "Speed ratio over all tasks:", f"{interval}, above 1 the contender is better (no verdict)")
+        yield Sentence("", "Speed ratio over all tasks:", speed_text(speed))
 
 
 def _of(count: int, judged: int) -> str:

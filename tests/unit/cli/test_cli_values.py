@@ -153,7 +153,7 @@ def test_target_hosts_are_understood_in_each_of_rallys_forms(text: str, hosts: t
     [
         ('{"default": ["a"], "remote": ["b"]}', "2 clusters are named: default, remote .a race is of one cluster"),
         ("{}", "no cluster is named"),
-        ("[5]", r"--target-hosts: 5 is not a host .say \["),
+        ("[5]", r"--target-hosts: a number is not a host .say \["),
         ('["a"', r"not valid JSON at column 5: it ends too early"),
     ],
 )
@@ -263,8 +263,22 @@ def test_an_error_does_not_repeat_a_secret(text: str) -> None:
 
 
 def test_errors_about_words_and_hosts_do_not_repeat_a_secret() -> None:
-    with pytest.raises(UsageError, match="a quote is not closed: client-options=api_key:'<hidden>"):
-        parse_words("client-options=api_key:'swordfish", "--baseline")
-    with pytest.raises(UsageError, match="is not a host") as caught:
-        parse_target_hosts('[{"hosts": "https://me:swordfish@es"}]')
+    with pytest.raises(UsageError, match="--baseline: a quote is not closed") as caught:
+        parse_words("client-options=api_key:'my swordfish", "--baseline")
+    assert "swordfish" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[{"hosts": "https://me:my swordfish@es"}]',
+        '["http://me:my swordfish@es", swordfish]',
+        "[http://me:my/swordfish@es]",
+        "http://me:'swordfish@es",
+        "'http://me:my/swordfish@es",
+    ],
+)
+def test_an_error_about_hosts_does_not_repeat_a_password(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_target_hosts(text)
     assert "swordfish" not in str(caught.value)

@@ -147,3 +147,8 @@ def test_flags_of_a_node_are_refused_with_hosts(param: click.Option) -> None:
 
 def test_flags_of_a_node_may_have_their_defaults_with_hosts() -> None:
     assert asked(["--track=orders", "--target-hosts=a:9200", "--nodes=1", "--heap=512m"]).hosts
+
+
+def test_offline_installs_no_packages() -> None:
+    with pytest.raises(UsageError, match=r"^--offline and --install-dependencies exclude each other .pip"):
+        asked(["--track=orders", "--offline", "--install-dependencies"])

@@ -86,6 +86,29 @@ def test_secrets_are_hidden_in_what_is_kept() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("hosts", "kept"),
+    [
+        ("http://me:sword fish@a:9200", f"http://{HIDDEN}@a:9200"),
+        ("me:sword'fish@a", f"{HIDDEN}@a"),
+        ("a:9200,http://me:sword<fish@b", f"a:9200,http://{HIDDEN}@b"),
+        ('{"default": ["http://me:sword,fish@a", "b"]}', f"http://{HIDDEN}@a,b"),
+        ("hosts.json", "hosts.json"),
+    ],
+)
+def test_passwords_of_hosts_are_hidden_whatever_they_are_made_of(hosts: str, kept: str) -> None:
+    assert hidden((f"target-hosts={hosts}",)) == (f"target-hosts={kept}",)
+
+
+@pytest.mark.parametrize(
+    "side", ["target-hosts=http://me:a sword fish@es", "client-options=basic_auth_user:me,basic_auth_password:a sword"]
+)
+def test_the_rest_of_a_password_with_blanks_is_not_shown(side: str) -> None:
+    with pytest.raises(UsageError, match=r'the value of "(target-hosts|client-options)" ends at a blank') as caught:
+        split_side(side, "--contender")
+    assert "sword" not in str(caught.value)
+
+
 def test_secrets_of_nodes_are_hidden_too() -> None:
     words = ("node-settings=a.b_password:'x',c:1", "jvm-options=-Dmy.password=x -Xint", "node-settings=mine.yml")
     assert hidden(words) == (

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pickle
+import re
 import ssl
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -176,11 +178,34 @@ def test_user_and_password_of_a_url_move_into_the_options() -> None:
         ("es1/prefix", "has a path"),
         ("elastic@es1", '"es1" has a user without a password'),
         (f"u:{SECRET}@es1:abc", '"es1:abc" is not a host'),
-        (f"u:{SECRET}@es1,v:other@es2", 'the user of "es2" differs'),
+        (f"u:{SECRET}@es1,http://v:other@es2", 'the user of "http://es2" differs'),
     ],
 )
 def test_wrong_hosts_are_told_in_one_line(text: str, expected: str) -> None:
     assert expected in host_refusal(text)
+
+
+@pytest.mark.parametrize("scheme", ["", "http://", "https://"])
+@pytest.mark.parametrize("form", [f"{SECRET}{{}}12", f"12{{}}{SECRET}", f"{SECRET}{{}}{SECRET}", f"1{{}}2:{SECRET}"])
+@pytest.mark.parametrize("odd", [*",@/#?% [:'\"\\\t|<>", "@,", ",@", "://", ",://", ",http:/", "%zz", "\uff0f"])
+def test_no_error_shows_a_piece_of_an_odd_password(odd: str, form: str, scheme: str) -> None:
+    """Each is either understood, or refused without a piece of it."""
+    password = form.format(odd)
+    try:
+        hosts, options = parse_hosts(f"{scheme}elastic:{password}@es1:9200")
+    except UsageError as error:
+        assert not re.search(rf"{SECRET}|12|elastic|\b1\b", str(error).replace("127.0.0.1", ""))
+    else:
+        assert [(host.host, host.port) for host in hosts] == [("es1", 9200)]
+        assert options.basic_auth_password == unquote(password)
+
+
+def test_a_comma_of_a_password_is_told_how_to_write() -> None:
+    told = host_refusal(f"http://elastic:{SECRET},more@es1:9200")
+    assert told == (
+        "--target-hosts: host 2 has a user but no http:// or https:// before it (in a password , is written %2C, "
+        "@ %40, / %2F, # %23 and ? %3F; or give it as basic_auth_password)"
+    )
 
 
 def test_hosts_that_are_no_text_are_told() -> None:

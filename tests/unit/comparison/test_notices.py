@@ -34,7 +34,7 @@ def test_a_race_whose_figures_are_unusable_stands_for_those_that_only_warn() -> 
         for about, found in repeated(
             [waited("a", 9, name="target-rate"), waited("b", 5, "unusable", "target-rate")]
         ).items()
-        if about.startswith("target-rate")
+        if about[0].startswith("target-rate")
     ]
     assert found.unusable
     assert "waited 5%" in found.text
@@ -45,3 +45,15 @@ def test_a_comparison_tells_once_what_both_sides_have() -> None:
     theirs = Side("contender", (waited("c", 47), golden_race(race_id="d", warnings=())))
     told = [notice.text for notice in compare(ours, [theirs]).pairs[0].notices if "waited" in notice.text]
     assert told == ["both: bulk: waited 47% (mend it) (in 3 of 4 races)"]
+
+
+def test_both_is_said_only_of_a_task_that_both_sides_have_it_of() -> None:
+    def slow(race_id: str, *names: str) -> RaceRecord:
+        record = golden_race(race_id=race_id, warnings=())
+        for number, name in enumerate(names):
+            record = with_task(record, name, checks=(Check("run-delay", "warning", f"{number}0 %", "", number / 10),))
+        return record
+
+    ours, theirs = Side("baseline", (slow("a", "bulk", "get-by-id"),)), Side("contender", (slow("b", "get-by-id"),))
+    told = [notice.text for notice in compare(ours, [theirs]).pairs[0].notices if notice.about == "run-delay"]
+    assert told == ["both: get-by-id: 10 %", "baseline: bulk: 00 %"]

@@ -198,7 +198,7 @@ def test_a_report_file_that_ends_in_xml_is_junit(
     file = tmp_path / "compared.xml"
     assert run(["compare", "s", f"--report-file={file}"]) == 0
     assert "<testsuites" in file.read_text()
-    assert "Benjamini-Hochberg" in capsys.readouterr().out
+    assert "could be judged" in capsys.readouterr().out
     assert run(["compare", "s", "--format=junit"]) == 0
     assert capsys.readouterr().out == file.read_text()
 

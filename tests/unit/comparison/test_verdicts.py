@@ -242,7 +242,7 @@ def test_a_percentile_that_no_race_could_print_has_few_events() -> None:
     short = [{"requests": 90, "service_time_ms": {"p50": 1.0}}] * 4
     row = row_of(sides(short, short, "bulk"), "p99 service time", "bulk")
     assert (row.baseline, row.contender) == (None, None)
-    assert row.verdict == RowVerdict("few events", "0 samples beyond it in a race, 10 at least")
+    assert row.verdict == RowVerdict("few events", "too few requests: 0 above it in a race, 10 needed")
 
 
 def test_a_closed_loop_and_an_open_loop_have_no_verdict() -> None:

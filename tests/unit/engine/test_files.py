@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import hashlib
 import io
 import os
+import shutil
 import tarfile
 import threading
 import zipfile
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
+from plugins import stating_sizes
 
 from esbench.engine.catalog import Artifact, Distribution, JavaNeeds, Module
 from esbench.engine.download import Downloader, is_downloaded
@@ -341,3 +345,26 @@ def test_a_link_of_an_archive_is_no_folder_for_others(tmp_path: Path, kind: byte
     with pytest.raises(EngineError, match=r"es/link(/escaped)? leads out of the archive"):
         open_local(str(archive), tmp_path / "servers", Progress(), for_all_users=False)
     assert not list(tmp_path.rglob("escaped"))
+
+
+def endless_zip(free: int) -> bytes:
+    """An archive of a server, of some KB, whose files state more bytes than are free."""
+    return stating_sizes(zip_of(SERVER | {f"bin/{number}": b"" for number in range(free // (1 << 32) + 1)}))
+
+
+def endless_tar(free: int) -> bytes:
+    entry = tarfile.TarInfo("elasticsearch-7.5.0/lib/elasticsearch-7.5.0.jar")
+    entry.size = free + 1
+    return gzip.compress(entry.tobuf(tarfile.GNU_FORMAT) + bytes(1 << 20))
+
+
+@pytest.mark.parametrize(("name", "make"), [("es.zip", endless_zip), ("es.tar.gz", endless_tar)])
+def test_an_archive_that_would_fill_the_disk_is_not_unpacked(
+    tmp_path: Path, name: str, make: Callable[[int], bytes]
+) -> None:
+    free = shutil.disk_usage(tmp_path).free
+    (tmp_path / name).write_bytes(make(2 * free))
+    with pytest.raises(EngineError, match=r"unpacked it has more than the [\d.]+ .B that are free") as caught:
+        open_local(str(tmp_path / name), tmp_path / "servers", Progress(), for_all_users=False)
+    assert str(caught.value).startswith(f"{tmp_path / name}: ")
+    assert not list((tmp_path / "servers").glob("*local*/*"))

@@ -15,6 +15,7 @@ from esbench.engine.java_options import (
     rewrite_jvm_options,
     with_logs,
     without_replaced,
+    without_secrets,
 )
 from esbench.engine.server import NodePlan, Server
 from esbench.errors import EngineError, UsageError
@@ -66,6 +67,34 @@ def test_a_java_is_started_with_the_options_in_a_folder_that_is_gone_afterwards(
     written = Path(first.removeprefix("-XX:StartFlightRecording=filename="))
     assert written.name == "a.jfr"
     assert not written.parent.exists()
+
+
+def test_secrets_are_in_a_file_of_their_own_that_a_list_of_processes_does_not_show(tmp_path: Path) -> None:
+    told, held = tmp_path / "told", tmp_path / "held"
+    script = f'echo "$@" > {told}; cat secret.options > {held}; stat -c %a secret.options >> {held}'
+    check_options(java(tmp_path, script), ("-Da.password=sword'fish", "-Xint", "-Dtoken=x"))
+    first, second, third, _ = told.read_text().split()
+    assert (first, second) == ("-Xint", "-Dtoken=x")
+    assert third.startswith("-XX:VMOptionsFile=/")
+    assert held.read_text() == "'-Da.password=sword'\"'\"'fish'600\n"
+
+
+@pytest.mark.parametrize(
+    ("version", "options"),
+    [("1.8.0", ["-Da.password=x"]), ("17.0.1", ["-Da.password=x", "-XX:VMOptionsFile=mine"]), ("17.0.1", ["-Xint"])],
+)
+def test_options_stay_where_there_is_no_such_file(tmp_path: Path, version: str, options: list[str]) -> None:
+    assert without_secrets(options, tmp_path, Java(tmp_path, version, "PATH", None)) == options
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_error_about_java_options_shows_no_secret(tmp_path: Path) -> None:
+    with pytest.raises(EngineError, match=r"Da\.password=<hidden>") as caught:
+        check_options(java(tmp_path, "echo '-Da.password=sword: no' >&2; exit 1"), ("-Da.password=sword",), JVM_OPTIONS)
+    assert "sword" not in str(caught.value).replace("password", "")
+    with pytest.raises(UsageError, match="what follows a secret is not an option of Java") as refused:
+        check_jvm_options(("-Da.password=my", "sword"))
+    assert "sword" not in str(refused.value)
 
 
 def test_without_options_no_java_is_started(tmp_path: Path) -> None:

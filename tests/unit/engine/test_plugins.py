@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
+import tracemalloc
+import zipfile
 from pathlib import Path
 
 import pytest
-from plugins import DESCRIPTOR, descriptor, plugin_archive, write_zip
+from plugins import DESCRIPTOR, descriptor, plugin_archive, stating_sizes, write_zip
 
 from esbench.engine.plugins import read_plugins, with_plugins
 from esbench.engine.server import Server, inspect_server
-from esbench.errors import UsageError
+from esbench.errors import EngineError, UsageError
 from esbench.events.progress import Progress
 
 
@@ -132,3 +135,27 @@ def test_up_to_version_6_2_an_archive_has_a_folder(tmp_path: Path) -> None:
     (plugin,) = read_plugins([archive])
     installed = with_plugins(server, (plugin,), tmp_path / "s", Progress())
     assert sorted(path.name for path in (installed.home / "plugins" / "nothing").iterdir()) == ["a.jar", DESCRIPTOR]
+
+
+def test_a_plugin_that_would_fill_the_disk_is_not_installed(tmp_path: Path) -> None:
+    server = make_server(tmp_path / "servers" / "es")
+    count = shutil.disk_usage(tmp_path).free // (1 << 32) + 2
+    archive = plugin_archive(tmp_path / "a.zip", files={f"{number}.jar": b"" for number in range(count)})
+    archive.write_bytes(stating_sizes(archive.read_bytes()))
+    plugins = read_plugins([archive])
+    with pytest.raises(EngineError, match="unpacked it has more than the"):
+        with_plugins(server, plugins, tmp_path / "servers", Progress())
+    assert [folder.name for folder in (tmp_path / "servers").iterdir() if folder.is_dir()] == ["es"]
+
+
+def test_a_descriptor_without_end_costs_bounded_memory(tmp_path: Path) -> None:
+    archive = tmp_path / "a.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as out:
+        out.writestr("plugin-descriptor.properties", descriptor() + "\n" * (64 << 20))
+    tracemalloc.start()
+    try:
+        (plugin,) = read_plugins([archive])
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
+    assert plugin.name == "nothing"

@@ -175,7 +175,7 @@ def test_a_window_without_an_end_is_judged_by_the_time_that_the_arrivals_took() 
 def test_too_few_clients_are_a_warning() -> None:
     assert checks(counted=tally(waited=10)) == {}
     check = checks(counted=tally(waited=25))["client-limited"]
-    assert (check.level, check.message) == ("warning", "2.5% of the arrivals found no free client")
+    assert (check.level, check.message) == ("warning", "25 of 1,000 requests had to wait for a free client")
     assert "the cluster is slower" in check.hint
 
 
@@ -268,13 +268,13 @@ def test_a_worker_without_time_to_spare_is_a_warning(task: Task) -> None:
     assert checks(task, health=WorkerHealth(busy_ratio=0.9)) == {}
     check = checks(task, health=WorkerHealth(busy_ratio=0.97))["driver-busy"]
     assert (check.level, check.value) == ("warning", 0.97)
-    assert check.message.startswith("a load worker was busy for 97% of the measurement")
+    assert check.message.startswith("load workers were busy, up to 97% of the time: ")
 
 
 def test_a_worker_that_was_busy_for_a_while_is_a_warning() -> None:
     assert checks(health=WorkerHealth(busy_ratio=0.2, busy_above_ratio=0.1)) == {}
     check = checks(health=WorkerHealth(busy_ratio=0.5, busy_above_ratio=0.5))["driver-busy"]
-    assert check.message.startswith("a load worker was busy for over 90% of the time in 50% of the measurement:")
+    assert check.message.startswith("load workers were busy, over 90% of the time in up to 50% of the measurement:")
 
 
 @pytest.mark.parametrize(
@@ -304,7 +304,7 @@ def test_a_cpu_that_the_hypervisor_took_away_is_a_warning() -> None:
     assert checks(health=WorkerHealth(steal_ratio=0.05)) == {}
     check = checks(health=WorkerHealth(steal_ratio=0.08))["steal"]
     assert (check.level, check.value) == ("warning", 0.08)
-    assert check.message == "the hypervisor took a CPU of the load workers away for 8% of the measurement"
+    assert check.message == "the hypervisor took CPUs of the load workers away, up to 8% of the time"
 
 
 def test_an_event_loop_that_is_late_is_a_warning_where_the_p99_would_feel_it() -> None:
@@ -312,7 +312,7 @@ def test_an_event_loop_that_is_late_is_a_warning_where_the_p99_would_feel_it() -
     late = WorkerHealth(loop_lag_ratio=0.014, loop_lag_ms=85.0)
     check = checks(health=late)["loop-lag"]
     assert (check.level, check.value) == ("warning", 0.014)
-    assert check.message == "the event loop of a load worker was late by 14 ms in a mean second, once by 85 ms"
+    assert check.message == "a load worker reacted late, 14 ms in an average second and 85 ms at worst"
     assert checks(health=late, reported_ms={"p99": 150.0}) == {}
     assert set(checks(health=late, reported_ms={"p99": 130.0})) == {"loop-lag"}
     assert set(checks(health=late, reported_ms=None)) == {"loop-lag"}
@@ -321,7 +321,7 @@ def test_an_event_loop_that_is_late_is_a_warning_where_the_p99_would_feel_it() -
 def test_a_worker_that_waits_for_a_cpu_is_a_warning() -> None:
     assert checks(health=WorkerHealth(run_delay_ratio=0.05)) == {}
     check = checks(health=WorkerHealth(run_delay_ratio=0.12))["run-delay"]
-    assert (check.level, check.message) == ("warning", "a load worker waited for a CPU for 12% of the measurement")
+    assert (check.level, check.message) == ("warning", "load workers had to wait for a CPU, up to 12% of the time")
 
 
 # Replies

@@ -43,20 +43,20 @@ def bulk_of(printed: str) -> str:
     return next(line for line in printed.splitlines() if "bulk" in line and "Mean throughput" in line)
 
 
-def test_the_line_says_how_many_rows_are_tested_and_that_same_uses_another_interval() -> None:
-    assert "8 primary rows, 7 tested, Benjamini-Hochberg 0.05" in text(rounds(1.0))
-    assert "(`same` uses the 90 % interval)" in text(rounds(1.0))
-    assert "8 primary rows, none tested" in text(rounds(1.0, ALONE))
-    assert "p times 3 looks" in text(rounds(1.0, looks=3))
+def test_the_line_says_how_many_rows_could_be_judged_and_names_no_procedure() -> None:
+    assert "7 of 8 rows could be judged" in text(rounds(1.0))
+    assert "Benjamini" not in text(rounds(1.0))
+    assert "none of 8 rows could be judged" in text(rounds(1.0, ALONE))
+    assert "look 3: verdicts are stricter" in text(rounds(1.0, looks=3))
 
 
 def test_a_history_is_named_where_verdicts_stand_on_it() -> None:
     single = [Side(name, (alone(docs, name),)) for name, docs in (("a", 20000), ("b", 24000))]
     with_history = compare(single[0], [single[1]], replace(OPTIONS, history=HISTORY))
-    assert "   history: 6 earlier races   " in text(with_history)
-    assert "not interleaved   history: 6 earlier races" in text(rounds(1.2, ALONE, history=HISTORY))
-    assert "history" not in text(rounds(1.2, history=HISTORY))
-    assert "history" not in text(compare(single[0], [single[1]], replace(OPTIONS, history=HISTORY[:4])))
+    assert "   with 6 earlier races   " in text(with_history)
+    assert "not in turns   with 6 earlier races" in text(rounds(1.2, ALONE, history=HISTORY))
+    assert "earlier races" not in text(rounds(1.2, history=HISTORY))
+    assert "earlier races" not in text(compare(single[0], [single[1]], replace(OPTIONS, history=HISTORY[:4])))
 
 
 @pytest.mark.parametrize(("factor", "colour"), [(1.2, GREEN), (0.8, RED), (1.0, "")])

@@ -99,7 +99,7 @@ def test_error_rates_are_shown_where_requests_failed() -> None:
 def test_races_of_which_the_same_is_to_be_said_are_told_together() -> None:
     failed = raced("c", status="failed", failure="the node is gone")
     said = text_of(page_of(alone(raced("a")), alone(failed), alone(raced("b"))))
-    assert "Races 1, 3: The race is complete. · Every target rate was reached. · No request failed." in said
+    assert "Races 1, 3: The race is complete. · The one target rate was reached. · No request failed." in said
     assert "Race 2: The race failed. the node is gone" in said
 
 

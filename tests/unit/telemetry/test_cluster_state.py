@@ -115,7 +115,8 @@ def test_a_housekeeping_or_a_rare_request_is_no_disturbance() -> None:
     often = use(10.0, shop=IndexUse(3, 40, 20, 0))
     (sentence,) = disturbances(Surroundings(use=often), before)
     assert sentence == (
-        "others used the cluster before the race, within 10.0 s: 3 documents written, 40 shard queries, 20 gets (shop)"
+        "something else used the cluster before the race, within 10.0 s: "
+        "3 documents written, 40 shard queries, 20 gets (shop)"
     )
 
 
