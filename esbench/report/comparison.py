@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from esbench.comparison.conditions import Condition
@@ -29,18 +29,22 @@ _COLUMNS = (
     Column("Task", "task"),
     Column("Baseline", "baseline", numeric=True),
     Column("Contender", "contender", numeric=True),
-    Column("Diff", "diff", numeric=True, signed=True, toned=True),
-    Column("Unit", "unit"),
+    Column("Diff", "diff", numeric=True, signed=True, toned=True, spare=1),
+    Column("Unit", "unit", spare=2),
     Column("Diff %", "diff_percent", numeric=True, signed=True, percent=True, toned=True),
     Column("95% CI", "interval_percent"),
     Column("Verdict", "verdict", toned=True),
-    Column("", "note"),
+    Column("", "note", below=True),
     Column("", "p", for_programs=True),
     Column("", "primary", for_programs=True),
     Column("", "method", for_programs=True),
     Column("", "baseline_rounds", for_programs=True),
     Column("", "contender_rounds", for_programs=True),
     Column("", "unusable", for_programs=True),
+)
+_OF_SEVERAL = (
+    _SIDE,
+    *(replace(column, spare=3) if column.key == "interval_percent" else column for column in _COLUMNS),
 )
 _WITH_P = (FASTER, SLOWER, ERRORS)
 
@@ -73,7 +77,7 @@ def comparison(
     ]
     rows = tuple(((pair.contender.name, *_cells(row)) if several else _cells(row)) for pair, row in shown)
     return ComparisonDocument(
-        table=Table((_SIDE, *_COLUMNS) if several else _COLUMNS, rows, tuple(_tone(row) for _, row in shown)),
+        table=Table(_OF_SEVERAL if several else _COLUMNS, rows, tuple(_tone(row) for _, row in shown)),
         header=_differences(compared),
         notices=tuple(_notices(compared)),
         line=_line(compared),

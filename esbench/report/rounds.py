@@ -13,7 +13,7 @@ from esbench.report.table_model import Cell, Column, ReportDocument, Table, fact
 _MOST_NOTICES = 12
 COLUMNS = (
     Column("Metric", "metric"),
-    Column("Task", "task"),
+    Column("Task", "task", cuttable=True),
     Column("Mean", "mean", numeric=True),
     Column("Spread %", "spread_percent", numeric=True, percent=True),
     Column("Min", "min", numeric=True),

@@ -65,9 +65,11 @@ class Column:
 
     `key` names it for programs. `signed`: text shows + too; `toned`: a row's tone colours this cell; `percent`: text
     shows one decimal and %; `numeric`: aligned to the right; `flag`: text shows "!" for true, and leaves out a column
-    of false; `for_programs`: text and Markdown leave it out. Where a table is wider than its terminal, text cuts the
-    cells of a `cuttable` column in their middle, puts those of one that is `below` on lines below their row, and leaves
-    out those that are `spare`, the last one first; other texts are wrapped, and numbers stay as they are.
+    of false; `for_programs`: text and Markdown leave it out.
+
+    A table that is wider than its terminal has its texts wrapped, and its numbers as they are. There, cells of a
+    `cuttable` column are cut in their middle, those of one that is `below` stand below their row, and `spare` columns
+    are left out: 1 first, 0 never.
     """
 
     title: str
@@ -80,7 +82,7 @@ class Column:
     for_programs: bool = False
     cuttable: bool = False
     below: bool = False
-    spare: bool = False
+    spare: int = 0
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, compress, zip_longest
-from textwrap import fill, wrap
+from textwrap import wrap
 from typing import Any
 
 from esbench.errors.printable import printable
@@ -20,8 +20,8 @@ _DOTS = "..."
 _GAP = 2  # between the columns of a table
 _INDENT = " " * 4  # of cells below their row
 _SHORTEST = 16  # characters of a cell that is cut
-_TEXT, _PATH = 24, 40  # characters that stay on a line as long as there are spare columns: of a text, of one word
-_WORD = 20  # characters of a word that stay on a line: a race's id, a time of day
+# Characters of a text, and of each of its words, that stay on one line: while there are spare columns, and without any.
+_KEPT_TOGETHER = ((24, 40), (0, 12))
 
 
 def render_text(document: ReportDocument, *, colour: bool = False, columns: int | None = None) -> str:
@@ -173,8 +173,8 @@ class _Laid:
 def _laid_out(table: Table, width: int | None) -> _Laid:
     """Lay out a table in so many columns of a terminal; None: in any number, each row one line.
 
-    Columns without a cell go first, then those that may stand below their row do; spare ones are left out, the last
-    one first. Texts are cut or wrapped; numbers never are, so that a table of many may be wider.
+    Empty columns go first, then some stand below their row, spare ones are left out, and texts are cut or wrapped.
+    Numbers stay as they are: a table of many of them may be wider.
     """
     columns = table.columns
     titles = [printable(column.title) for column in columns]
@@ -185,18 +185,18 @@ def _laid_out(table: Table, width: int | None) -> _Laid:
     wanted = [number for number, column in enumerate(columns) if any(cells[number])]
     below = [number for number in wanted if columns[number].below]
     beside = [number for number in wanted if number not in below]
-    least, at_least = (
+    floors = [
         {number: _least_width(table, number, titles[number], cells[number], *most) for number in beside}
-        for most in ((_WORD, _WORD), (_TEXT, _PATH))
-    )
-    spare = [number for number in beside if columns[number].spare]
+        for most in _KEPT_TOGETHER
+    ]
     left_out: list[str] = []
-    while spare and _together(at_least[number] for number in beside) > width:
-        beside.remove(spare[-1])
-        left_out.insert(0, titles[spare.pop()])
+    for number in sorted((number for number in beside if columns[number].spare), key=lambda n: columns[n].spare):
+        if _together(floors[0][n] for n in beside) > width:
+            beside.remove(number)
+            left_out.append(titles[number])
     widths = [max(map(len, (titles[number], *cells[number]))) for number in beside]
-    for floors in (at_least, least):
-        widths = _shrunk(widths, [floors[number] for number in beside], width)
+    for floor in floors:
+        widths = _shrunk(widths, [floor[number] for number in beside], width)
     laid = [
         [_wrapped(titles[number], room), *_fitted(cells[number], columns[number], room)]
         for number, room in zip(beside, widths, strict=True)
@@ -223,15 +223,18 @@ def _together(widths: Iterable[int]) -> int:
 
 
 def _least_width(table: Table, number: int, title: str, texts: Sequence[str], text_most: int, word_most: int) -> int:
-    """Return the width that a column needs: that of its numbers, or of so much of its text and of its words."""
-    words = max(map(len, title.split()), default=0)
-    longest = max(map(len, texts))
+    """Return the width that a column needs for its numbers and its title's words, and for so much of each text and of
+    each of its words."""
+    kept = max(map(len, title.split()), default=0)
     if table.columns[number].cuttable:
-        return max(words, *map(len, shortened(texts, _SHORTEST)))
-    if any(isinstance(row[number], int | float | Above | Interval) for row in table.rows):
-        return max(words, longest)
-    longest_word = max(len(word) for text in texts for word in text.split() or [""])
-    return max(words, min(longest, text_most), min(longest_word, word_most))
+        return max(kept, *map(len, shortened(texts, _SHORTEST)))
+    for row, text in zip(table.rows, texts, strict=True):
+        if isinstance(row[number], int | float | Above | Interval):
+            kept = max(kept, len(text))
+        else:
+            longest_word = max(map(len, text.split()), default=0)
+            kept = max(kept, min(len(text), text_most), min(longest_word, word_most))
+    return kept
 
 
 def _shrunk(widths: Sequence[int], floors: Sequence[int], width: int) -> list[int]:
@@ -259,15 +262,21 @@ def _beneath(title: str, text: str, width: int) -> list[str]:
 
 def _wrapped(text: str, width: int) -> list[str]:
     """Return the lines of a text, none longer than the width; words are kept whole if they fit it."""
-    return [part for line in text.split("\n") for part in wrap(line, width, break_on_hyphens=False) or [""]]
+    whole = [part for line in text.split("\n") for part in _parts(line, width)]
+    return [part for each in whole for part in ([each] if len(each) <= width else wrap(each, width))]
+
+
+def _parts(line: str, width: int, indent: str = "") -> list[str]:
+    """Return parts of a line that fit the width unless one is a longer word; parts after the first are indented."""
+    options: dict[str, Any] = {"break_on_hyphens": False, "break_long_words": False}
+    return wrap(line, width, subsequent_indent=indent, **options) or [""]
 
 
 def _filled(text: str, width: int | None) -> str:
     """Return a text with line breaks between words, the further lines indented, so that it fits the width, if any."""
     if width is None:
         return text
-    options = {"break_on_hyphens": False, "break_long_words": False}
-    return "\n".join(fill(line, width, subsequent_indent="  ", **options) for line in text.split("\n"))
+    return "\n".join(part for line in text.split("\n") for part in _parts(line, width, "  "))
 
 
 def _styled(text: str, column: Column, tone: str, style: str) -> str:
