@@ -21,7 +21,7 @@ _GAP = 2  # between the columns of a table
 _INDENT = " " * 4  # of cells below their row
 _SHORTEST = 16  # characters of a cell that is cut
 # Characters of a text, and of each of its words, that stay on one line: while there are spare columns, and without any.
-_KEPT_TOGETHER = ((24, 40), (0, 12))
+_KEPT_TOGETHER = ((24, 40), (0, 11))
 
 
 def render_text(document: ReportDocument, *, colour: bool = False, columns: int | None = None) -> str:
