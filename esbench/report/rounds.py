@@ -19,7 +19,7 @@ COLUMNS = (
     Column("Min", "min", numeric=True),
     Column("Max", "max", numeric=True),
     Column("Unit", "unit"),
-    Column("Rounds", "rounds", numeric=True),
+    Column("Rounds", "rounds", numeric=True, spare=1),
     Column("", "unusable", flag=True),
 )
 

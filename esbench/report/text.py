@@ -223,9 +223,9 @@ def _together(widths: Iterable[int]) -> int:
 
 
 def _least_width(table: Table, number: int, title: str, texts: Sequence[str], text_most: int, word_most: int) -> int:
-    """Return the width that a column needs for its numbers and its title's words, and for so much of each text and of
-    each of its words."""
-    kept = max(map(len, title.split()), default=0)
+    """Return the width that a column needs for its numbers, for so much of each text, and for so much of each word of
+    texts and title."""
+    kept = min(max(map(len, title.split()), default=0), word_most)
     if table.columns[number].cuttable:
         return max(kept, *map(len, shortened(texts, _SHORTEST)))
     for row, text in zip(table.rows, texts, strict=True):
