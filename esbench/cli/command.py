@@ -28,7 +28,9 @@ RALLY_OPTIONS: Mapping[str, str] = {
     "--elasticsearch-plugins": "use --node-plugins=FILE.zip, or --target-hosts",
     "--enable-driver-profiling": _LEAVE_OUT + "the driver's lag, share and CPU are in every record",
     "--from-date": "use --limit=N: the newest races come first",
+    "--id": "name the race itself: esbench delete RACE-ID",
     "--ignore-unused-track-params": "remove the parameters that the track does not know",
+    "--installation-id": "name the race that kept the node: esbench stop RACE-ID",
     "--load-driver-hosts": "use --workers=N for more worker processes on this host",
     "--multi-cluster": "race one cluster at a time",
     "--plugin-params": "use --node-settings",
@@ -51,14 +53,12 @@ RALLY_COMMANDS: Mapping[str, str] = {
     "annotations": "a race has --user-tags, which esbench list races shows",
     "build": "use esbench race --distribution=ARCHIVE of a build",
     "cars": "use esbench race --distribution, --heap and --nodes",
-    "delete": "delete the race's folder, $ESBENCH_HOME/races/RACE-ID",
     "download": "esbench race downloads what it needs, once",
     "elasticsearch-plugins": "esbench list distributions says what each node can do",
     "generate": "esbench show and esbench compare print a race; esbench export is for other tools",
     "install": "esbench race brings up its own node",
     "pipelines": "use esbench race --target-hosts of a cluster that runs, or --distribution",
     "start": "use esbench race --keep-node",
-    "stop": "end the process whose pid esbench race --keep-node printed",
 }
 
 # Of OpenSearch Benchmark, where its words are not Rally's.

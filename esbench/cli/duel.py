@@ -9,6 +9,7 @@ import click
 
 from esbench.cli.command import EsbenchCommand
 from esbench.cli.compare import compare
+from esbench.cli.dry_run import dry_run_option
 from esbench.cli.metrics_options import metrics_options
 from esbench.cli.progress_options import progress_of, progress_options
 from esbench.cli.race_flags import race_flags, session_flags
@@ -41,6 +42,7 @@ _HINTS = {f"--{name}": f"leave it out: {why}" for name, why in NOT_OF_A_SIDE.ite
 @click.option("--contender", "contenders", multiple=True, metavar="SIDE", help="Those of the side that may be better.")
 @click.option("--rounds", type=click.IntRange(min=1), help="Races of each side; 6 otherwise.")
 @session_flags
+@dry_run_option
 @click.option("--resume", metavar="SESSION", help="Go on with a session that did not end: its id, or 'last'.")
 @metrics_options
 @progress_options
@@ -63,6 +65,8 @@ def duel(context: click.Context, /, **flags: Any) -> int:
             return SessionCommand(flags, progress).begin("duel", words, named, flags["rounds"] or DEFAULT_ROUNDS)
         if flags["restart_node"]:
             raise UsageError("--restart-node is as the session began with it", where=f"--resume={resumed}")
+        if flags["dry_run"]:
+            raise UsageError("--dry-run is for a session that begins", where=f"--resume={resumed}")
         return SessionCommand(flags, progress).resume(resumed, words, sides, flags["rounds"])
 
 

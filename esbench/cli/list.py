@@ -1,4 +1,4 @@
-"""`esbench list`: races, sessions, tracks, distributions, telemetry."""
+"""`esbench list`: races, sessions, tracks, distributions, kept nodes, telemetry."""
 
 from __future__ import annotations
 
@@ -9,31 +9,57 @@ import click
 
 from esbench.cli.command import EsbenchGroup, esbench_home
 from esbench.cli.output import format_option, print_document
+from esbench.errors import UsageError
+from esbench.record.locks import STATUSES
 
 
 @click.group("list", cls=EsbenchGroup)
 def list_() -> None:
-    """List races, sessions, tracks, distributions or telemetry devices."""
+    """List races, sessions, tracks, distributions, kept nodes or telemetry devices."""
 
 
 @list_.command("races")
 @click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="At most this many.")
+@click.option("--all", "every", is_flag=True, help="All of them, whatever --limit says.")
 @click.option("--track", help="Only races of this track.")
 @click.option("--challenge", help="Only races of this challenge.")
+@click.option("--status", type=click.Choice(STATUSES), help="Only races with this status.")
+@click.option("--tag", "tags", multiple=True, metavar="NAME:VALUE", help="Only races with this user tag.")
 @format_option
-def races(limit: int, track: str | None, challenge: str | None, form: str) -> None:
+def races(
+    limit: int,
+    every: bool,
+    track: str | None,
+    challenge: str | None,
+    status: str | None,
+    tags: tuple[str, ...],
+    form: str,
+) -> None:
     """List the races that were run, the newest first."""
     from esbench.record.locks import status_now
     from esbench.record.store import RaceStore
     from esbench.report.lists import race_list
 
     home = esbench_home()
-    entries, damaged = RaceStore(home).entries(track=track, challenge=challenge, limit=limit)
+    wanted = [_name_and_value(tag) for tag in tags]
+    entries, damaged = RaceStore(home).entries(track=track, challenge=challenge)
+    entries = [entry for entry in entries if all(entry.user_tags.get(name) == value for name, value in wanted)]
     entries = [replace(entry, status=status_now(home, entry.race_id, entry.status)) for entry in entries]
-    print_document(race_list(entries, damaged), form)
+    entries = [entry for entry in entries if status in (None, entry.status)]
+    shown = entries if every else entries[:limit]
+    print_document(race_list(shown, damaged), form)
     if not entries:
-        which = " of that track and challenge" if track or challenge else ""
+        which = " like that" if track or challenge or status or tags else ""
         click.echo(f"esbench: there are no races{which} in {home / 'races'}", err=True)
+    elif len(shown) < len(entries):
+        click.echo(f"{len(shown)} of {len(entries)} races; --all shows the others, too", err=True)
+
+
+def _name_and_value(tag: str) -> tuple[str, str]:
+    name, colon, value = tag.partition(":")
+    if not name or not colon:
+        raise UsageError(f'"{tag}" is not NAME:VALUE', where="--tag", hint="as given to --user-tags")
+    return name, value
 
 
 @list_.command("sessions")
@@ -111,6 +137,40 @@ def distributions(form: str) -> None:
         for name, entry in catalog.items()
     )
     print_document(ReportDocument(Table(columns, rows)), form)
+
+
+@list_.command("nodes")
+@format_option
+def nodes(form: str) -> None:
+    """List the nodes that --keep-node left running. What is left of those that have ended is removed."""
+    from esbench.engine.kept import KeptNode, KeptNodes
+    from esbench.record.store import size_bytes
+    from esbench.report.race_summary import to_the_second
+    from esbench.report.table_model import ColumnOf, ReportDocument, table_of
+    from esbench.units import format_bytes
+
+    columns: tuple[ColumnOf[KeptNode], ...] = (
+        ColumnOf("Race ID", "race_id", read=lambda node: node.race_id),
+        ColumnOf("Node", "node", read=lambda node: node.name),
+        ColumnOf("Status", "status", read=lambda node: "running" if node.is_running else "gone"),
+        ColumnOf("Distribution", "distribution", read=lambda node: node.distribution),
+        ColumnOf("Address", "address", read=lambda node: node.url),
+        ColumnOf("PIDs", "pids", read=lambda node: list(node.processes)),
+        ColumnOf("Heap", "heap", numeric=True, read=lambda node: format_bytes(node.heap_bytes)),
+        ColumnOf("", "heap_bytes", for_programs=True, read=lambda node: node.heap_bytes),
+        ColumnOf("Since", "since", read=lambda node: to_the_second(node.kept_at)),
+        ColumnOf("Size", "size", numeric=True, read=lambda node: format_bytes(size_bytes(Path(node.folder)))),
+        ColumnOf("", "size_bytes", for_programs=True, read=lambda node: size_bytes(Path(node.folder))),
+        ColumnOf("Folder", "folder", read=lambda node: node.folder),
+    )
+    kept = KeptNodes(esbench_home())
+    found = kept.all()
+    print_document(ReportDocument(table_of(columns, found)), form)
+    for node in found:
+        if not node.is_running and kept.clean_up(node):
+            click.echo(f"{node.name} of race {node.race_id} had ended: its folder is removed now", err=True)
+    if not found:
+        click.echo("esbench: no node is kept (esbench race --keep-node keeps one)", err=True)
 
 
 @list_.command("telemetry")

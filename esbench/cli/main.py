@@ -23,7 +23,9 @@ COMMANDS = {
     "race": LazyCommand("esbench.cli.race:race", "Race a track against a cluster and keep the record."),
     "duel": LazyCommand("esbench.cli.duel:duel", "Race two sides in turns, then compare them."),
     "calibrate": LazyCommand("esbench.cli.calibrate:calibrate", "Say what this host's driver can do."),
-    "list": LazyCommand("esbench.cli.list:list_", "List races, sessions, tracks, distributions or telemetry devices."),
+    "list": LazyCommand(
+        "esbench.cli.list:list_", "List races, sessions, tracks, distributions, kept nodes or telemetry devices."
+    ),
     "info": LazyCommand("esbench.cli.tracks:info", "Describe a track and its challenges."),
     "render-track": LazyCommand("esbench.cli.tracks:render_track", "Print what Jinja makes of a track."),
     "validate-track": LazyCommand("esbench.cli.tracks:validate_track", "Say everything that is wrong with a track."),
@@ -35,6 +37,8 @@ COMMANDS = {
     "compare": LazyCommand("esbench.cli.compare:compare", "Say which side is faster: a race or several rounds each."),
     "export": LazyCommand("esbench.cli.export:export", "Print a race in a format that other tools read."),
     "store": LazyCommand("esbench.cli.store:store", "Store races as documents in a cluster."),
+    "delete": LazyCommand("esbench.cli.delete:delete", "Delete races, or sessions with their races."),
+    "stop": LazyCommand("esbench.cli.stop:stop", "End nodes that --keep-node left running."),
 }
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from esbench.cli.command import CANCELLED, EsbenchCommand
+from esbench.cli.dry_run import dry_run, dry_run_option
 from esbench.cli.metrics_options import metrics_options, others_who_follow
 from esbench.cli.output import (
     all_figures_option,
@@ -42,6 +43,7 @@ _HINTS = {
 @click.option("--strict", is_flag=True, help="A failed check makes the exit status 1.")
 @click.option("--rounds", type=click.IntRange(min=1), help="Race this many times; the table has means and spreads.")
 @session_flags
+@dry_run_option
 @metrics_options
 @progress_options
 @store_options
@@ -79,13 +81,14 @@ def _race(flags: dict[str, Any], progress: FollowingProgress | Quiet) -> int:
     check_report_file(report_file, report_format)
     check_file(flags["html"], "--html")
     options = race_options(flags)
+    if flags["dry_run"]:
+        return dry_run({"": options}, flags, progress)
     check_store(flags)
     with progress, others_who_follow(flags, progress) as others:
         record = run(options, builtin_operations(), progress, [progress, *others])
     if options.keep_node:
-        facts = record.clusters["default"]
-        for url, pid in zip(facts.hosts, facts.settings.get("pids", ()), strict=False):
-            progress.insist(f"the node at {url} is kept (end it with: kill {pid})")
+        for url in record.clusters["default"].hosts:
+            progress.insist(f"the node at {url} is kept (end it with: esbench stop {record.race_id})")
     stored = keep_finished_race(flags, options.home, record.race_id, progress)
     if record.tasks:
         from esbench.report.race_summary import short_summary, summary

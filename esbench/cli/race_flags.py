@@ -7,7 +7,7 @@ RaceOptions, or of NodeOptions if it defines the embedded node, and a flag here 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
@@ -34,14 +34,14 @@ _ON_ERROR = Choice(
     ["abort", "continue"],
     gone={"continue-on-network": "use --on-error=continue, which goes on while a host answers"},
 )
-_mapping = partial(click.option, type=MappingText(), default="")
+_mapping = partial(click.option, type=MappingText(), multiple=True)  # `merged` makes one of several
 track_flags = with_options(
     click.option("--track", help="A track that esbench ships (esbench list tracks)."),
     click.option("--track-path", type=click.Path(path_type=Path), help="A folder or file of a track."),
     click.option(
         "--track-repository", type=click.Path(path_type=Path), help="The folder that --track is looked for in."
     ),
-    _mapping("--track-params", metavar="PARAMS", help="k:v,k2:v2, inline JSON or a .json file."),
+    _mapping("--track-params", metavar="PARAMS", help="k:v,k2:v2, inline JSON or a .json file; again for more."),
     click.option("--no-python", is_flag=True, help="Refuse a track that runs its own Python."),
 )
 race_flags = with_options(
@@ -49,7 +49,7 @@ race_flags = with_options(
     click.option("--challenge", help="The challenge to race; the track's default one otherwise."),
     click.option("--include-tasks", default="", metavar="LIST", help="Only these: names, type:TYPE, tag:TAG."),
     click.option("--exclude-tasks", default="", metavar="LIST", help="All but these: names, type:TYPE, tag:TAG."),
-    click.option("--target-hosts", default="", metavar="HOSTS", help="host:port,... of a cluster that runs already."),
+    click.option("--target-hosts", metavar="HOSTS", help="host:port,... of a cluster that runs already."),
     _mapping("--client-options", metavar="OPTIONS", help="timeout:60,use_ssl:true, basic_auth_user:'x' ..."),
     click.option("--pipeline", type=_PIPELINES, help="embedded or benchmark-only; follows from --target-hosts."),
     click.option(
@@ -74,7 +74,7 @@ race_flags = with_options(
     click.option(
         "--node-plugins", type=PathsText(), default="", metavar="FILES", help="Embedded nodes' plugins: zip archives."
     ),
-    click.option("--user-tags", "--user-tag", default="", metavar="TAGS", help="k:v,k2:v2 kept in the record."),
+    click.option("--user-tags", "--user-tag", multiple=True, metavar="TAGS", help="k:v,k2:v2 kept in the record."),
     click.option("--test-mode", is_flag=True, help="Everything small and quick; the figures mean nothing."),
     click.option("--install-dependencies", is_flag=True, help="Install the Python packages that the track asks for."),
     click.option("--offline", is_flag=True, help="Download nothing: use the files that are there."),
@@ -101,6 +101,9 @@ race_flags = with_options(
     click.option("--seed", type=int, default=1, show_default=True, help="Seed of arrivals and draws."),
     click.option("--kill-running-processes", is_flag=True, help="End this user's other races first."),
     click.option(
+        "--replace-indices", is_flag=True, help="Delete the track's indices also where esbench did not make them."
+    ),
+    click.option(
         "--telemetry", default="", metavar="LIST", help="More to watch: names of esbench list telemetry, all, none."
     ),
     _mapping("--telemetry-params", metavar="PARAMS", help="k:v,k2:v2, inline JSON or a .json file."),
@@ -118,20 +121,20 @@ def parser(**flags: Any) -> None:
     """The flags alone."""
 
 
-def race_options(flags: Mapping[str, Any], common_track_params: str = "") -> RaceOptions:
+def race_options(flags: Mapping[str, Any], common_track_params: Sequence[str] = ()) -> RaceOptions:
     """Return RaceOptions from flags. UsageError for a wrong value, before anything starts.
 
     `flags`: the arguments of `race_flags` by name, as click passes them; `race_id` and `keep_node` are options of
-    `esbench race` alone. `common_track_params`, text as of --track-params, hold unless the flags give another value.
+    `esbench race` alone. `common_track_params`, texts as of --track-params, hold unless the flags give another value.
     """
     from esbench.cli.values import (
+        merged,
         parse_client_options,
         parse_list,
         parse_mapping,
         parse_paths,
         parse_settings,
         parse_tags,
-        parse_target_hosts,
         parse_words,
     )
     from esbench.cluster.options import ClientOptions, Host, parse_hosts
@@ -143,6 +146,7 @@ def race_options(flags: Mapping[str, Any], common_track_params: str = "") -> Rac
     from esbench.track.library import find_track
     from esbench.units import parse_ratio, parse_size
 
+    named_hosts = _named_hosts(flags["target_hosts"])
     if flags["include_tasks"] and flags["exclude_tasks"]:
         raise UsageError("--include-tasks and --exclude-tasks exclude each other")
     if flags["offline"] and flags["install_dependencies"]:
@@ -157,27 +161,29 @@ def race_options(flags: Mapping[str, Any], common_track_params: str = "") -> Rac
     if flags["synthetic_documents"] and not flags["synthetic_corpus"]:
         raise UsageError("--synthetic-documents is a number of documents to generate: add --synthetic-corpus")
     path = find_track(flags["track"], flags["track_path"], flags["track_repository"])
-    client_options = ClientOptions.from_mapping(parse_client_options(flags["client_options"]))
+    client_options = ClientOptions.from_mapping(merged(flags["client_options"], parse_client_options))
     hosts: tuple[Host, ...] = ()
-    if flags["target_hosts"]:
-        hosts, client_options = parse_hosts(parse_target_hosts(flags["target_hosts"]), client_options)
+    if named_hosts:
+        hosts, client_options = parse_hosts(named_hosts, client_options)
     read: dict[str, Any] = {
         "home": esbench_home(),
         "race_id": new_race_id() if flags.get("race_id") is None else check_race_id(flags["race_id"]),
         "track_path": path,
-        "track_params": {
-            **parse_mapping(common_track_params, "--track-params", [path.parent]),
-            **parse_mapping(flags["track_params"], "--track-params", [path.parent]),
-        },
+        "track_params": merged(
+            (*common_track_params, *flags["track_params"]),
+            lambda value: parse_mapping(value, "--track-params", [path.parent]),
+        ),
         "include_tasks": parse_list(flags["include_tasks"], "--include-tasks", [path.parent]),
         "exclude_tasks": parse_list(flags["exclude_tasks"], "--exclude-tasks", [path.parent]),
-        "user_tags": parse_tags(flags["user_tags"]),
+        "user_tags": merged(flags["user_tags"], parse_tags),
         "abort_on_error": max_error_ratio is None and flags["on_error"] != "continue",
         "max_error_ratio": max_error_ratio,
         "workers": flags["workers"] or default_workers(),
         "hosts": hosts,
         "client_options": client_options,
-        "node_settings": parse_settings(flags["node_settings"], "--node-settings", [path.parent]),
+        "node_settings": merged(
+            flags["node_settings"], lambda value: parse_settings(value, "--node-settings", [path.parent])
+        ),
         "jvm_options": parse_words(flags["jvm_options"], "--jvm-options"),
         "node_plugins": parse_paths(flags["node_plugins"], "--node-plugins"),
         "heap_bytes": parse_size(flags["heap_bytes"], "--heap"),
@@ -185,7 +191,7 @@ def race_options(flags: Mapping[str, Any], common_track_params: str = "") -> Rac
         "synthetic_documents": _synthetic_documents(flags),
         "telemetry": choose(
             parse_list(flags["telemetry"], "--telemetry"),
-            parse_mapping(flags["telemetry_params"], "--telemetry-params", [path.parent]),
+            merged(flags["telemetry_params"], lambda value: parse_mapping(value, "--telemetry-params", [path.parent])),
             builtin_devices(),
             embedded=not flags["target_hosts"],
         ),
@@ -194,6 +200,20 @@ def race_options(flags: Mapping[str, Any], common_track_params: str = "") -> Rac
     node = NodeOptions(**{option.name: given[option.name] for option in fields(NodeOptions)})
     others = {option.name: given[option.name] for option in fields(RaceOptions) if option.name in given}
     return RaceOptions(node=node, **others)
+
+
+def _named_hosts(value: str | None) -> tuple[str, ...]:
+    """Return the hosts of --target-hosts, none without the option. UsageError for a value that names none.
+
+    It may be a variable of the shell that is not set: a node of esbench's own must not be raced in its place.
+    """
+    from esbench.cli.values import parse_target_hosts
+
+    hosts = () if value is None else parse_target_hosts(value)
+    if value is not None and not any(host.strip() for host in hosts):
+        what = "--target-hosts is empty" if not value.strip() else f"--target-hosts={value} names no host"
+        raise UsageError(what, hint="leave the option out to race a node of esbench's own")
+    return hosts
 
 
 def _synthetic_documents(flags: Mapping[str, Any]) -> int | None:

@@ -11,6 +11,7 @@ from click.core import ParameterSource
 
 from esbench.cli.command import CANCELLED, esbench_home
 from esbench.cli.compare import check_comparison_files, compare
+from esbench.cli.dry_run import dry_run
 from esbench.cli.metrics_options import others_who_follow
 from esbench.cli.output import check_file, check_report_file, print_document, write_report
 from esbench.cli.side_options import about, hidden, side_options, with_secrets
@@ -63,6 +64,8 @@ class SessionCommand:
         """
         self._check_result(len(sides))
         options = _options(words, sides)
+        if self._flags["dry_run"]:
+            return dry_run(options, self._flags, self._progress)
         session = planned(
             kind,
             tuple(SessionSide(name, hidden(own)) for name, own in sides.items()),

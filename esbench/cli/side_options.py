@@ -44,15 +44,15 @@ def _name(param: click.Parameter) -> str:
 def split_side(text: str, where: str) -> tuple[str, ...]:
     """Split a user's text of a side ("heap=1g track-params=a:1") into words, one for each option, with absolute paths.
 
-    Raises UsageError, which begins with `where`, for a word that is not an option of a race, is given twice, or lacks a
-    valid value.
+    Raises UsageError, which begins with `where`, for a word that is not an option of a race, is given twice though it
+    has one value, or lacks a valid value.
     """
     given: list[str] = []
     for word in parse_words(text, where):
         given.append(_canonical(word.removeprefix("--"), where, given[-1].partition("=")[0] if given else ""))
     names = [word.partition("=")[0] for word in given]
     for name in names:
-        if names.count(name) > 1:
+        if names.count(name) > 1 and not _PARAMS[name].multiple:
             raise UsageError(f'"{name}" is given twice', where=where)
     for name, _, value in (word.partition("=") for word in given):
         if value.startswith("{") and not _is_json(value):
@@ -114,7 +114,9 @@ def words_given(context: click.Context) -> tuple[str, ...]:
         if _name(param) in _PARAMS and context.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE
     ]
     return tuple(
-        _name(param) if _is_flag(param) else _word(param, str(context.params[str(param.name)])) for param in given
+        _name(param) if _is_flag(param) else _word(param, str(value))
+        for param in given
+        for value in (context.params[str(param.name)] if param.multiple else (context.params[str(param.name)],))
     )
 
 
@@ -135,18 +137,23 @@ def side_options(common: Sequence[str], side: Sequence[str], where: str) -> Race
     """
     values = {**_values(common), **_values(side)}
     arguments = []
-    for name, value in values.items():
+    for name, given in values.items():
         if _is_flag(_PARAMS[name]):
-            arguments += [f"--{name}"] if value in ("", "true") else []
+            arguments += [f"--{name}"] if given[-1] in ("", "true") else []
         else:
-            arguments.append(f"--{name}={value}")
+            arguments += [f"--{name}={value}" for value in given]
     with about(where):
         flags = parser.make_context("race", arguments).params
-        return race_options(flags, _values(common).get("track-params", ""))
+        return race_options(flags, _values(common).get("track-params", ()))
 
 
-def _values(words: Sequence[str]) -> dict[str, str]:
-    return {name: value for name, _, value in (word.partition("=") for word in words)}
+def _values(words: Sequence[str]) -> dict[str, list[str]]:
+    """Return the values of each option by its name; a flag's is "" unless it has one."""
+    values: dict[str, list[str]] = {}
+    for word in words:
+        name, _, value = word.partition("=")
+        values.setdefault(name, []).append(value)
+    return values
 
 
 @contextmanager

@@ -97,7 +97,7 @@ def _found(flags: Mapping[str, Any]) -> tuple[Path, RenderContext]:
 
     The default version is that of the default embedded node.
     """
-    from esbench.cli.values import parse_mapping
+    from esbench.cli.values import merged, parse_mapping
     from esbench.create_track.describe import product_and_version
     from esbench.engine.catalog import load_catalog
     from esbench.track.library import find_track
@@ -106,7 +106,7 @@ def _found(flags: Mapping[str, Any]) -> tuple[Path, RenderContext]:
     track = find_track(flags["track"], flags["track_path"], flags["track_repository"])
     product, version = product_and_version(flags["distribution"] or load_catalog().default)
     return track, RenderContext(
-        params=parse_mapping(flags["track_params"], "--track-params", [track.parent]),
+        params=merged(flags["track_params"], lambda value: parse_mapping(value, "--track-params", [track.parent])),
         distribution=product,
         version=version,
         build_flavor=flags["build_flavor"],

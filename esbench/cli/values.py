@@ -10,10 +10,10 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from esbench.errors import UsageError
 from esbench.errors.json_faults import json_fault
@@ -29,6 +29,12 @@ FILES = (".json", *_YAML)
 _ENVIRONMENT = "env:"
 _QUOTED = "put quotes around a value that has a comma: \"name:'a,b'\""
 _OBJECT = 'say name:value,name2:value2 or {"name": "value"}'
+V = TypeVar("V")
+
+
+def merged(values: Iterable[str], parse: Callable[[str], Mapping[str, V]]) -> dict[str, V]:
+    """Parse each value of an option that is given more than once; of a name in several, the last one holds."""
+    return {name: item for value in values for name, item in parse(value).items()}
 
 
 def parse_mapping(value: str, where: str, folders: Sequence[Path] = ()) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from esbench.cluster.failures import (
     host_speaks_tls,
     speaks_tls,
 )
+from esbench.cluster.marks import is_marked, without_mark
 from esbench.cluster.options import ClientOptions
 from esbench.errors import ClusterError
 from esbench.errors.reasons import form_fault
@@ -68,6 +69,14 @@ class ClusterInfo:
         """The paths and bodies that servers of this distribution and version understand."""
         major, minor = (*self.version_tuple, 0, 0)[:2]
         return Dialect(self.distribution, (major, minor))
+
+
+@dataclass(frozen=True)
+class IndexIdentity:
+    """The UUID of an index, which another one of the same name does not have; `marked`: an esbench made it."""
+
+    uuid: str
+    marked: bool
 
 
 def decode_json(content: bytes) -> Any:
@@ -274,6 +283,23 @@ class Cluster:
         with known_form("/_nodes"):
             return tuple(sorted((_node_facts(*node) for node in reply["nodes"].items()), key=lambda n: n.name))
 
+    def identities(self, names: Iterable[str], *, timeout_s: float | None = None) -> dict[str, IndexIdentity]:
+        """Return the indices, open or closed, that `names` stand for: index -> its UUID and whether it is marked.
+
+        `names` are indices, data streams, aliases or patterns; those that do not exist are left out.
+        """
+        path = index_path(names)
+        if not path:
+            return {}
+        kept = ["*.settings.index.uuid", "*.mappings._meta", "*.mappings.*._meta"]
+        params = {**LENIENT, "expand_wildcards": "open,closed", "filter_path": kept}
+        reply = self.request("GET", path, params=params, timeout_s=timeout_s)
+        with known_form(path):
+            return {
+                name: IndexIdentity(str(index["settings"]["index"]["uuid"]), is_marked(index.get("mappings")))
+                for name, index in reply.items()
+            }
+
     def indices_facts(
         self, names: Iterable[str] = ("*",), *, timeout_s: float | None = None
     ) -> dict[str, dict[str, Any]]:
@@ -321,7 +347,7 @@ def _unpacked(content: bytes, url: str) -> bytes:
 
 def _index_facts(settings: Mapping[str, Any], mappings: Mapping[str, Any], stats: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record's entry for one index; a closed index has no statistics."""
-    typeless = _typeless(mappings.get("mappings", {}))
+    typeless = without_mark(_typeless(mappings.get("mappings", {})))
     return {
         "primary_shards": int(settings["index.number_of_shards"]),
         "replicas": int(settings["index.number_of_replicas"]),

@@ -98,7 +98,7 @@ class Dialect:
     def index_body(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return an index body for this version: with types, a typeless mapping is wrapped in the type."""
         mappings = body.get("mappings")
-        if not self.typed or not isinstance(mappings, Mapping) or not _is_typeless(mappings):
+        if not self.typed or not isinstance(mappings, Mapping) or not is_typeless(mappings):
             return dict(body)
         return {**body, "mappings": {self.type_name: mappings}}
 
@@ -119,5 +119,6 @@ _MAPPING_KEYS = {
 _MAPPING_KEYS |= {"numeric_detection", "dynamic_date_formats", "_meta", "_field_names", "enabled"}
 
 
-def _is_typeless(mappings: Mapping[str, Any]) -> bool:
+def is_typeless(mappings: Mapping[str, Any]) -> bool:
+    """True if a mapping has no type name around it; one that is empty counts as such."""
     return not mappings or any(key in _MAPPING_KEYS for key in mappings)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from esbench.cluster.marks import without_mark
 from esbench.create_track.targets import ExtractedTarget
 from esbench.errors import UsageError
 
@@ -191,7 +192,7 @@ def kept_mappings(index: str, mappings: Mapping[str, Any], is_typed: bool) -> tu
         raise UsageError("its documents are not kept: _source is disabled", where=index, hint="leave it out")
     if source.get("includes") or source.get("excludes"):
         notes.append("the fields that its _source leaves out: they are kept nowhere")
-    return copy.deepcopy(dict(mappings)), notes
+    return copy.deepcopy(without_mark(mappings)), notes
 
 
 def has_join(mappings: Mapping[str, Any]) -> bool:

@@ -8,27 +8,34 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from esbench.engine.base import Endpoint, NodeOptions
 from esbench.engine.catalog import Distribution, Wheel, load_catalog
-from esbench.engine.download import Downloader
-from esbench.engine.folders import SHARED, Folders
+from esbench.engine.download import Downloader, is_downloaded
+from esbench.engine.folders import SHARED, Folders, disk_errors
 from esbench.engine.java import Java, choose_java, install_wheel, share_java
 from esbench.engine.java_options import JVM_OPTIONS, check_jvm_options, check_options
+from esbench.engine.kept import KeptNode, KeptNodes, start_of
 from esbench.engine.node import Node, free_ports
 from esbench.engine.plugins import read_plugins, with_plugins
 from esbench.engine.ready import NodeProcess, describe_nodes, wait_until_ready
 from esbench.engine.server import NodePlan, Server, checked_settings, inspect_server, node_settings
-from esbench.engine.unpacked import assemble, is_path, open_local
+from esbench.engine.unpacked import assemble, is_assembled, is_path, open_local
 from esbench.errors import EngineError, UsageError
 from esbench.events.progress import Progress
+from esbench.record.model import time_text
+from esbench.record.private import private_folder
 from esbench.record.secrets import Redactor, redact
+from esbench.units import format_bytes
 
 DEFAULT_NODE_USER = 64000
 START_TIMEOUT_S = 180.0
+_LEAST_HEAP_BYTES = 64 << 20
+_BESIDES_HEAP_BYTES = 200 << 20  # of a node's Java
 _GIVEN = ("node_settings", "jvm_options", "node_plugins")  # what may keep a node from starting
 
 
@@ -68,13 +75,14 @@ class EmbeddedEngine:
             self._distribution = self._catalog.resolve(name)
         if options.node.nodes < 1:
             raise UsageError(f"--nodes must be at least 1, not {options.node.nodes}")
-        if options.node.heap_bytes < 64 << 20:
+        if options.node.heap_bytes < _LEAST_HEAP_BYTES:
             raise UsageError("--heap must be at least 64m", hint=f"{NodeOptions.heap_bytes >> 20}m is the default")
         self._settings = checked_settings(options.node.node_settings)
         check_jvm_options(options.node.jvm_options)
         self._plugins = read_plugins(options.node.node_plugins)
         self._nodes: list[Node] = []
         self._endpoint: Endpoint | None = None
+        self._kept_nodes = KeptNodes(options.home)
         self._kept = False
 
     def identity(self) -> tuple[str, str]:
@@ -85,6 +93,14 @@ class EmbeddedEngine:
         if self._distribution is not None:
             return self._distribution.product, self._distribution.version
         return self._local_server.product, self._local_server.version
+
+    @property
+    def needs_download(self) -> bool:
+        """True if the distribution is neither unpacked nor downloaded yet."""
+        distribution, folders = self._distribution, self._folders
+        return distribution is not None and not (
+            is_assembled(distribution, folders.servers) or is_downloaded(distribution, folders.downloads)
+        )
 
     def missing_features(self, requires: tuple[str, ...]) -> tuple[str, ...]:
         """Return those of a track's required features that the node would lack, with the Java that it would get.
@@ -124,11 +140,11 @@ class EmbeddedEngine:
         java, server = self._prepare()
         try:
             processes = self._launch(server, java)
+            if self._options.keep_node:
+                self._keep(server, processes)
         except BaseException:
             self.stop()
             raise
-        if self._options.keep_node:
-            self._keep(processes)
         self._endpoint = Endpoint(
             urls=tuple(node.plan.url for node in self._nodes),
             settings={
@@ -191,6 +207,8 @@ class EmbeddedEngine:
 
     def _refuse_early(self) -> None:
         self._folders.check_names(self._options.race_id)
+        if not self._nodes:
+            refuse_beyond_memory(self._options.node, *_memory())
         for plugin in self._plugins:
             plugin.check(*self.identity())
         distribution = self._distribution
@@ -286,13 +304,16 @@ class EmbeddedEngine:
 
     def _launch(self, server: Server, java: Java) -> list[NodeProcess]:
         options = self._options
+        with disk_errors("making the folder of logs", options.logs):
+            private_folder(options.logs)
         ports = free_ports(2 * options.node.nodes)
         race = self._folders.nodes / options.race_id
         plans = tuple(
             NodePlan(f"node-{i}", ports[2 * i], ports[2 * i + 1], race / f"node-{i}") for i in range(options.node.nodes)
         )
         for plan in plans:
-            node = Node(plan, server, java, self._user, options.logs / plan.name)
+            kept = self._kept_nodes.file(options.race_id, plan.name)
+            node = Node(plan, server, java, self._user, options.logs / plan.name, kept)
             settings = node_settings(server, plan, plans, f"esbench-{options.race_id}") | self._settings
             node.prepare(settings, options.node.heap_bytes, self._java_options)
             self._nodes.append(node)
@@ -310,14 +331,59 @@ class EmbeddedEngine:
             raise EngineError(f"{error.what}{told}", where=where, hint=hint) from error
         return describe_nodes(http_ports[0])
 
-    def _keep(self, processes: list[NodeProcess]) -> None:
+    def _keep(self, server: Server, processes: list[NodeProcess]) -> None:
+        pairs = list(zip(self._nodes, processes, strict=True))
+        for node, process in pairs:
+            self._kept_nodes.add(self._kept_node(node, server, process))
         self._kept = True
-        for node, process in zip(self._nodes, processes, strict=True):
+        race = self._options.race_id
+        for node, process in pairs:
             node.release()
+            name = race if len(pairs) == 1 else f"{race}/{node.plan.name}"
             self._progress.insist(
                 f"{node.plan.name} is kept: {node.plan.url}, pid {process.pid}, files in {node.plan.folder} "
-                f"(end it with: kill {process.pid})"
+                f"(end it with: esbench stop {name})"
             )
+
+    def _kept_node(self, node: Node, server: Server, process: NodeProcess) -> KeptNode:
+        leader = process.pid if node.pid is None else node.pid
+        return KeptNode(
+            race_id=self._options.race_id,
+            name=node.plan.name,
+            distribution=f"{server.product}-{server.version}",
+            url=node.plan.url,
+            heap_bytes=self._options.node.heap_bytes,
+            kept_at=time_text(datetime.now(UTC)),
+            user=os.geteuid(),
+            folder=str(node.plan.folder),
+            logs=str(node.saved_logs),
+            group=leader,
+            processes={pid: start_of(pid) for pid in (leader, process.pid)},
+        )
+
+
+def refuse_beyond_memory(node: NodeOptions, total_bytes: int, available_bytes: int) -> None:
+    """Raise an EngineError for nodes that need more memory than is available on a host that has `total_bytes`."""
+    needed = node.nodes * (node.heap_bytes + _BESIDES_HEAP_BYTES)
+    if needed <= available_bytes:
+        return
+    asked = "a node" if node.nodes == 1 else f"{node.nodes} nodes"
+    what = f"{asked} with {format_bytes(node.heap_bytes)} of heap need{'s' * (node.nodes == 1)} {format_bytes(needed)}"
+    memory = f"{format_bytes(available_bytes)} of this host's {format_bytes(total_bytes)} of memory are available"
+    fitting = available_bytes // (node.heap_bytes + _BESIDES_HEAP_BYTES)
+    heap_mb = (available_bytes // node.nodes - _BESIDES_HEAP_BYTES) >> 20
+    ways = [f"--nodes={fitting}"] * (fitting > 0) + [f"--heap={heap_mb}m"] * (heap_mb >= _LEAST_HEAP_BYTES >> 20)
+    others = "" if needed > total_bytes else "end what else runs, such as nodes that were kept"
+    hint = " or ".join(ways) + (" fits" if ways else "")
+    raise EngineError(f"{what}, and {memory}", hint="; ".join(filter(None, (hint, others))))
+
+
+def _memory() -> tuple[int, int]:
+    """Return this host's memory, and the part of it that is available, in bytes."""
+    import psutil
+
+    memory = psutil.virtual_memory()
+    return memory.total, memory.available
 
 
 def _node_user(options: EmbeddedOptions) -> int | None:

@@ -3,8 +3,9 @@
 Run as `python -m esbench.engine.guard`; imports nothing but the standard library. Its standard input is a pipe whose
 other end only the asking process holds:
 
-- the first line is the plan, JSON: command, environment, folder, console, user, logs, grace_s;
-- the line `release` lets the node live on; its folder is removed when the node ends;
+- the first line is the plan, JSON: command, environment, folder, console, user, logs, kept, grace_s;
+- the line `release` lets the node live on; its folder, and the file `kept`, whose lock shows that the guard lives,
+  are removed when the node ends;
 - the end of the input, by a stop or by any death of the asking process, ends the node's process group, saves
   its logs and removes its folder.
 
@@ -14,6 +15,7 @@ On standard output it writes one JSON line per event: `{"pid": n}`, `{"error": t
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import select
@@ -22,11 +24,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 KILL_PATIENCE_S = 5.0
-RELEASED_POLL_S = 2.0
+RELEASED_POLL_S = 0.5
 
 
 def main() -> None:
@@ -43,7 +46,7 @@ def main() -> None:
         plan = orders.plan()
         if plan is None:
             return
-        stack.callback(_clean_up, plan)
+        stack.callback(_finish, plan)
         try:
             node = _start(plan)
         except (OSError, subprocess.SubprocessError) as error:
@@ -55,13 +58,14 @@ def main() -> None:
         while True:
             order = orders.wait([wake_read])
             if order == "release":
+                _lock(plan["kept"])
                 if os.fork():
                     stack.pop_all()  # the asking process sees its guard end; the child cleans up one day
                 else:
                     _wait_detached(node.pid)
                 return
             if order == "stop":
-                end_group(node, float(plan["grace_s"]))
+                end_group(node.pid, float(plan["grace_s"]), node.poll)
                 return
             os.read(wake_read, 4096)
             if not told and node.poll() is not None:
@@ -117,18 +121,21 @@ def _start(plan: dict[str, Any]) -> subprocess.Popen[bytes]:
         )
 
 
-def end_group(leader: subprocess.Popen[bytes], grace_s: float) -> None:
-    """End a process and its whole group: SIGTERM, then SIGKILL after `grace_s`. Returns in bounded time."""
+def end_group(group: int, grace_s: float, reap: Callable[[], object] = lambda: None) -> None:
+    """End a process group: SIGTERM, then SIGKILL after `grace_s`. Returns in bounded time.
+
+    `reap` waits for a child of this process: as a zombie it would keep its group alive.
+    """
     for number, patience_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, KILL_PATIENCE_S)):
-        if not _signal_group(leader.pid, number):
+        if not _signal_group(group, number):
             break
         deadline = time.monotonic() + patience_s
         while time.monotonic() < deadline:
-            leader.poll()  # reaps it: a zombie would keep its group alive
-            if not _signal_group(leader.pid, 0):
+            reap()
+            if not _signal_group(group, 0):
                 return
             time.sleep(0.02)
-    leader.poll()
+    reap()
 
 
 def _wait_detached(group: int) -> None:
@@ -148,15 +155,35 @@ def _signal_group(group: int, number: int) -> bool:
     return True
 
 
-def _clean_up(plan: dict[str, Any]) -> None:
-    folder = Path(plan["folder"])
+def _lock(kept: str) -> None:
+    """Lock the file of a kept node until this process, and those that it forks, have ended."""
+    with contextlib.suppress(OSError):
+        fcntl.flock(os.open(kept, os.O_RDONLY), fcntl.LOCK_EX)
+
+
+def _finish(plan: dict[str, Any]) -> None:
+    if problem := clean_up(Path(plan["folder"]), Path(plan["logs"])):
+        _tell(error=problem)
+    with contextlib.suppress(OSError):
+        Path(plan["kept"]).unlink(missing_ok=True)
+
+
+def clean_up(folder: Path, logs: Path) -> str:
+    """Copy the logs of a node that has ended to the folder `logs`, and remove the node's `folder`.
+
+    Returns why logs could not be saved, else "". Those of a race that was deleted, so that there is no folder for
+    `logs`, are not.
+    """
+    problem = ""
     try:
-        shutil.copytree(folder / "logs", plan["logs"], symlinks=True, dirs_exist_ok=True)
+        if logs.parent.is_dir():
+            shutil.copytree(folder / "logs", logs, symlinks=True, dirs_exist_ok=True)
     except (OSError, shutil.Error) as error:
-        _tell(error=f"the logs of the node could not be saved: {error}")
+        problem = f"the logs of the node could not be saved: {error}"
     shutil.rmtree(folder, ignore_errors=True)
     with contextlib.suppress(OSError):
         folder.parent.rmdir()  # the race's, once its last node is gone
+    return problem
 
 
 def _tell(**event: object) -> None:

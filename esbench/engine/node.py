@@ -53,16 +53,20 @@ class Node:
     """A node and the guard process that ends it when this process is gone.
 
     It runs as the user `user` (a uid), or as esbench's if that is None. Its logs are saved to the folder `saved_logs`
-    when it has ended.
+    when it has ended, unless that one's parent does not exist. `kept` is its file if it is released, which then must
+    exist.
     """
 
-    def __init__(self, plan: NodePlan, server: Server, java: Java, user: int | None, saved_logs: Path) -> None:
+    def __init__(
+        self, plan: NodePlan, server: Server, java: Java, user: int | None, saved_logs: Path, kept: Path
+    ) -> None:
         self.plan = plan
         self._server = server
         self._java = java
         self._user = user
         self.pid: int | None = None  # of its start script; the leader of its process group
         self.saved_logs = saved_logs
+        self._kept = kept
         self._guard: subprocess.Popen[bytes] | None = None
         self._buffer = b""
         self._redact = Redactor()
@@ -115,6 +119,7 @@ class Node:
             "console": str(self.plan.console),
             "user": self._user,
             "logs": str(self.saved_logs),
+            "kept": str(self._kept),
             "grace_s": GRACE_S,
         }
         self._guard = subprocess.Popen(

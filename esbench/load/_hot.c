@@ -18,6 +18,7 @@
 #define BUCKETS 28906 /* index_of(HIGHEST_NS) + 1 */
 #define MOST_LABELS 2
 #define MOST_PIECES 4
+#define STATUSES 1000 /* three digits */
 #define MANY_BYTES 65536 /* a write of so many lets other threads run */
 
 typedef long long ns_t;
@@ -130,6 +131,16 @@ static int add_to(PyObject *owner, const char *name, double number) {
     return failed;
 }
 
+/* Link, here because a meter counts its bytes */
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *owner, *inbox;
+    int fd;
+    char usable, in_flight, partial;
+    ns_t sent_ns, received_ns, deadline_ns, bytes_sent, bytes_received;
+} Link;
+
 /* Meter */
 
 enum { LATENCY, SERVICE_TIME, CLIENT_WAIT, DRIVER_LAG, PUNCTUAL, SCHEDULE_LAG, MEASURES };
@@ -172,13 +183,14 @@ typedef struct {
     char repeats, is_warmup, is_in_window, is_open, holds; /* holds: something was counted since the last fold */
     ns_t begun, most, end_ns, warmup_end_ns, warmup_requests, last_received_ns, from_ns, until_ns;
     PyObject *tally;
-    ns_t due, waited, sent, requests, in_window;
+    ns_t due, waited, sent, requests, in_window, bytes_sent, bytes_received;
     double units, in_window_units;
     int limits;
     ns_t *within_ns, *within;
     Hist hists[MEASURES];
     Label labels[MOST_LABELS];
     Worth worth; /* of the last reply */
+    uint32_t statuses[STATUSES];
 } Meter;
 
 static int Meter_init(Meter *m, PyObject *args, PyObject *kwargs) {
@@ -232,9 +244,15 @@ static PyObject *Meter_fold(Meter *m, PyObject *none) {
     m->holds = 0;
     if (add_to(tally, "due", m->due) || add_to(tally, "waited", m->waited) || add_to(tally, "sent", m->sent) ||
         add_to(tally, "requests", m->requests) || add_to(tally, "units", m->units) ||
-        add_to(tally, "in_window", m->in_window) || add_to(tally, "in_window_units", m->in_window_units))
+        add_to(tally, "in_window", m->in_window) || add_to(tally, "in_window_units", m->in_window_units) ||
+        add_to(tally, "bytes_sent", m->bytes_sent) || add_to(tally, "bytes_received", m->bytes_received))
         return NULL;
-    m->due = m->waited = m->sent = m->requests = m->in_window = 0;
+    m->due = m->waited = m->sent = m->requests = m->in_window = m->bytes_sent = m->bytes_received = 0;
+    for (int status = 0; status < STATUSES; status++) {
+        if (m->statuses[status] && DO(tally, "add_status", "iI", status, m->statuses[status]))
+            return NULL;
+        m->statuses[status] = 0;
+    }
     m->units = m->in_window_units = 0;
     for (int i = 0; i < MEASURES; i++)
         if (hist_fold_into(&m->hists[i], tally, measures[i]))
@@ -299,18 +317,26 @@ static Label *find_label(Meter *m, PyObject *name) {
     return NULL;
 }
 
-static int meter_good(Meter *m, ns_t due_ns, ns_t free_ns, ns_t sent_ns, ns_t received_ns, int warmup, PyObject *verdict) {
+static int meter_good(Meter *m, ns_t due_ns, ns_t free_ns, ns_t sent_ns, ns_t received_ns, int warmup, PyObject *verdict,
+                      Link *link, PyObject *status) {
+    long code = PyLong_AsLong(status);
+    if (code == -1 && PyErr_Occurred())
+        return -1;
     int current = is_current(m, received_ns, warmup), failed = 0;
     if (current < 0 || read_worth(&m->worth, verdict))
         return -1;
     Label *label = m->worth.label ? find_label(m, m->worth.label) : NULL;
-    if (!current || (m->worth.label && !label))
-        return DO((PyObject *)m, "completed", "LLLLOO", due_ns, free_ns, sent_ns, received_ns,
-                  warmup ? Py_True : Py_False, verdict);
+    if (!current || (m->worth.label && !label) || code < 0 || code >= STATUSES)
+        return DO((PyObject *)m, "exchanged", "OOLO", link, status, received_ns, warmup ? Py_True : Py_False) ||
+               DO((PyObject *)m, "completed", "LLLLOO", due_ns, free_ns, sent_ns, received_ns,
+                  warmup ? Py_True : Py_False, verdict) ? -1 : 0;
     ns_t service_ns = received_ns - sent_ns, charged_ns = service_ns;
     double units = m->worth.units;
     failed = label && hist_add(&label->service_time, service_ns);
     m->holds = 1;
+    m->bytes_sent += link->bytes_sent;
+    m->bytes_received += link->bytes_received;
+    m->statuses[code]++;
     m->requests++;
     m->units += units;
     if (m->is_in_window) {
@@ -366,9 +392,10 @@ static PyObject *Meter_sent(Meter *m, PyObject *args) {
 static PyObject *Meter_good(Meter *m, PyObject *args) {
     ns_t due_ns, free_ns, sent_ns, received_ns;
     int warmup;
-    PyObject *verdict;
-    if (!PyArg_ParseTuple(args, "LLLLpO", &due_ns, &free_ns, &sent_ns, &received_ns, &warmup, &verdict) ||
-        meter_good(m, due_ns, free_ns, sent_ns, received_ns, warmup, verdict))
+    PyObject *verdict, *link, *status;
+    if (!PyArg_ParseTuple(args, "LLLLpOO!O", &due_ns, &free_ns, &sent_ns, &received_ns, &warmup, &verdict, &LinkType, &link,
+                          &status) ||
+        meter_good(m, due_ns, free_ns, sent_ns, received_ns, warmup, verdict, (Link *)link, status))
         return NULL;
     Py_RETURN_NONE;
 }
@@ -395,15 +422,7 @@ static PyMemberDef Meter_members[] = {
     {"_tally", T_OBJECT_EX, AT(Meter, tally)},
     {NULL}};
 
-/* Link, Inbox and Lane */
-
-typedef struct {
-    PyObject_HEAD
-    PyObject *owner, *inbox;
-    int fd;
-    char usable, in_flight, partial;
-    ns_t sent_ns, received_ns, deadline_ns;
-} Link;
+/* Inbox and Lane */
 
 typedef struct {
     Link *link;
@@ -463,6 +482,7 @@ static int link_send(Link *link, PyObject *pieces, ns_t timeout_ns) {
     link->sent_ns = now();
     link->deadline_ns = link->sent_ns + timeout_ns;
     link->in_flight = 1;
+    link->bytes_received = 0;
     if (link->fd < 0 || count > MOST_PIECES)
         return write_later(link, pieces, 0);
     for (; n < count; n++) {
@@ -489,8 +509,10 @@ static int link_send(Link *link, PyObject *pieces, ns_t timeout_ns) {
     } while (written < 0 && error == EINTR);
     while (n)
         PyBuffer_Release(&views[--n]);
-    if (written == total)
+    if (written == total) {
+        link->bytes_sent = total;
         return 1;
+    }
     if (written < 0 && error != EAGAIN && error != EWOULDBLOCK)
         return DO((PyObject *)link, "close", NULL) ? -1 : 0;
     return write_later(link, pieces, written < 0 ? 0 : written);
@@ -538,11 +560,14 @@ static int lane_on_reply(Lane *lane, PyObject *status, PyObject *body, ns_t rece
         return -1;
     }
     if (!meter->worth.is_good || !lane->is_plain) {
-        failed = DO((PyObject *)lane, "on_verdict", "OOLO", status, body, received_ns, verdict);
+        failed = DO((PyObject *)meter, "exchanged", "OOLO", lane->link, status, received_ns,
+                    lane->warmup ? Py_True : Py_False) ||
+                 DO((PyObject *)lane, "on_verdict", "OOLO", status, body, received_ns, verdict);
         Py_DECREF(verdict);
-        return failed;
+        return failed ? -1 : 0;
     }
-    failed = meter_good(meter, lane->due_ns, lane->free_ns, lane->sent_ns, received_ns, lane->warmup, verdict);
+    failed = meter_good(meter, lane->due_ns, lane->free_ns, lane->sent_ns, received_ns, lane->warmup, verdict,
+                        (Link *)lane->link, status);
     Py_DECREF(verdict);
     if (failed)
         return -1;
@@ -615,6 +640,10 @@ static int link_handle(Link *link, PyObject *data, ns_t read_ns) {
     static PyObject *statuses[10];
     const char *body = NULL;
     link->received_ns = read_ns;
+    Py_ssize_t length = PyObject_Size(data);
+    if (length < 0)
+        return -1;
+    link->bytes_received += length;
     if (link->in_flight && !link->partial && PyBytes_CheckExact(data))
         body = plain_body(PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data));
     if (body == NULL)
@@ -750,6 +779,8 @@ static PyMemberDef Link_members[] = {
     {"sent_ns", T_LONGLONG, AT(Link, sent_ns)},
     {"received_ns", T_LONGLONG, AT(Link, received_ns)},
     {"deadline_ns", T_LONGLONG, AT(Link, deadline_ns)},
+    {"bytes_sent", T_LONGLONG, AT(Link, bytes_sent)},
+    {"bytes_received", T_LONGLONG, AT(Link, bytes_received)},
     {NULL}};
 
 /* Lane */

@@ -215,7 +215,9 @@ class TemplateClient(Lane, Client):
         self.loop.freed(self)
 
     def on_failure(self, kind: str, detail: str) -> None:
-        self._fail(clock_ns(), Verdict(0, kind, detail))
+        failed_ns = clock_ns()
+        self.meter.exchanged(self.link, None, failed_ns, self.warmup)
+        self._fail(failed_ns, Verdict(0, kind, detail))
 
     def _fail(self, at_ns: int, verdict: Verdict, status: int | None = None, body: bytes = b"") -> None:
         self._count_failure(at_ns, verdict, status, body)

@@ -64,6 +64,10 @@ class Meter:
         """Count any request, good or failed, in any segment."""
         raise NotImplementedError
 
+    def exchanged(self, link: Link, status: int | None, at_ns: int, warmup: bool) -> None:
+        """Count the bytes of a link's last request and its reply, whose status is None if there was none."""
+        raise NotImplementedError
+
     def fold(self) -> None:
         """Add what was counted to the tally of the current segment; here it is in it already."""
 
@@ -79,12 +83,26 @@ class Meter:
         tally = self._tally if self._is_current(sent_ns, warmup) else self.count_apart(sent_ns, warmup)
         tally.sent += 1
 
-    def good(self, due_ns: int, free_ns: int, sent_ns: int, received_ns: int, warmup: bool, verdict: Verdict) -> None:
-        """Count a request without failure and details at its last byte, as `completed` does."""
+    def good(
+        self,
+        due_ns: int,
+        free_ns: int,
+        sent_ns: int,
+        received_ns: int,
+        warmup: bool,
+        verdict: Verdict,
+        link: Link,
+        status: int,
+    ) -> None:
+        """Count a request without failure and details at its last byte, as `exchanged` and `completed` do."""
         if not self._is_current(received_ns, warmup):
+            self.exchanged(link, status, received_ns, warmup)
             self.completed(due_ns, free_ns, sent_ns, received_ns, warmup, verdict)
             return
         tally = self._tally
+        tally.bytes_sent += link.bytes_sent
+        tally.bytes_received += link.bytes_received
+        tally.statuses[status] = tally.statuses.get(status, 0) + 1
         tally.requests += 1
         tally.units += verdict.units
         if self.is_in_window:
@@ -151,10 +169,14 @@ class Link:
     """A connection to a host: its socket. `sent_ns` is the time of its request's first byte, `deadline_ns` its timeout.
 
     `owner` has the methods of `transport.Owner`. `received_ns` is when it last received anything, 0 before. `fd` is -1
-    where the transport writes. `partial` is True when a part of a reply was read.
+    where the transport writes. `partial` is True when a part of a reply was read. `bytes_sent` and `bytes_received`
+    are of the last request and its reply, as far as it was read.
     """
 
-    __slots__ = ("_inbox", "deadline_ns", "fd", "in_flight", "owner", "partial", "received_ns", "sent_ns", "usable")
+    __slots__ = (
+        *("_inbox", "bytes_received", "bytes_sent", "deadline_ns", "fd", "in_flight", "owner", "partial"),
+        *("received_ns", "sent_ns", "usable"),
+    )
 
     def __init__(self, owner: Any, inbox: Inbox) -> None:
         self.owner = owner
@@ -166,6 +188,8 @@ class Link:
         self.sent_ns = 0
         self.received_ns = 0
         self.deadline_ns = 0
+        self.bytes_sent = 0
+        self.bytes_received = 0
 
     def data_received(self, data: bytes) -> None:
         self._inbox.put(self, data)
@@ -173,6 +197,7 @@ class Link:
     def handle(self, data: bytes, read_ns: int) -> None:
         """Take data that was read at `read_ns`; a complete reply is passed to the owner, with that time."""
         self.received_ns = read_ns
+        self.bytes_received += len(data)
         self.parse(data, read_ns)
 
     def parse(self, data: bytes, read_ns: int) -> None:
@@ -188,6 +213,7 @@ class Link:
         self.sent_ns = sent_ns = clock_ns()
         self.deadline_ns = sent_ns + timeout_ns
         self.in_flight = True
+        self.bytes_received = 0
         # Written to the socket itself: uvloop writes at the end of its turn only, after all that it does until then.
         if self.fd < 0:
             return self.write_later(pieces, 0)
@@ -198,13 +224,16 @@ class Link:
         except OSError:
             self.close()
             return False
-        return written == sum(map(len, pieces)) or self.write_later(pieces, written)
+        if written != sum(map(len, pieces)):
+            return self.write_later(pieces, written)
+        self.bytes_sent = written
+        return True
 
     def write_later(self, pieces: RequestBytes, written: int) -> bool:
         """Let the transport write the bytes after the first `written` ones.
 
-        It writes further requests, too, until its buffer is empty. Returns False if nothing was written and the
-        connection turns out to be lost.
+        It counts them all as sent, and writes further requests, too, until its buffer is empty. Returns False if
+        nothing was written and the connection turns out to be lost.
         """
         raise NotImplementedError
 
@@ -253,10 +282,11 @@ class Lane:
     def on_reply(self, status: int, body: bytes, received_ns: int) -> None:
         verdict = self.judge(status, body, self.drawn)
         if (verdict is not GOOD and (verdict.error is not None or verdict.details is not None)) or not self.is_plain:
+            self.meter.exchanged(self.link, status, received_ns, self.warmup)
             self.on_verdict(status, body, received_ns, verdict)
             return
         meter = self.meter
-        meter.good(self.due_ns, self.free_ns, self.sent_ns, received_ns, self.warmup, verdict)
+        meter.good(self.due_ns, self.free_ns, self.sent_ns, received_ns, self.warmup, verdict, self.link, status)
         self.free_ns = received_ns
         if not (meter.repeats and received_ns < meter.end_ns and meter.begun < meter.most):
             self.loop.freed(self)

@@ -241,6 +241,9 @@ class TaskMeasurements:
             returned={name: _spread(numbers) for name, numbers in tally.returned.items()},
             path="python" if task.operation.python or task.schedule.custom else "compiled",
             worker_health=workers,
+            bytes_sent=tally.bytes_sent or None,
+            bytes_received=tally.bytes_received if tally.bytes_sent else None,
+            status_codes={str(status): count for status, count in sorted(tally.statuses.items())},
         )
 
     @property

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 
-from esbench.load.hot import Meter
+from esbench.load.hot import Link, Meter
 from esbench.measure.histogram import Counts
 from esbench.measure.tally import Second, Spread, Tally
 from esbench.measure.verdict import TIMEOUT, Details, Verdict
@@ -112,6 +112,18 @@ class Recorder(Meter):
             part.errors += 1
             if error == TIMEOUT:
                 part.beyond.add(received_ns - sent_ns)
+
+    def exchanged(self, link: Link | None, status: int | None, at_ns: int, warmup: bool) -> None:
+        """Count the bytes of a link's last request and its reply, whose status is None if there was none.
+
+        `link` is None for a connection of a client library, whose bytes are not known.
+        """
+        tally = self.count_apart(at_ns, warmup)
+        if link is not None:
+            tally.bytes_sent += link.bytes_sent
+            tally.bytes_received += link.bytes_received
+        if status is not None:
+            tally.add_status(status)
 
     def never_sent(self, now_ns: int, waited: Counts) -> None:
         """Count arrivals of the measurement that are given up in the queue; only the time that they waited is known."""

@@ -165,6 +165,9 @@ class ScriptLane(Client):
         if part.sent_ns:
             self._owner.loop.recorder.part(part.name, part.sent_ns, part.received_ns, self._turn.warmup, error)
 
+    def _count_exchange(self, status: int | None, at_ns: int) -> None:
+        self._owner.loop.recorder.exchanged(self.link, status, at_ns, self._turn.warmup)
+
     @property
     def _owner(self) -> ScriptClient:
         assert self._client is not None
@@ -192,12 +195,15 @@ class ScriptLane(Client):
 
     def on_reply(self, status: int, body: bytes, received_ns: int) -> None:
         self._ended(received_ns)
+        self._count_exchange(status, received_ns)
         self.answer = reply = Reply(status, body)
         if self._reply is not None and not self._reply.done():
             self._reply.set_result(reply)
 
     def on_failure(self, kind: str, detail: str) -> None:
-        self._ended(clock_ns())
+        failed_ns = clock_ns()
+        self._ended(failed_ns)
+        self._count_exchange(None, failed_ns)
         if self._reply is not None and not self._reply.done():
             self._reply.set_exception(RequestFailed(kind, detail))
 

@@ -79,6 +79,7 @@ class Connection(Link, asyncio.BaseProtocol):
             self.fd = self._socket_fd  # what had to wait before is written
             return self.send(pieces, self.deadline_ns - self.sent_ns)
         self.fd = -1
+        self.bytes_sent = sum(map(len, pieces))
         rest = []
         for piece in pieces:
             if written < len(piece):

@@ -85,7 +85,8 @@ class Tally:
     `in_window_units` completed inside the measurement window, whatever their due time. `waited` arrivals found no free
     client; `backlog` (of one second, not of a sum) were still waiting for one. Until `settle` is called, `punctual` is
     the driver lag of requests that waited for no client. `within` counts good replies by the lowest of the task's
-    thresholds that each has kept.
+    thresholds that each has kept. `bytes_sent` and `bytes_received` are those of all exchanges over connections of
+    esbench's own; `statuses` counts replies by their HTTP status.
 
     Requests that timed out, and arrivals that were never sent, rank as longer than every duration. They are counted in
     `service_time_beyond` and `latency_beyond`, at the time after which they were given up.
@@ -99,6 +100,9 @@ class Tally:
     in_window_units: float = 0
     waited: int = 0
     backlog: int = 0
+    bytes_sent: int = 0
+    bytes_received: int = 0
+    statuses: dict[int, int] = field(default_factory=dict)
     errors: Errors = field(default_factory=Errors)
     latency: Counts = field(default_factory=Counts)
     service_time: Counts = field(default_factory=Counts)
@@ -112,6 +116,10 @@ class Tally:
     within: list[int] = field(default_factory=list)
     parts: dict[str, PartTally] = field(default_factory=dict)
     returned: dict[str, Spread] = field(default_factory=dict)
+
+    def add_status(self, status: int, count: int = 1) -> None:
+        """Count replies of a status."""
+        self.statuses[status] = self.statuses.get(status, 0) + count
 
     def add_returned(self, name: str, numbers: Spread) -> None:
         """Add numbers that a runner returned under a name; after MOST_RETURNED names, new names are ignored."""
@@ -146,6 +154,10 @@ class Tally:
         self.in_window_units += other.in_window_units
         self.waited += other.waited
         self.backlog += other.backlog
+        self.bytes_sent += other.bytes_sent
+        self.bytes_received += other.bytes_received
+        for status, count in other.statuses.items():
+            self.add_status(status, count)
         self.errors.merge(other.errors)
         for name in HISTOGRAMS:
             getattr(self, name).merge(getattr(other, name))

@@ -107,7 +107,7 @@ def _statistics(indices: list[StoredIndex]) -> dict[str, Any]:
 def settings(index: StoredIndex, *, flat: bool = False) -> dict[str, Any]:
     """Return an index's part of the reply to _settings, nested or flat."""
     defaults = {"number_of_shards": "1", "number_of_replicas": "1"}
-    made = {"provided_name": index.name, "uuid": f"null-{index.name}", "creation_date": "1700000000000"}
+    made = {"provided_name": index.name, "uuid": index.uuid, "creation_date": "1700000000000"}
     found = {**defaults, **{k: _setting(v) for k, v in index.settings.items()}, **made}
     if flat:
         return {"settings": {f"index.{key}": value for key, value in found.items()}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,6 +45,7 @@ class StoredIndex:
     total: int = 0
     visible: int = 0
     sequence: int = 0
+    uuid: str = field(default_factory=lambda: secrets.token_urlsafe(16))
     documents: dict[tuple[str, str], StoredDocument] = field(default_factory=dict)
 
     @property

@@ -5,13 +5,14 @@ They only send requests: the results of a job are not read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from esbench.cluster.dialect import Feature
 from esbench.errors import TrackError
+from esbench.model import DataStream
 from esbench.operations.administrative import (
     BODY,
     ONLY_IF_EXISTS,
@@ -66,12 +67,15 @@ def _delete_data_streams(context: TaskContext) -> Iterable[Call]:
 
 
 def _data_streams(context: TaskContext) -> list[str]:
-    given = context.params.get("data-stream")
-    names = [stream.name for stream in context.data_streams] if given is None else given
-    names = names.split(",") if isinstance(names, str) else [str(name) for name in names]
-    if not names:
+    if not (names := _named_streams(context.params, context.data_streams)):
         raise TrackError("the track has no data stream", where=context.where, hint='give the operation a "data-stream"')
     return names
+
+
+def _named_streams(params: Mapping[str, Any], streams: Sequence[DataStream]) -> list[str]:
+    given = params.get("data-stream")
+    names = [stream.name for stream in streams] if given is None else given
+    return names.split(",") if isinstance(names, str) else [str(name) for name in names]
 
 
 def _force(context: TaskContext) -> dict[str, Any]:
@@ -141,6 +145,7 @@ TYPES = (
         {"data-stream": _STREAMS, "only-if-exists": ONLY_IF_EXISTS, "request-params": QUERY},
         in_turn(_delete_data_streams),
         traits=replace(ADMINISTRATIVE, deletes="data-stream"),
+        deleted=lambda params, track: _named_streams(params, track.data_streams),
         feature=DATA_STREAMS,
     ),
     _ml("create-ml-job", "Create an anomaly detection job.", f"PUT {_JOB_PATH}", {**_JOB, "body": BODY}),

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from esbench.cluster.dialect import Dialect, Feature
 from esbench.errors import TrackError, did_you_mean
 from esbench.measure.verdict import CONNECTION_ERRORS, GOOD, Verdict
-from esbench.model import Index, Template, Templates
+from esbench.model import Index, Template, Templates, Track
 from esbench.operations.base import ADMINISTRATIVE, OperationType, TaskContext, Traits
 from esbench.operations.parameters import SECONDS, Parameter, flag, seconds, whole
 from esbench.operations.replies import http_failure, not_supported, reason_of
@@ -39,7 +39,8 @@ class AdministrativeType(OperationType):
 
     `prepare` makes the script, before the clock starts. `refuse`, given parameters and place, raises TrackError for a
     fault that the checks of single parameters do not find; `idle` returns the reason why the operation would do nothing
-    with these parameters and the track's templates, "" if it does something.
+    with these parameters and the track's templates, "" if it does something. `deleted` returns the targets that it
+    deletes.
     """
 
     name: str
@@ -52,6 +53,10 @@ class AdministrativeType(OperationType):
     asks_index: bool = False
     refuse: Callable[[Mapping[str, Any], str], object] = lambda params, where: None
     idle: Callable[[Mapping[str, Any], Templates], str] = lambda params, templates: ""
+    deleted: Callable[[Mapping[str, Any], Track], Iterable[str]] = lambda params, track: ()
+
+    def deleted_by(self, params: Mapping[str, Any], track: Track) -> tuple[str, ...]:
+        return tuple(self.deleted(params, track))
 
     def idleness(self, params: Mapping[str, Any], templates: Templates) -> str:
         return self.idle(params, templates)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from esbench.cluster.dialect import Dialect, Feature
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import TrackError, closest
-from esbench.model import Corpus, DataStream, Index, Templates
+from esbench.model import Corpus, DataStream, Index, Templates, Track
 from esbench.operations.assertions import check_assertions
 from esbench.operations.parameters import COMMON, Parameter
 from esbench.requests.context import RequestContext
@@ -124,6 +124,13 @@ class OperationType:
         """Raise TrackError if the operation needs an index and neither its parameters nor the track determine one."""
         if self.asks_index and not params.get("data-stream"):
             default_index(params, indices, where)
+
+    def deleted_by(self, params: Mapping[str, Any], track: Track) -> tuple[str, ...]:
+        """Return the names and patterns of the indices and data streams that it deletes with all of their documents.
+
+        Raises TrackError if the parameters name none.
+        """
+        return ()
 
     def idleness(self, params: Mapping[str, Any], templates: Templates) -> str:
         """Return the reason why the operation would do nothing on any server; "" if it does something."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from esbench.cluster.marks import marked
 from esbench.errors import TrackError
 from esbench.measure.verdict import GOOD, Verdict
 from esbench.model import Index
@@ -47,7 +48,8 @@ def _target(context: TaskContext) -> str:
 
 def _create(context: TaskContext) -> Iterable[Call]:
     for index in _to_create(context):
-        body = context.dialect.index_body(with_settings(index.body, context.params.get("settings")))
+        body = with_settings(index.body, context.params.get("settings"))
+        body = context.dialect.index_body(marked(body, context.dialect))
         yield Call("PUT", f"/{segment(index.name)}", query_of(context.params), body, empties=index.name)
 
 
@@ -65,9 +67,7 @@ def _to_create(context: TaskContext) -> tuple[Index, ...]:
 
 
 def _delete(context: TaskContext) -> Run:
-    given = context.params.get("index")
-    wanted = plain(given) if given else ",".join(index.name for index in context.indices)
-    names = tuple(name for name in wanted.split(",") if name)
+    names = _to_delete(context.params, context.indices)
     if not names:
         raise TrackError("the track has no index to delete", where=context.where, hint='give the operation an "index"')
     query, accept = query_of(context.params), if_exists(context.params)
@@ -82,6 +82,12 @@ def _delete(context: TaskContext) -> Run:
         return Verdict(len(names))
 
     return run
+
+
+def _to_delete(params: Mapping[str, Any], indices: Sequence[Index]) -> tuple[str, ...]:
+    given = params.get("index")
+    wanted = plain(given) if given else ",".join(index.name for index in indices)
+    return tuple(name for name in wanted.split(",") if name)
 
 
 @running
@@ -164,6 +170,7 @@ TYPES = (
         {"index": _ALL, "only-if-exists": ONLY_IF_EXISTS, "request-params": QUERY},
         _delete,
         traits=replace(ADMINISTRATIVE, deletes="index"),
+        deleted=lambda params, track: _to_delete(params, track.indices),
     ),
     AdministrativeType(
         "refresh",

@@ -11,7 +11,7 @@ from typing import Any
 from esbench.cluster.dialect import Feature
 from esbench.errors import TrackError, closest
 from esbench.measure.verdict import Verdict
-from esbench.model import Template, Templates
+from esbench.model import Template, Templates, Track
 from esbench.operations.administrative import (
     ONLY_IF_EXISTS,
     QUERY,
@@ -94,7 +94,9 @@ def _create(kind: _Kind, context: TaskContext) -> Iterable[Call]:
     elif _idleness(kind, params, context.templates):
         templates = ()
     else:
-        templates = _chosen(kind.of(context.templates), context, 'give the operation "template" and "body"')
+        templates = _chosen(
+            kind.of(context.templates), params, context.where, 'give the operation "template" and "body"'
+        )
     for template in templates:
         try:
             body = kind.body(context, template.body)
@@ -112,24 +114,33 @@ def _idleness(kind: _Kind, params: Mapping[str, Any], templates: Templates) -> s
 def _delete(kind: _Kind, context: TaskContext) -> Run:
     """Return a function that deletes templates, and then the indices that match their patterns if that is asked for."""
     params = context.params
-    templates = kind.of(context.templates)
-    if _is_foreign(params.get("template"), templates):
-        templates = (_own(context),)
-    else:
-        templates = _chosen(templates, context, 'give the operation a "template"')
+    templates = _to_delete(kind, params, context.templates, context.where)
     query, accept = query_of(params), if_exists(params)
     paths = [f"{kind.path}/{segment(template.name)}" for template in templates]
     delete_templates = sending(tuple(Call("DELETE", path, query, accept=accept) for path in paths), context.ledger)
 
     async def run(session: ScriptSession) -> Verdict:
         verdict = await delete_templates(session)
-        for template in templates:
-            delete_indices = flag(params.get("delete-matching-indices"), template.delete_matching_indices)
-            if template.index_pattern and delete_indices:
-                await delete_matching(session, template.index_pattern, context.ledger, {})
+        for pattern in _patterns(params, templates):
+            await delete_matching(session, pattern, context.ledger, {})
         return verdict
 
     return run
+
+
+def _to_delete(kind: _Kind, params: Mapping[str, Any], declared: Templates, where: str) -> tuple[Template, ...]:
+    templates = kind.of(declared)
+    if _is_foreign(params.get("template"), templates):
+        return (_own(params, where),)
+    return _chosen(templates, params, where, 'give the operation a "template"')
+
+
+def _patterns(params: Mapping[str, Any], templates: Iterable[Template]) -> Iterator[str]:
+    """Yield the patterns of the indices that are deleted with templates."""
+    for template in templates:
+        delete_indices = flag(params.get("delete-matching-indices"), template.delete_matching_indices)
+        if template.index_pattern and delete_indices:
+            yield template.index_pattern
 
 
 def _is_foreign(wanted: Any, templates: tuple[Template, ...]) -> bool:
@@ -138,24 +149,29 @@ def _is_foreign(wanted: Any, templates: tuple[Template, ...]) -> bool:
     return isinstance(wanted, str) and wanted not in known and not closest(wanted, known)
 
 
-def _own(context: TaskContext) -> Template:
+def _own(params: Mapping[str, Any], where: str) -> Template:
     """Return a template that the track does not declare; its indices are kept unless the operation deletes them."""
-    params = context.params
     delete_indices = flag(params.get("delete-matching-indices"))
     if delete_indices and not params.get("index-pattern"):
         raise TrackError(
             '"delete-matching-indices" needs an "index-pattern"',
-            where=context.where,
+            where=where,
             hint=f'the track does not declare the template "{params["template"]}"',
         )
     return Template(params["template"], {}, params.get("index-pattern"), delete_indices)
 
 
-def _chosen(templates: tuple[Template, ...], context: TaskContext, otherwise: str) -> tuple[Template, ...]:
+def _chosen(
+    templates: tuple[Template, ...], params: Mapping[str, Any], where: str, otherwise: str
+) -> tuple[Template, ...]:
     """Return the track's templates that the operation names, or all; raises TrackError for an unknown one."""
     if not templates:
-        raise TrackError("the track declares no such template", where=context.where, hint=otherwise)
-    return named(templates, context.params.get("template"), "template", context.where)
+        raise TrackError("the track declares no such template", where=where, hint=otherwise)
+    return named(templates, params.get("template"), "template", where)
+
+
+def _deleted(kind: _Kind, params: Mapping[str, Any], track: Track) -> Iterator[str]:
+    return _patterns(params, _to_delete(kind, params, track.templates, ""))
 
 
 _CREATE = {
@@ -190,6 +206,7 @@ def _types(kind: _Kind, has_patterns: bool = True) -> tuple[AdministrativeType, 
             {**_DELETE, **(_INDICES if has_patterns else {}), "request-params": QUERY},
             partial(_delete, kind),
             feature=kind.feature,
+            deleted=partial(_deleted, kind) if has_patterns else lambda params, track: (),
         ),
     )
 

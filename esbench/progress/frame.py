@@ -154,6 +154,8 @@ def _rate(task: RunningTask, figures: RecentFigures, now_s: float) -> str:
     """Return the rate of the last second, in requests if the target is in requests, else in the task's unit."""
     if task.phase(now_s) == "end" or (not figures.requests and task.done_ratio(now_s) is None):
         return ""  # one long request, as a force-merge is, has no pace
+    if not task.so_far.requests:
+        return "-"  # nothing was counted yet
     target = task.target(now_s)
     if target is not None and target.unit == "ops":
         return f"{figures.requests} ops/s"

@@ -21,6 +21,7 @@ from esbench.load.messages import Stock, Target
 from esbench.model import Index, Operation, Schedule, Step, Task, Variable
 from esbench.null_server import NullServer
 from esbench.operations import builtin_operations
+from esbench.race.capacity import check_workers
 from esbench.race.interrupts import Interrupts
 from esbench.race.recording import now
 from esbench.record import host
@@ -52,6 +53,7 @@ def run(options: CalibrateOptions, progress: Progress) -> Calibration:
 
     An EsbenchError or KeyboardInterrupt leaves the earlier calibration as it was.
     """
+    check_workers(options.workers)  # it shares cores anyway, and says so at its end
     facts = host.host_facts(options.home)
     host_class = host.host_class(facts)
     file = CalibrationFile(options.home)

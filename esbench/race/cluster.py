@@ -70,6 +70,11 @@ class RacedCluster:
             self.info = ClusterInfo(*self._engine.identity())
 
     @property
+    def needs_download(self) -> bool:
+        """True if the node that the race starts has to be downloaded first."""
+        return isinstance(self._engine, EmbeddedEngine) and self._engine.needs_download
+
+    @property
     def _pids(self) -> dict[str, int]:
         """The process ids of embedded nodes, by node name."""
         pids = self._endpoint.settings.get("pids", ()) if self._endpoint else ()

@@ -45,6 +45,7 @@ class RaceOptions:
     node: NodeOptions = field(default_factory=NodeOptions)
     keep_node: bool = False
     kill_running_processes: bool = False
+    replace_indices: bool = False  # delete also what esbench did not make
     origin: Origin = field(default_factory=Origin)  # of document files
     # of each corpus, generated in place of its files
     synthetic_documents: int | None = None

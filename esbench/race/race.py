@@ -7,32 +7,32 @@ and no configuration file.
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
-from esbench.cluster.client import Cluster
+from esbench.cluster.client import Cluster, ClusterInfo
 from esbench.cluster.dialect import Dialect
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.engine.embedded import EmbeddedEngine
-from esbench.errors import EsbenchError, RecordError
+from esbench.errors import EsbenchError, RaceError
 from esbench.events.listeners import Listener, Listeners
 from esbench.events.progress import Progress
-from esbench.load.assignment import fullest_worker, highest_rate_per_s, per_request
 from esbench.load.coordinator import Cancelled, Coordinator, CutShort, StepFailed
 from esbench.load.hot import clock_ns
 from esbench.load.messages import Stock, Target
-from esbench.load.open_files import hard_limit, require_for
 from esbench.model import Step
 from esbench.operations import OperationTypes
+from esbench.race.capacity import check_clients, check_workers, too_fast
 from esbench.race.cluster import RacedCluster
 from esbench.race.interrupts import Interrupts
 from esbench.race.options import RaceOptions
 from esbench.race.recording import RecordWriter, now
+from esbench.race.targets import FoundIndex, RacedTargets
 from esbench.race.telemetry_feed import TelemetryFeed, spans
 from esbench.race.track import RacedTrack
-from esbench.record.calibration import CalibrationFile
 from esbench.record.host import esbench_facts, host_class, host_facts
 from esbench.record.locks import RaceLock, end_other_races, other_races
 from esbench.record.model import (
@@ -63,24 +63,32 @@ def run(
     with ExitStack() as stack:
         interrupts = stack.enter_context(Interrupts())
         folder = stack.enter_context(_race_folder(options))
-        stack.enter_context(RaceLock(options.home, options.race_id))
-        _see_to_other_races(options, progress)
+        lock = stack.enter_context(RaceLock(options.home, options.race_id))
+        warnings = [*check_workers(options.workers), *_see_to_other_races(options, progress)]
         coordinator = stack.enter_context(_coordinator(options, folder, epoch_ns))
         cluster = RacedCluster(options, progress, folder, stack, node)
         raced = _raced_track(options, cluster, types, progress)
-        first = _first_record(options, started_at, raced, cluster.facts())
+        targets = RacedTargets(options, raced, cluster)
+        lock.claim(targets.claim)
+        warnings += _checked(targets, options)
+        for warning in warnings:
+            progress.warn(warning)
+        first = _first_record(options, started_at, raced, cluster.facts(), warnings)
         recording = stack.enter_context(RecordWriter(folder, first))
         audience = Listeners((recording, *listeners))
         audience.race_begins(first, raced.challenge.steps)
         stack.callback(lambda: audience.race_ended(recording.record))
-        with _kept_to_its_end(recording, cluster):
+        with _kept_to_its_end(recording, cluster), _telling_of_others(options, recording):
             target, stock = _prepared(options, raced, cluster, coordinator, recording, progress)
             clock = partial(_seconds_since, epoch_ns)
             with cluster.telemetry(recording, raced.track, audience, clock, coordinator.pids) as telemetry:
-                load = _Load(interrupts, coordinator, target, stock, raced.types, recording, audience, telemetry)
+                load = _Load(
+                    interrupts, coordinator, target, stock, raced.types, recording, audience, telemetry, targets
+                )
                 for number, step in enumerate(raced.challenge.steps):
                     load.run(number, step)
             cluster.finish(recording, raced.track)
+            recording.warn(*targets.remember(raced.challenge.steps))
         return recording.record
 
 
@@ -91,7 +99,50 @@ def look(options: RaceOptions, types: OperationTypes, progress: Progress) -> Rac
     """
     with ExitStack() as stack:
         folder = RaceFolder(RaceStore(options.home).races_folder / options.race_id)
-        return _raced_track(options, RacedCluster(options, progress, folder, stack), types, progress)
+        check_workers(options.workers)
+        cluster = RacedCluster(options, progress, folder, stack)
+        raced = _raced_track(options, cluster, types, progress)
+        _checked(RacedTargets(options, raced, cluster), options)
+        return raced
+
+
+@dataclass(frozen=True)
+class RacePlan:
+    """The effects that a race would have. `raced`: its tasks; `deleted`: names and patterns that it deletes.
+
+    `found`: the indices of its names that are there now; `health`: the cluster's, "" for a node that would be started.
+    `refusal`: why it would not begin, None if it would.
+    """
+
+    raced: RacedTrack
+    info: ClusterInfo
+    needs_download: bool
+    deleted: tuple[str, ...]
+    found: tuple[FoundIndex, ...] = ()
+    health: str = ""
+    refusal: EsbenchError | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def plan(options: RaceOptions, types: OperationTypes, progress: Progress) -> RacePlan:
+    """Return what a race with these options would do. Nothing is started, written or deleted.
+
+    Raises an EsbenchError for faults of the options, the track or the cluster.
+    """
+    options = _knowing_secrets(options)
+    with ExitStack() as stack:
+        folder = RaceFolder(RaceStore(options.home).races_folder / options.race_id)
+        cluster = RacedCluster(options, progress, folder, stack)
+        raced = _raced_track(options, cluster, types, progress)
+        targets, refusal = RacedTargets(options, raced, cluster), None
+        warnings = (*check_workers(options.workers), *raced.warnings)
+        try:
+            warnings += _checked(targets, options)
+        except RaceError as error:
+            refusal = error
+        found = targets.found() if options.hosts else ()
+        health = str(cluster.client.health()["status"]) if options.hosts else ""
+        return RacePlan(raced, cluster.info, cluster.needs_download, targets.deleted, found, health, refusal, warnings)
 
 
 def _knowing_secrets(options: RaceOptions) -> RaceOptions:
@@ -134,7 +185,7 @@ def _prepared(
     _refuse_missing_features(raced, target.dialect)
     _count_what_is_there(raced, cluster.client, coordinator)
     stock = raced.stock(documents)
-    for warning in _too_fast(options, raced, stock, recording.record.host_class):
+    for warning in too_fast(options, raced.challenge, raced.types, stock, recording.record.host_class):
         progress.warn(warning)
         recording.warn(warning)
     return target, stock
@@ -156,7 +207,7 @@ def _raced_track(options: RaceOptions, cluster: RacedCluster, types: OperationTy
     """Load the track for the cluster's version. EsbenchError if the cluster or this host lacks what it needs."""
     raced = RacedTrack(options, cluster.info, types, progress)
     cluster.require(raced.track, raced.challenge, raced.types)
-    _require_open_files(options, raced)
+    check_clients(options, raced.challenge, raced.types)
     return raced
 
 
@@ -172,6 +223,7 @@ class _Load:
     recording: RecordWriter
     audience: Listener
     telemetry: Telemetry
+    targets: RacedTargets
 
     def run(self, number: int, step: Step) -> None:
         """Run a step. If it is cut short, keep what it measured before raising the error again."""
@@ -185,23 +237,26 @@ class _Load:
             results = self.coordinator.run(number, step, self.target, self.stock, self.types, following)
         except CutShort as ended:
             self._keep(ended.results)
-            self._end(number, ended.results, cut_short=True)
+            self._end(number, step, ended.results, cut_short=True)
             raise
         self._keep(results)
         self.interrupts.raise_again()  # the cluster may hang
-        self._end(number, results)
+        self._end(number, step, results)
 
     def _keep(self, results: tuple[TaskResult, ...]) -> None:
         self.recording.add(results, self.coordinator.drivers)
         for result in results:
             self.audience.task_ended(result)
 
-    def _end(self, number: int, results: tuple[TaskResult, ...], *, cut_short: bool = False) -> None:
+    def _end(self, number: int, step: Step, results: tuple[TaskResult, ...], *, cut_short: bool = False) -> None:
         self.telemetry.end_step(number, spans(results), cut_short=cut_short)
         self.recording.tell(self.telemetry.news())
+        self.recording.warn(*self.targets.remember([step]))
 
 
-def _first_record(options: RaceOptions, started_at: str, raced: RacedTrack, facts: ClusterFacts) -> RaceRecord:
+def _first_record(
+    options: RaceOptions, started_at: str, raced: RacedTrack, facts: ClusterFacts, warnings: Sequence[str]
+) -> RaceRecord:
     host, track = host_facts(options.home), raced.track
     return RaceRecord(
         race_id=options.race_id,
@@ -218,7 +273,7 @@ def _first_record(options: RaceOptions, started_at: str, raced: RacedTrack, fact
         host_class=host_class(host),
         environment=host,
         clusters={"default": facts},
-        warnings=(*options.client_options.warnings, *raced.warnings),
+        warnings=(*options.client_options.warnings, *raced.warnings, *warnings),
     )
 
 
@@ -243,40 +298,45 @@ def _race_folder(options: RaceOptions) -> Iterator[RaceFolder]:
             shutil.rmtree(folder.path, ignore_errors=True)
 
 
-def _see_to_other_races(options: RaceOptions, progress: Progress) -> None:
+def _see_to_other_races(options: RaceOptions, progress: Progress) -> Iterator[str]:
+    """End the other races if that is asked for, else yield a sentence about each."""
     if options.kill_running_processes:
         for race in end_other_races(options.home, options.race_id):
             progress.say(f"ended race {race.race_id} (pid {race.pid})")
         return
     for race in other_races(options.home, options.race_id):
-        progress.warn(
+        yield (
             f"race {race.race_id} (pid {race.pid}) runs on this host: both will disturb each other "
             "(--kill-running-processes ends it)"
         )
 
 
-def _require_open_files(options: RaceOptions, raced: RacedTrack) -> None:
-    """Refuse a race whose clients need more connections than a load worker may open."""
-    for step in raced.challenge.steps:
-        shares = fullest_worker(step, options.workers, raced.types)
-        tasks = ", ".join(f'task "{share.task.name}"' for share in shares)
-        require_for(sum(len(share.slots) for share in shares), hard_limit(), tasks)
+def _checked(targets: RacedTargets, options: RaceOptions) -> tuple[str, ...]:
+    """Return sentences about what the race deletes. EsbenchError if it must not, or another race uses its indices."""
+    for race in () if options.kill_running_processes else other_races(options.home, options.race_id):
+        if shared := targets.claim.shared_with(race.claim):
+            what = f"race {race.race_id} (pid {race.pid}) uses {', '.join(shared)} of the same cluster now"
+            raise RaceError(what, hint="wait until it has ended, or end it with --kill-running-processes")
+    return targets.check()
 
 
-def _too_fast(options: RaceOptions, raced: RacedTrack, stock: Stock, host_class: str) -> Iterator[str]:
-    """Yield warnings about target rates above what this host's driver can carry, according to its calibration."""
+@contextmanager
+def _telling_of_others(options: RaceOptions, recording: RecordWriter) -> Iterator[None]:
+    """At the end, put into the record which races ran beside this one, however it ends."""
+    began_s = time.time()
     try:
-        calibration = CalibrationFile(options.home).find(host_class, options.workers)
-    except RecordError as error:
-        yield f"the calibration of this host is not used: {error}"
-        return
-    if calibration is None:
-        return
-    for task in raced.challenge.tasks:
-        if task.schedule.is_open:
-            amounts = per_request(task, raced.types.of(task.operation), stock)
-            if objection := calibration.objection(highest_rate_per_s(task, amounts)):
-                yield f"{task.name}: {objection}"
+        yield
+    finally:
+        recording.warn(*_beside(options, recording, began_s))
+
+
+def _beside(options: RaceOptions, recording: RecordWriter, began_s: float) -> Iterator[str]:
+    """Yield a sentence for each race of this home that began after this one and ran beside it."""
+    said = "\n".join(recording.record.warnings)
+    running = [race.race_id for race in other_races(options.home, options.race_id)]
+    for race_id in sorted({*running, *RaceStore(options.home).saved_since(began_s)} - {options.race_id}):
+        if f"race {race_id} " not in said:
+            yield f"race {race_id} ran on this host at the same time: both disturbed each other"
 
 
 def _refuse_missing_features(raced: RacedTrack, dialect: Dialect) -> None:

@@ -75,7 +75,7 @@ class PythonClient(Client):
 
         self._warmup = warmup
         begun_ns = clock_ns()
-        timing = RequestTiming(first_sent=self._first_sent)
+        timing = RequestTiming(first_sent=self._first_sent, replied=self._replied)
         begin_turn(timing)
         try:
             verdict = await self.turns.run(self._es, self.drawn)
@@ -104,6 +104,9 @@ class PythonClient(Client):
 
     def _first_sent(self, sent_ns: int) -> None:
         self.loop.recorder.sent(sent_ns, self._warmup)
+
+    def _replied(self, status: int) -> None:
+        self.loop.recorder.exchanged(None, status, clock_ns(), self._warmup)
 
 
 def _own_first(hosts: Hosts, slot: int) -> list[Any]:

@@ -47,10 +47,12 @@ class RequestTiming:
     """The times of the first byte sent and last byte received, in ns of the monotonic clock; 0 until then.
 
     They are those of one turn, or of the requests inside a `new_request_context`. `first_sent` is called once, with the
-    time of the first byte. `request` is the last request's method and path. `raw`: replies are not parsed.
+    time of the first byte, `replied` with the status of each reply. `request` is the last request's method and path.
+    `raw`: replies are not parsed.
     """
 
     first_sent: Callable[[int], None] = lambda _: None
+    replied: Callable[[int], None] = lambda _: None
     first_sent_ns: int = 0
     last_received_ns: int = 0
     raw: bool = False
@@ -129,6 +131,8 @@ class _Node(AiohttpHttpNode):
                 timing.received()
             raise
         meta = reply.meta
+        if timing is not None:
+            timing.replied(meta.status)
         given = HttpHeaders(meta.headers)
         given["x-elastic-product"] = "Elasticsearch"
         given.pop("warning", None)  # a deprecation is no warning of this process
@@ -284,6 +288,7 @@ class RunnerClient(AsyncElasticsearch):
         outer, timing = _timing.get(None), RequestTiming()
         if outer is not None:
             timing.first_sent = lambda _: outer.sent()
+            timing.replied = outer.replied
         token = _timing.set(timing)
         try:
             yield timing

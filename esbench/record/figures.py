@@ -212,9 +212,20 @@ def _task_figures(task: TaskResult, label: str) -> Iterator[Figure]:
         yield Figure("unsent requests", label, task.unsent, "", LOWER)
     if task.error_rate_ratio is not None:
         yield Figure("error rate", label, 100 * task.error_rate_ratio, "%", LOWER)
+    yield from _traffic(task, label)
     if refreshes := task.telemetry.get("cluster", {}).get("refresh_count"):
         yield Figure("refresh count", label, refreshes, "")
     yield from _part_figures(task, label)
+
+
+def _traffic(task: TaskResult, label: str) -> Iterator[Figure]:
+    """Yield the bytes of a task's requests, a second at its throughput, and the number of replies by status."""
+    for way, total in (("sent", task.bytes_sent), ("received", task.bytes_received)):
+        if total is not None and task.requests and task.units and task.throughput.mean:
+            yield Figure(f"bytes {way}", label, total / task.units * task.throughput.mean / (1 << 20), "MB/s")
+            yield Figure(f"bytes {way} per request", label, total / task.requests, "bytes")
+    for status, replies in (task.status_codes or {}).items():
+        yield Figure(f"status {status}", label, replies, "")
 
 
 def _part_figures(task: TaskResult, label: str) -> Iterator[Figure]:

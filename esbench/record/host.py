@@ -33,7 +33,7 @@ def host_facts(folder: Path | None = None) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "host": platform.node(),
         "cpu_model": _cpu_model(Path("/proc/cpuinfo")),
-        "cpu_cores": _usable_cores(),
+        "cpu_cores": usable_cores(),
         "cpu_governor": _read(Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
         "memory_bytes": psutil.virtual_memory().total,
         "disk": _disk_type(folder),
@@ -99,7 +99,8 @@ def default_workers() -> int:
     return max(1, (os.cpu_count() or 1) // 2)
 
 
-def _usable_cores() -> int:
+def usable_cores() -> int:
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

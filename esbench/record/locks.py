@@ -7,12 +7,14 @@ signalled only while its lock is held, never because of its name.
 from __future__ import annotations
 
 import fcntl
+import fnmatch
+import json
 import os
 import signal
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -20,17 +22,43 @@ from typing import Self
 from esbench.errors import RaceError, RecordError, UsageError
 from esbench.record.private import private_folder
 
+UNSUCCESSFUL = ("failed", "died", "cancelled")
+STATUSES = ("running", "complete", *UNSUCCESSFUL)  # that `status_now` returns
 _POLL_S = 0.02
 _TAKE_S = 1.0  # another esbench that looks whether we run holds the lock for microseconds
 _KILL_S = 5.0
 
 
 @dataclass(frozen=True)
+class Claim:
+    """The part of a cluster that a race uses: `targets` are the names and patterns of its indices and data streams.
+
+    `cluster` is the cluster's UUID, "" if it has none; `hosts` are those that the user named.
+    """
+
+    cluster: str = ""
+    hosts: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+
+    def shared_with(self, other: Claim) -> tuple[str, ...]:
+        """Return those of its targets that the other race uses, too; none if the clusters differ."""
+        is_same = self.cluster == other.cluster if self.cluster and other.cluster else {*self.hosts} & {*other.hosts}
+        if not is_same:
+            return ()
+        return tuple(name for name in self.targets if any(_overlap(name, theirs) for theirs in other.targets))
+
+
+def _overlap(name: str, other: str) -> bool:
+    return fnmatch.fnmatchcase(name, other) or fnmatch.fnmatchcase(other, name)
+
+
+@dataclass(frozen=True)
 class RunningRace:
-    """A race that is running, and its process; `pid` is 0 if it is not known."""
+    """A race that is running, and its process; `pid` is 0 if it is not known, `claim` empty until its track is read."""
 
     race_id: str
     pid: int
+    claim: Claim = Claim()
 
 
 class RunLock:
@@ -81,6 +109,10 @@ class RaceLock(RunLock):
     def __init__(self, home: Path, race_id: str) -> None:
         super().__init__(_folder(home) / f"{race_id}.lock", f'race "{race_id}"')
 
+    def claim(self, claim: Claim) -> None:
+        """Write into the lock, for other races to see, what this race uses of its cluster."""
+        os.pwrite(self._descriptor, f"{os.getpid()}\n{json.dumps(asdict(claim))}\n".encode(), 0)
+
 
 class SessionLock(RunLock):
     """Lock of a session, held between its races, too: marks this process as running that session."""
@@ -91,7 +123,7 @@ class SessionLock(RunLock):
 
 def is_running(home: Path, race_id: str) -> bool:
     """True if a process, this one included, holds the lock of that race. A file without a process is removed."""
-    return _is_held(_folder(home) / f"{race_id}.lock")
+    return is_held(_folder(home) / f"{race_id}.lock")
 
 
 def session_is_running(home: Path, session_id: str) -> bool:
@@ -99,7 +131,7 @@ def session_is_running(home: Path, session_id: str) -> bool:
 
     A file without a process is removed.
     """
-    return _is_held(_of_session(home, session_id))
+    return is_held(_of_session(home, session_id))
 
 
 def status_now(home: Path, race_id: str, status: str) -> str:
@@ -113,9 +145,9 @@ def status_now(home: Path, race_id: str, status: str) -> str:
 def other_races(home: Path, own: str = "") -> tuple[RunningRace, ...]:
     """Return the races that are running under this home, except `own`; lock files without a process are removed."""
     return tuple(
-        RunningRace(path.stem, _pid(path))
+        RunningRace(path.stem, _pid(path), _claim(path))
         for path in sorted(_folder(home).glob("*.lock"))
-        if path.stem != own and _is_held(path)
+        if path.stem != own and is_held(path)
     )
 
 
@@ -181,7 +213,11 @@ def _is_named(descriptor: int, path: Path) -> bool:
         return False
 
 
-def _is_held(path: Path) -> bool:
+def is_held(path: Path, *, remove: bool = True) -> bool:
+    """True if a process, this one included, holds the lock of a file.
+
+    `remove`: a file whose lock is not held is removed.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except PermissionError:  # another user's
@@ -191,12 +227,21 @@ def _is_held(path: Path) -> bool:
     try:
         if not _lock(descriptor):
             return True
-        if _is_named(descriptor, path):
+        if remove and _is_named(descriptor, path):
             with suppress(PermissionError):
                 path.unlink(missing_ok=True)
         return False
     finally:
         os.close(descriptor)
+
+
+def _claim(path: Path) -> Claim:
+    """Return the claim in a lock file, an empty one if it has none yet."""
+    try:
+        found = json.loads(path.read_text().partition("\n")[2])
+        return Claim(found["cluster"], tuple(found["hosts"]), tuple(found["targets"]))
+    except (OSError, ValueError, TypeError, KeyError):
+        return Claim()
 
 
 def _holder(path: Path) -> int:
@@ -217,7 +262,7 @@ def _pid(path: Path) -> int:
     deadline = time.monotonic() + _TAKE_S
     while True:
         try:
-            return int(path.read_text())
+            return int(path.read_text().partition("\n")[0])
         except FileNotFoundError:
             return 0
         except PermissionError:

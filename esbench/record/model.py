@@ -1,4 +1,4 @@
-"""The race record: the facts and figures of a race, as frozen dataclasses and as race.json (schema 3).
+"""The race record: the facts and figures of a race, as frozen dataclasses and as race.json (schema 4).
 
 Times of day are ISO 8601 UTC, durations end in `_s`, measured times are milliseconds. A figure that a race did not
 measure is None, never zero. A percentile that falls among unsent and timed-out requests is `math.inf` ("inf" in
@@ -13,7 +13,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Any, Literal, NotRequired, TypedDict
 
-SCHEMA = 3
+SCHEMA = 4
 PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99)
 # Of a check. "driver": its part in one task; "workers": the load workers; "host": their CPUs; tasks share these two.
 Subject = Literal["rate", "driver", "workers", "host", "replies", "warmup", "race"]
@@ -175,7 +175,8 @@ class TaskResult:
     service_time, driver_lag, client_wait, schedule_lag, failed. In a closed loop the figures of arrivals are None:
     `due`, `unsent`, `waited_ratio`, all distributions but the service time; in an open loop `driver_share_ratio` is.
     `within_ms` maps thresholds (ms, as text) to the percentage of all requests that were answered well within them.
-    `error_kinds` are by kind of failure, `telemetry` by device.
+    `error_kinds` are by kind of failure, `telemetry` by device. `bytes_sent` and `bytes_received` are of HTTP with its
+    heads, before TLS; None if they are not known. `status_codes` maps the HTTP status of each reply to their number.
     """
 
     name: str
@@ -226,6 +227,9 @@ class TaskResult:
     path: str = "compiled"  # or "python": the track's own code ran, drew or paced its requests
     returned: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # numbers of its runner: mean, min, max
     worker_health: WorkerHealth | None = None  # None of a window under a second
+    bytes_sent: int | None = None
+    bytes_received: int | None = None
+    status_codes: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True)

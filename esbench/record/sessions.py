@@ -17,7 +17,7 @@ from esbench.errors import RecordError, UsageError, did_you_mean
 from esbench.record.model import Session
 from esbench.record.private import private_folder
 from esbench.record.reading import read_stored, reading
-from esbench.record.store import LAST, replace_file
+from esbench.record.store import LAST, check_race_id, remove_folder, replace_file
 
 SCHEMA = 1
 PLANNED, RUNNING, COMPLETE = "planned", "running", "complete"
@@ -175,6 +175,18 @@ class SessionStore:
         raise UsageError(
             f'there is no session "{session}"', where=str(self.folder), hint=did_you_mean(session, ids[-20:])
         )
+
+    def delete(self, session_id: str) -> None:
+        """Delete a session's file and logs, not its races. The caller holds its SessionLock.
+
+        Raises RecordError if they cannot be removed, UsageError if the id can be none.
+        """
+        check_race_id(session_id)  # made like those of races; a file of a stranger may be called "...json"
+        try:
+            remove_folder(self.folder / session_id)
+            self._file(session_id).unlink(missing_ok=True)
+        except OSError as error:
+            raise RecordError(f"cannot be deleted: {error.strerror}", where=str(error.filename)) from error
 
     def logs(self, session_id: str) -> Path:
         """Return the folder for the logs of a node that the session's races share; it need not exist."""

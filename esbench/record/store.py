@@ -14,9 +14,10 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import shutil
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from math import isfinite
@@ -36,6 +37,7 @@ T = TypeVar("T")
 _RACE_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 LAST = "last"
 _MOST_BYTES = 1_000_000  # of race.json
+_DELETED = ".deleted-"  # before the name of a race's folder while its files are being removed
 
 
 def new_race_id(now: datetime | None = None) -> str:
@@ -200,12 +202,11 @@ class RaceStore:
         raise UsageError(f'there is no race "{race}"', where=str(self.races_folder), hint=self._known(race, ids))
 
     def entries(
-        self, *, track: str | None = None, challenge: str | None = None, limit: int | None = None
+        self, *, track: str | None = None, challenge: str | None = None
     ) -> tuple[list[RaceEntry], list[DamagedRace]]:
-        """Return the races (of a track, of a challenge), newest first, at most `limit`; and those that are damaged.
+        """Return the races (of a track, of a challenge), newest first, and those that are damaged.
 
-        The damaged ones are all that there are, whatever the track and the limit. Both are empty if there is no folder
-        of races.
+        The damaged ones are all that there are, whatever the track. Both are empty if there is no folder of races.
         """
         entries: list[RaceEntry] = []
         damaged: list[DamagedRace] = []
@@ -220,11 +221,29 @@ class RaceStore:
             if track in (None, entry.track.name) and challenge in (None, entry.challenge):
                 entries.append(entry)
         entries.sort(key=lambda entry: (entry.started_at, entry.race_id), reverse=True)
-        return entries[:limit], damaged
+        return entries, damaged
+
+    def delete(self, race_id: str) -> None:
+        """Delete a race with all of its files, at once for those who list races. The caller holds its RaceLock.
+
+        Links are removed, never followed. Also removes what is left of an earlier deletion that was killed. Raises
+        RecordError if files cannot be removed.
+        """
+        doomed = self.races_folder / f"{_DELETED}{race_id}"
+        with _writing(self.races_folder):
+            for left in self.races_folder.glob(f"{_DELETED}*"):
+                shutil.rmtree(left, ignore_errors=True)
+            (self.races_folder / race_id).rename(doomed)
+            remove_folder(doomed)
+
+    def saved_since(self, time_s: float) -> list[str]:
+        """Return the ids of the races whose records were written at that time of day or later, in seconds, sorted."""
+        return [race_id for race_id in self._ids() if _modified_s(self.races_folder / race_id / "race.json") >= time_s]
 
     def _ids(self) -> list[str]:
         try:
-            return sorted(path.name for path in self.races_folder.iterdir() if path.is_dir())
+            folders = [path.name for path in self.races_folder.iterdir() if path.is_dir()]
+            return sorted(name for name in folders if not name.startswith(_DELETED))
         except FileNotFoundError:
             return []
         except OSError as error:
@@ -241,8 +260,27 @@ class RaceStore:
     @staticmethod
     def _known(race: str, ids: list[str]) -> str:
         if len(ids) > 5:
-            return f"{nearest(race, ids)} esbench list races shows all {len(ids)}".strip()
+            return f"{nearest(race, ids)} esbench list races --all shows all {len(ids)}".strip()
         return did_you_mean(race, ids)
+
+
+def remove_folder(path: Path) -> None:
+    """Remove a folder with all that is in it, or a link to one; nothing if it is gone. Links are not followed."""
+    with suppress(FileNotFoundError):
+        if path.is_symlink():
+            path.unlink()
+        else:
+            shutil.rmtree(path)
+
+
+def size_bytes(folder: Path) -> int:
+    """Return the sum of the sizes of all files in a folder; 0 if it is missing. Links are not followed."""
+    total = 0
+    for parent, _, names in os.walk(folder) if not folder.is_symlink() else ():
+        for name in names:
+            with suppress(OSError):  # gone meanwhile
+                total += (Path(parent) / name).lstat().st_size
+    return total
 
 
 def _append(file: Path, lines: bytes) -> None:
@@ -360,11 +398,14 @@ def _finite(value: Any) -> Any:
 
 
 def _modified_at(file: Path) -> str:
+    return datetime.fromtimestamp(_modified_s(file), UTC).isoformat()
+
+
+def _modified_s(file: Path) -> float:
     try:
-        seconds = file.stat().st_mtime
+        return file.stat().st_mtime
     except OSError:
-        seconds = 0.0
-    return datetime.fromtimestamp(seconds, UTC).isoformat()
+        return 0.0
 
 
 @contextmanager

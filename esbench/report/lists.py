@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from esbench.errors import RecordError
 from esbench.record.figures import Notice
@@ -11,6 +12,7 @@ from esbench.record.sessions import RaceSession
 from esbench.record.store import DamagedRace, RaceEntry
 from esbench.report.race_summary import to_the_second
 from esbench.report.table_model import ColumnOf, ReportDocument, table_of
+from esbench.units import format_bytes
 
 
 def _versions(entry: RaceEntry) -> str:
@@ -41,6 +43,30 @@ def race_list(entries: Sequence[RaceEntry], damaged: Sequence[DamagedRace]) -> R
     """Return the list of races; damaged ones are named in notices."""
     notices = tuple(Notice(f"race {race.race_id} is left out: {race.reason}") for race in damaged)
     return ReportDocument(table_of(_RACE_COLUMNS, entries), notices=notices)
+
+
+@dataclass(frozen=True)
+class RaceToDelete:
+    """A race that is about to be deleted; `entry` is None of one whose record cannot be read."""
+
+    race_id: str
+    entry: RaceEntry | None
+    status: str
+    size_bytes: int
+
+
+_DELETED_COLUMNS: tuple[ColumnOf[RaceToDelete], ...] = (
+    ColumnOf("Race ID", "race_id", read=lambda race: race.race_id),
+    ColumnOf("Started", "started", read=lambda race: to_the_second(race.entry.started_at) if race.entry else ""),
+    ColumnOf("Status", "status", read=lambda race: race.status),
+    ColumnOf("Track", "track", read=lambda race: race.entry.track.name if race.entry else ""),
+    ColumnOf("Size", "size", numeric=True, read=lambda race: format_bytes(race.size_bytes)),
+)
+
+
+def deletion_list(races: Sequence[RaceToDelete], notices: Sequence[str]) -> ReportDocument:
+    """Return the list of races that are about to be deleted; `notices` say what follows from that."""
+    return ReportDocument(table_of(_DELETED_COLUMNS, races), notices=tuple(map(Notice, notices)))
 
 
 def session_list(

@@ -50,11 +50,11 @@ def _rows(challenge: Challenge) -> Iterator[tuple[Cell, ...]]:
     for number, step in enumerate(challenge.steps, 1):
         for inner, task in enumerate(step.tasks, 1):
             place = str(number) if len(step.tasks) == 1 else f"{number}.{inner}"
-            length, rate = _length(task), _rate(task.schedule)
+            length, rate = task_length(task), task_rate(task.schedule)
             yield challenge.name, place, task.name, task.operation.type, task.clients, length, rate, task.tags or None
 
 
-def _length(task: Task) -> str | None:
+def task_length(task: Task) -> str | None:
     """Return the length of a task as text, as far as the track defines it."""
     warmup, measured = "", ""
     if task.warmup_time_s:
@@ -75,7 +75,7 @@ def _length(task: Task) -> str | None:
     return " + ".join([f"{warmup} warmup"] * bool(warmup) + [measured] * bool(measured)) or None
 
 
-def _rate(schedule: Schedule) -> str | None:
+def task_rate(schedule: Schedule) -> str | None:
     """Return the target rate of an open loop as text."""
     kind = "" if schedule.kind == "deterministic" else f" {schedule.kind}"
     if schedule.stages:

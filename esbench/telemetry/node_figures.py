@@ -207,6 +207,7 @@ _ALWAYS = {
     "mem": frozenset({"heap_used_bytes", "heap_used_percent"}),
     "gc": frozenset({"gc_ms", "gc_count", "{}_gc_ms", "{}_gc_count"}),
     "thread-pools": frozenset({"rejected", "{}_rejected"}),
+    "fs": frozenset({"read_kb", "written_kb"}),
 }
 ALWAYS = tuple(figures.only(_ALWAYS[figures.option]) for figures in ALL if figures.option in _ALWAYS)
 

@@ -46,10 +46,10 @@ class NodeClock:
 
 
 class Nodes(Device):
-    """The figures of each node in every race, about once a second: CPU, load, memory, heap, pauses, rejections."""
+    """The figures of each node in every race, once a second: CPU, load, memory, heap, pauses, rejections, disk."""
 
     name = "nodes"
-    help = "CPU, load, memory, heap, garbage collection and rejections of each node, once a second"
+    help = "CPU, load, memory, heap, garbage collection, rejections and disk of each node, once a second"
     always = True
     figures = COLUMNS
     settle_s = 2.0  # the first figures that a server takes after a step may come a second and a sample later

@@ -9,70 +9,14 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from guarded import NODE, STUBBORN, is_alive, pids_in, plan_of, start_guard, wait_for
 
 from esbench.engine.java import Java
 from esbench.engine.node import Node, free_ports
 from esbench.engine.server import NodePlan, Server
-
-NODE = """
-import pathlib, subprocess, sys, time
-child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-pathlib.Path("logs/pids").write_text(f"{__import__('os').getpid()} {child.pid}")
-print("hello", flush=True)
-time.sleep(600)
-"""
-STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + NODE
-
-
-def plan_of(folder: Path, code: str, saved: Path, grace_s: float = 5.0) -> dict[str, Any]:
-    (folder / "logs").mkdir(parents=True)
-    return {
-        "command": [sys.executable, "-c", code],
-        "environment": dict(os.environ),
-        "folder": str(folder),
-        "console": str(folder / "logs" / "console.log"),
-        "user": None,
-        "logs": str(saved),
-        "grace_s": grace_s,
-    }
-
-
-def start_guard(plan: dict[str, Any]) -> subprocess.Popen[bytes]:
-    guard = subprocess.Popen(
-        [sys.executable, "-m", "esbench.engine.guard"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        start_new_session=True,
-    )
-    assert guard.stdin is not None
-    guard.stdin.write(json.dumps(plan).encode() + b"\n")
-    guard.stdin.flush()
-    return guard
-
-
-def wait_for(condition: Callable[[], object], seconds: float = 10.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
-
-
-def pids_in(folder: Path) -> list[int]:
-    wait_for(lambda: (folder / "logs" / "pids").exists() and (folder / "logs" / "pids").read_text().count(" "))
-    return [int(pid) for pid in (folder / "logs" / "pids").read_text().split()]
 
 
 @pytest.fixture
@@ -141,6 +85,14 @@ def test_a_released_node_lives_on_and_its_folder_goes_when_somebody_ends_it(fold
     assert (tmp_path / "saved" / "console.log").read_text() == "hello\n"
 
 
+def test_the_logs_of_a_race_that_was_deleted_are_not_saved(folder: Path, tmp_path: Path) -> None:
+    guard = start_guard(plan_of(folder, NODE, tmp_path / "race" / "logs" / "node-0"))
+    pids_in(folder)
+    guard.communicate(timeout=10)
+    assert not folder.exists()
+    assert not (tmp_path / "race").exists()
+
+
 def test_the_end_of_the_node_is_told(folder: Path, tmp_path: Path) -> None:
     guard = start_guard(plan_of(folder, "raise SystemExit(78)", tmp_path / "saved"))
     assert guard.stdout is not None
@@ -171,7 +123,9 @@ def node(folder: Path, tmp_path: Path) -> Node:
     (home / "config" / "jvm.options").write_text("-Xms1g\n")
     server = Server(home, "elasticsearch", "7.10.2", frozenset(), frozenset())
     java = Java(tmp_path, "17.0.1", "PATH")
-    made = Node(NodePlan("node-0", *free_ports(2), folder), server, java, None, tmp_path / "saved")
+    made = Node(
+        NodePlan("node-0", *free_ports(2), folder), server, java, None, tmp_path / "saved", tmp_path / "kept.json"
+    )
     made.prepare({"http.port": 1, "zone_secret": "hush-hush"}, 64 << 20)
     made.launch(os.environ["PATH"])
     return made

@@ -33,6 +33,19 @@ _PAINTED_LEFT_EDGE = """(() => {
 })()"""
 
 
+# The numbers at the ticks of each logarithmic axis, of the part between two numbers or, without them, of what it shows.
+_ROUND_NUMBERS = """part => Bokeh.documents.flatMap(charts => [...charts._all_models.values()])
+    .filter(model => model.type === "Figure").flatMap(chart => chart.left
+        .filter(axis => axis.ticker.type === "CustomJSTicker").map(({ ticker }) => {
+            const powers = ticker.args.powers ?? ticker.args.get("powers");
+            const ends = part?.map(end => powers ? Math.log10(end) : end) ?? [chart.y_range.start, chart.y_range.end];
+            const { major } = ticker.get_ticks(...ends, chart.y_range, NaN);
+            const [low, high] = [Math.min(...ends), Math.max(...ends)];
+            return major.filter(tick => low <= tick && tick <= high)
+                .map(tick => +(powers ? 10 ** tick : tick).toPrecision(6));
+        }))"""
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with chromium() as browser:
@@ -53,7 +66,8 @@ def pages(duel: list[Side], tmp_path_factory: pytest.TempPathFactory) -> dict[st
     baseline, contender = duel
     record = baseline.records[0]
     tasks = (replace(task, begun_s=20.0 * number) for number, task in enumerate(record.tasks))
-    record = replace(record, tasks=tuple(tasks))
+    unbroken = {"bulk_clients": 4, "documents": 5000, "time_period": 12, "warmup_time_period": 3}
+    record = replace(record, tasks=tuple(tasks), track_params=unbroken)
     cpu = Series("node-stats", "node-0", "process", (0.0, 30.0, 60.0), {}, {"cpu_ms": (0.0, 9_000.0, 40_000.0)})
     several = [replace(baseline, records=baseline.records[:2]), replace(contender, records=contender.records[:1])]
     written = {
@@ -137,6 +151,23 @@ def test_charts_of_a_race_say_what_is_under_the_pointer(browser: Browser, pages:
         assert "docs/s" in found.hover(found.chart("Throughput over time"))
         assert "requests" in found.hover(found.chart("Service time, all requests"))
         assert "percentile" in found.hover(found.chart("Percentiles"))
+
+
+def test_every_logarithmic_axis_has_round_numbers_enough_to_read_it(browser: Browser, pages: dict[str, Path]) -> None:
+    with opened(browser, pages["race"]) as found:
+        axes = found.page.evaluate(_ROUND_NUMBERS)
+        assert len(axes) >= 10
+        assert all(4 <= len(numbers) <= 10 for numbers in axes)
+        shown = {part: found.page.evaluate(_ROUND_NUMBERS, part)[0] for part in ((0.25, 13), (1780, 2320), (0.2, 9e4))}
+        assert shown == {
+            (0.25, 13): [0.5, 1, 2, 5, 10],
+            (1780, 2320): [1800, 1900, 2000, 2100, 2200, 2300],
+            (0.2, 9e4): [1, 10, 100, 1000, 10000],
+        }
+        for tenths in range(1, 100):
+            low, high = 0.17 * 1.1**tenths, 0.17 * 1.1**tenths * 10 ** (tenths / 20)
+            axes = found.page.evaluate(_ROUND_NUMBERS, [low, high])
+            assert all(4 <= len(numbers) <= 10 for numbers in axes), (low, high)
 
 
 def test_charts_over_time_share_their_cursor(browser: Browser, pages: dict[str, Path]) -> None:

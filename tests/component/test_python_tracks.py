@@ -225,6 +225,8 @@ def test_a_refused_request_of_a_runner_is_data(raced: tuple[RaceRecord, NullServ
     ((kind, example),) = refused.error_kinds.items()
     assert kind == "HTTP 404 index_not_found_exception"
     assert (example.request, example.status) == ("PUT /missing/_settings", 404)
+    assert refused.status_codes == {"404": 5}
+    assert (refused.bytes_sent, refused.bytes_received) == (None, None), "the library's connection does not count them"
 
 
 def test_runners_build_on_operation_types(raced: tuple[RaceRecord, NullServer]) -> None:
@@ -240,6 +242,7 @@ def test_a_scheduler_of_the_tracks_own_says_when_requests_are_due(raced: tuple[R
 
 def test_replies_can_be_had_unparsed_and_timed_apart(raced: tuple[RaceRecord, NullServer]) -> None:
     assert (result(raced, "raw").requests, result(raced, "raw").errors) == (3, 0)
+    assert list(result(raced, "raw").status_codes or {}) == ["200"]
 
 
 def test_administrative_types_take_drawn_parameters(raced: tuple[RaceRecord, NullServer]) -> None:

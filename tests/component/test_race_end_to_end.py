@@ -213,13 +213,15 @@ def test_a_disk_that_fills_up_ends_the_race_with_one_line(
 # two at once
 
 
-def test_races_at_the_same_time_are_told_and_may_be_ended(null_server: NullServerFactory, races: Races) -> None:
+def test_a_race_of_the_same_indices_is_refused_unless_it_ends_the_other(
+    null_server: NullServerFactory, races: Races
+) -> None:
     server = null_server()
     first = races.start(server, "--challenge=endless", "--race-id=first")
     wait_until(lambda: server.counts().requests > 30, first)
     second = races.run(server, "--include-tasks=closed", "--race-id=second")
-    assert second.code == 0
-    assert f"warning: race first (pid {first.pid}) runs on this host" in second.stderr
+    assert second.code == 1
+    assert second.error.startswith(f"esbench: race first (pid {first.pid}) uses orders of the same cluster now")
     assert first.poll() is None
     waiting = threading.Thread(target=lambda: outcomes.append(races.finish(first)))
     outcomes: list[Outcome] = []
@@ -229,5 +231,5 @@ def test_races_at_the_same_time_are_told_and_may_be_ended(null_server: NullServe
     assert third.code == 0
     assert f"ended race first (pid {first.pid})" in third.stderr
     assert outcomes[0].code == 130
-    assert [races.record(name).status for name in ("first", "second", "third")] == ["cancelled", "complete", "complete"]
+    assert [races.record(name).status for name in ("first", "third")] == ["cancelled", "complete"]
     assert [task.name for task in races.record("first").tasks] == ["first", "paced"]

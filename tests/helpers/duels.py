@@ -14,7 +14,7 @@ from esbench.record.model import PERCENTILES, RaceRecord, Session, TaskResult
 from esbench.record.series import SecondLine
 from esbench.record.store import decode_record
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-3.json"
+GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-4.json"
 SECONDS = 10
 _SAMPLES = 110  # a second
 _NS_PER_MS = 1e6

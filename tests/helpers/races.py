@@ -11,7 +11,7 @@ from esbench.comparison.model import Pair, Side
 from esbench.record.model import RaceRecord, TaskResult
 from esbench.record.store import RaceStore, decode_record
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-3.json"
+GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-4.json"
 
 
 def golden_race(**changes: Any) -> RaceRecord:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from esbench.cluster.client import Cluster
+from esbench.cluster.marks import marked
 from esbench.cluster.options import parse_hosts
 from esbench.engine.external import ExternalEngine
 from esbench.errors import ClusterError
@@ -48,6 +49,20 @@ def test_a_node_says_who_it_is(cluster: Cluster) -> None:
     assert node.heap_max_bytes == 512 << 20
     assert node.processors
     assert node.jvm
+
+
+def test_indices_are_known_by_their_uuids_and_marks(cluster: Cluster) -> None:
+    fill(cluster, "orders")
+    (first,) = cluster.identities(["orders", "missing", "nothing-*"]).values()
+    fill(cluster, "orders")
+    body = marked({"settings": SETTINGS}, cluster.info().dialect)
+    cluster.request("PUT", "/other", body=body)
+    cluster.request("POST", "/other/_close")
+    found = cluster.identities(["ord*", "oth*"])
+    assert list(found) == ["orders", "other"]
+    assert found["orders"].uuid != first.uuid
+    assert [index.marked for index in found.values()] == [False, True]
+    assert cluster.identities(["missing"]) == cluster.identities([]) == {}
 
 
 def test_facts_of_indices_leave_out_what_does_not_exist(cluster: Cluster) -> None:

@@ -19,6 +19,7 @@ from plugins import plugin_archive, plugin_jar
 from esbench.engine.base import Endpoint, NodeOptions
 from esbench.engine.catalog import load_catalog
 from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
+from esbench.engine.kept import KeptNodes
 from esbench.engine.ready import ask
 from esbench.errors import EngineError, UsageError
 from esbench.events.progress import Progress
@@ -340,18 +341,19 @@ def test_a_kept_node_lives_on_and_is_announced(make: Make, home: Path) -> None:
     engine, said = make(race_id="test-kept", keep_node=True)
     endpoint = engine.start()
     pid = endpoint.settings["pids"][0]
+    kept = KeptNodes(home)
+    (node,) = kept.named("test-kept")
     try:
         engine.stop()
-        assert is_running(pid)
+        assert node.is_running
+        assert pid in node.processes
         index_and_get(endpoint)
-        assert [line for line in said.lines if endpoint.urls[0] in line and str(pid) in line]
+        assert [line for line in said.lines if endpoint.urls[0] in line and "esbench stop test-kept" in line]
     finally:
-        os.kill(pid, signal.SIGKILL)
-        assert gone_within(10, [pid])
-    deadline = time.monotonic() + 10
-    while (nodes_folder(home) / "test-kept").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+        kept.end(node)
+    assert gone_within(0, [pid])
+    assert not (nodes_folder(home) / "test-kept").exists()
+    assert (Path(node.logs) / "gc.log").is_file()
 
 
 @pytest.mark.usefixtures("node_url")  # its folder is there

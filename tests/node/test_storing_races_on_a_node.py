@@ -16,7 +16,7 @@ from esbench.record.store import RaceFolder, RaceStore, decode_record
 
 pytestmark = pytest.mark.node
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-3.json"
+GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-4.json"
 PREFIX = "kept"
 DOCUMENTS = 12  # the race, six tasks, two parts of a sequence, two seconds, one reading
 SECONDS = b"".join(

@@ -27,6 +27,7 @@ _COPIED_OF_A_TASK = (
     *("step", "operation", "operation_type", "tags", "loop", "clients", "workers", "path"),
     *("target_rate_per_s", "target_unit", "start_s", "duration_s", "requests", "units", "unit", "errors"),
     *("error_rate_ratio", "due", "sent", "unsent", "waited_ratio", "driver_share_ratio", "histograms"),
+    *("bytes_sent", "bytes_received"),
 )
 _COPIED_OF_A_SECOND = ("task", "second", "phase", "due", "sent", "requests", "units", "backlog")
 

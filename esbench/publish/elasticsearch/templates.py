@@ -32,7 +32,7 @@ _FIELDS: Mapping[str, Mapping[str, str]] = {
         "boolean": "administrative unusable",
         "keyword": "task part_of operation operation_type tags loop path target_unit unit error_kinds throughput_unit "
         "beyond checks",
-        "long": f"{_COUNTS} step clients workers unsent warmup_requests warmup_errors",
+        "long": f"{_COUNTS} step clients workers unsent warmup_requests warmup_errors bytes_sent bytes_received",
         "double": "target_rate_per_s start_s duration_s units error_rate_ratio waited_ratio driver_share_ratio "
         "window_start_s window_end_s",
     },

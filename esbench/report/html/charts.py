@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
-from math import ceil, floor, log10, nan
+from math import nan
 from typing import Any
 
 from bokeh.core.properties import value
@@ -15,6 +15,7 @@ from bokeh.models import (
     ColumnDataSource,
     CrosshairTool,
     CustomJSHover,
+    CustomJSTicker,
     CustomJSTickFormatter,
     FixedTicker,
     HoverTool,
@@ -31,13 +32,30 @@ COLOURS = (BLUE, RED, GREEN, PURPLE, YELLOW, CYAN, GREY)
 HEIGHT = 250
 _LOWEST_MS = 0.001
 _LETTERS_AT_MOST, _MARK = 38, 5  # letters of a legend in one line on a phone, and what the mark of a name takes of them
-_LEGEND_LINE = 26  # pixels
+LEGEND_LINE = 26  # pixels
 _PLAIN = """
-const short = (value, suffix) => +value.toPrecision(4) + suffix;
-return tick >= 1e6 ? short(tick / 1e6, "M") : tick >= 1e4 ? short(tick / 1e3, "k") : short(tick, "");
+const number = powers ? 10 ** tick : tick, short = (value, suffix) => +value.toPrecision(4) + suffix;
+return number >= 1e6 ? short(number / 1e6, "M") : number >= 1e4 ? short(number / 1e3, "k") : short(number, "");
+"""
+# Four to nine round numbers, whatever part of a logarithmic axis is shown: even steps in less than three quarters of a
+# decade, else the more digits of each decade the fewer there are. A chart of usual height has room for nine.
+_ROUND = """
+const [low, high] = [cb_data.start, cb_data.end].map(end => powers ? end : Math.log10(end)).sort((a, b) => a - b);
+const span = high - low, ticks = [];
+if (span < 0.75) {
+  const from = 10 ** low, to = 10 ** high, least = (to - from) / 8, unit = 10 ** Math.floor(Math.log10(least));
+  const step = unit * [1, 2, 2.5, 5, 10].find(each => each * unit >= least);
+  for (let n = Math.ceil(from / step); n * step <= to; n++) ticks.push(n * step);
+} else if (span < 100) {
+  const digits = span < 0.9 ? [1, 1.5, 2, 3, 4, 5, 7] : span < 1.2 ? [1, 2, 3, 5, 7] : span < 1.7 ? [1, 2, 3, 5]
+    : span < 2.7 ? [1, 2, 5] : span < 4.5 ? [1, 3] : [1];
+  for (let decade = Math.floor(low); decade <= high; decade++) ticks.push(...digits.map(n => n * 10 ** decade));
+}
+return powers ? ticks.map(Math.log10) : ticks;
 """
 _RANK = 'return "p" + +(100 - 100 / value).toPrecision(6);'  # of a place on the scale of percentiles
 _RANKS = (50.0, 90.0, 99.0, 99.9, 99.99, 99.999)
+_RANKS_OF_FEW = (25.0, 50.0, 75.0, 90.0, 95.0, 99.0)  # if there is none beyond p99
 
 
 def chart(y_title: str, *, height: int = HEIGHT, cursor: Span | None = None, **options: Any) -> figure:
@@ -61,6 +79,8 @@ def chart(y_title: str, *, height: int = HEIGHT, cursor: Span | None = None, **o
     drawn.axis.major_label_policy = NoOverlap()
     drawn.outline_line_color = None
     drawn.background_fill_color = drawn.border_fill_color = None  # else white edges in the dark
+    if options.get("y_axis_type") == "log":
+        round_numbers(drawn)
     if cursor is not None:
         drawn.add_tools(CrosshairTool(overlay=cursor, dimensions="height"))
     return drawn
@@ -100,7 +120,7 @@ def legend_above(drawn: figure) -> None:
     if sum(letters) > _LETTERS_AT_MOST:
         legend.spacing = 4
         legend.ncols = 2 if 2 * max(letters) <= _LETTERS_AT_MOST else 1
-        drawn.height = (drawn.height or HEIGHT) + _LEGEND_LINE * (-(-len(items) // legend.ncols) - 1)
+        drawn.height = (drawn.height or HEIGHT) + LEGEND_LINE * (-(-len(items) // legend.ncols) - 1)
     legend.border_line_color = None
     legend.background_fill_alpha = 0.0
     legend.location = "left"
@@ -134,14 +154,13 @@ def percentile_chart(y_title: str = "ms", *, height: int = HEIGHT, to_rank: floa
 
     `to_rank`: the highest percentile of the axis, below 100.
     """
-    ends = [rank for rank in _RANKS if rank <= to_rank]
+    ends = [rank for rank in (_RANKS if to_rank >= _RANKS[3] else _RANKS_OF_FEW) if rank <= to_rank]
     drawn = chart(y_title, height=height, x_axis_type="log", y_axis_type="log", x_range=(1, 1.3 * beyond(to_rank)))
     ticker = FixedTicker(ticks=[beyond(rank) for rank in ends])
     drawn.xaxis.ticker = ticker
     drawn.xgrid.ticker = ticker
     drawn.xaxis.major_label_overrides = {beyond(rank): f"p{rank:g}" for rank in ends}
     drawn.xaxis.axis_label = "percentile"
-    plain_numbers(drawn)
     return drawn
 
 
@@ -150,9 +169,18 @@ def beyond(rank: float) -> float:
     return 100 / round(100 - rank, 6)
 
 
-def plain_numbers(drawn: figure) -> None:
-    """Write the numbers of the y axis as 0.5, 20 and 3k in place of powers."""
-    drawn.yaxis.formatter = CustomJSTickFormatter(code=_PLAIN)
+def plain_numbers(drawn: figure, *, powers: bool = False) -> None:
+    """Write the numbers of the y axis as 0.5, 20 and 3k. `powers`: the axis has their decimal logarithms."""
+    drawn.yaxis.formatter = CustomJSTickFormatter(args={"powers": powers}, code=_PLAIN)
+
+
+def round_numbers(drawn: figure, *, powers: bool = False) -> None:
+    """Label a logarithmic y axis with enough round numbers to read a value in any part of it.
+
+    `powers`: the axis is linear, and has the decimal logarithms of the numbers.
+    """
+    drawn.yaxis.ticker = drawn.ygrid.ticker = CustomJSTicker(args={"powers": powers}, major_code=_ROUND)
+    plain_numbers(drawn, powers=powers)
 
 
 def curves_chart(curves: Sequence[tuple[str, str, Sequence[tuple[float, float]]]]) -> figure:
@@ -170,15 +198,5 @@ def curves_chart(curves: Sequence[tuple[str, str, Sequence[tuple[float, float]]]
         line = drawn.line("x", "y", source=data, color=colour, line_width=2, legend_label=name)
         tooltips = [(name, "@y{0,0.00} ms"), ("percentile", "@x{custom}")]
         hover(drawn, line, tooltips, formatters={"@x": CustomJSHover(code=_RANK)})
-    all_ms = [ms for _, _, points in curves for _, ms in points if ms >= _LOWEST_MS]
-    if all_ms:
-        drawn.yaxis.ticker = drawn.ygrid.ticker = FixedTicker(ticks=_ticks_ms(min(all_ms), max(all_ms)))
     legend_above(drawn)
     return drawn
-
-
-def _ticks_ms(low: float, high: float) -> list[float]:
-    """Return ticks 1, 2, 5, 10 ... around a range, and 1, 2, 3 ... 9, 10 ... if it is under a decade."""
-    decades = range(floor(log10(low)), ceil(log10(high)) + 1)
-    digits = range(1, 10) if high < 10 * low else (1, 2, 5)
-    return [digit * 10.0**decade for decade in decades for digit in digits]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,13 +28,26 @@ _TEMPLATES = jinja2.Environment(
 
 
 @dataclass(frozen=True)
+class Key:
+    """An entry of a legend: a name, and the colour and the sign of its line."""
+
+    name: str
+    colour: str
+    sign: str
+
+
+@dataclass(frozen=True)
 class Chart:
-    """A chart under a title. `caption` explains how to read it. `wide` fills the row of a grid."""
+    """A chart under a title. `caption` explains how to read it. `wide` fills the row of a grid.
+
+    `legend` stands below the chart; it wraps as text does, so that it may be longer than a legend inside a chart.
+    """
 
     model: LayoutDOM
     title: str
     caption: str = ""
     wide: bool = False
+    legend: Sequence[Key] = ()
 
 
 def render(template: str, **data: object) -> str:

@@ -25,11 +25,13 @@ from esbench.report.html.timeline import (
     reading_chart,
     span_s,
     tasks_chart,
+    tasks_legend,
     throughput_chart,
 )
 from esbench.report.html.verdict import facts, sentences
 from esbench.report.race_summary import summary
 from esbench.report.table_model import Cell, ColumnOf, table_of, time_cell
+from esbench.report.task_tables import servers
 from esbench.report.text import pairs_text
 from esbench.units import format_number
 
@@ -68,6 +70,7 @@ def race_body(record: RaceRecord, drawn: str | None, anchor: str = "task") -> st
         facts=facts(record),
         labels=[task_label(record, task) for task in tasks],
         tasks=table_of(_task_columns(record), tasks),
+        servers=servers(record),
         document=summary(record),
         settings=settings(record),
         drawn=drawn,
@@ -136,7 +139,8 @@ def _whole_race(
     shown = clock(min(starts), max(ends), cursor)
     if drawn := [(task, timed[task.name]) for task in begun if task.name in timed and timed[task.name].has_times]:
         caption = "p99 of each second: latency of open loops, service time of closed ones. Zoom in with the mouse."
-        yield Chart(tasks_chart(drawn, shown), "All tasks", caption, wide=True)
+        legend = tasks_legend([task for task, _ in drawn])
+        yield Chart(tasks_chart(drawn, shown), "All tasks", caption, wide=True, legend=legend)
     for reading in READINGS:
         if (lines := reading_chart(reading, telemetry, begun, shown)) is not None:
             yield Chart(lines, reading.title)
@@ -171,9 +175,11 @@ def _percentiles(task: TaskResult) -> Iterator[Chart]:
 
 
 def _how(task: TaskResult) -> str:
-    """Return the load of a task in one line: operation type, loop, clients, target rate and requests."""
+    """Return the load of a task in one line: operation type, loop, clients, target rate, requests, statuses."""
     words: list[Any] = [task.operation_type, f"{task.loop} loop", f"{task.clients} clients"]
     if task.target_rate_per_s is not None:
         words.append(f"target {format_number(task.target_rate_per_s)} {task.target_unit or task.unit}/s")
     words.append(f"{task.requests:,} requests")
+    if task.status_codes:
+        words.append(f"status {', '.join(f'{status}: {count:,}' for status, count in task.status_codes.items())}")
     return ", ".join(words)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
+from statistics import fmean, median
 from typing import Any
 
 from bokeh.models import (
     AdaptiveTicker,
     CustomJSHover,
     DataRange1d,
-    FixedTicker,
     HoverTool,
     LogColorMapper,
     NumeralTickFormatter,
@@ -24,14 +24,28 @@ from bokeh.plotting import figure
 from esbench.record.model import TaskResult
 from esbench.record.series import Series
 from esbench.report.chart_series import BINS_PER_DECADE, Grid, TaskOverTime
-from esbench.report.html.charts import BLUE, COLOURS, GREY, RED, chart, hover, legend_above, plain_numbers, source
+from esbench.report.html.charts import (
+    BLUE,
+    COLOURS,
+    GREY,
+    LEGEND_LINE,
+    RED,
+    chart,
+    hover,
+    legend_above,
+    plain_numbers,
+    round_numbers,
+    source,
+)
+from esbench.report.html.page import Key
 
 _CLOCK = "time since the race began (h:mm:ss)"
 _MARK = "00:00:00"
 _VISIBLE_S = 0.05
 _LEAST_BETWEEN_S = 0.2  # counters of the operating system grow by 0.01 s
-_DECADES: dict[Any, Any] = {power: f"{10.0**power:g}" for power in range(-3, 9)}
-SERVER_HEIGHT = 170
+_READING_HEIGHT = 180  # pixels, without a legend
+_MARKERS = (("circle", "●"), ("square", "■"), ("triangle", "▲"), ("diamond", "◆"))  # of tasks, one for each 7 colours
+_Points = list[tuple[float, float | None]]
 
 
 @dataclass(frozen=True)
@@ -88,19 +102,32 @@ def tasks_chart(tasks: Sequence[tuple[TaskResult, TaskOverTime]], shown: Clock) 
     stripe([task for task, _ in tasks], drawn)
     for number, (task, seconds) in enumerate(tasks):
         data = source(x=seconds.times_s, y=seconds.p99_ms)
-        colour = COLOURS[number % len(COLOURS)]
+        colour, (marker, _) = _task_look(number)
         line = drawn.line("x", "y", source=data, color=colour, line_width=1.5, name=task.name)
-        drawn.scatter("x", "y", source=data, color=colour, size=3)
+        drawn.scatter("x", "y", source=data, color=colour, marker=marker, size=5)
         measure = seconds.measure.title
         hover(drawn, line, [("task", "$name"), ("at", f"@x{{{_MARK}}}"), (f"p99 {measure}", "@y{0,0.00} ms")])
-    plain_numbers(drawn)
     return drawn
 
 
+def tasks_legend(tasks: Sequence[TaskResult]) -> tuple[Key, ...]:
+    """Return the legend of `tasks_chart`, for the same tasks."""
+    looks = (_task_look(number) for number in range(len(tasks)))
+    return tuple(Key(task.name, colour, sign) for task, (colour, (_, sign)) in zip(tasks, looks, strict=True))
+
+
+def _task_look(number: int) -> tuple[str, tuple[str, str]]:
+    """Return the colour of a task among others, its marker and the sign of that."""
+    return COLOURS[number % len(COLOURS)], _MARKERS[number // len(COLOURS) % len(_MARKERS)]
+
+
 def stripe(tasks: Sequence[TaskResult], drawn: figure) -> None:
-    """Shade the time of every other task, beginning with the first of `tasks`."""
-    for task in tasks[::2]:
-        _shade(drawn, *span_s(task))
+    """Shade the time of every other step of tasks, beginning with the first: tasks of a step run beside one another."""
+    steps: dict[int, list[float]] = {}
+    for task in tasks:
+        steps.setdefault(task.step, []).extend(span_s(task))
+    for times_s in list(steps.values())[::2]:
+        _shade(drawn, min(times_s), max(times_s))
 
 
 def latency_chart(task: TaskResult, seconds: TaskOverTime, shown: Clock) -> figure:
@@ -118,7 +145,6 @@ def latency_chart(task: TaskResult, seconds: TaskOverTime, shown: Clock) -> figu
     drawn.scatter("x", "max", source=data, color=RED, size=3, legend_label="longest")
     shown_ms = [("p50", "@p50{0,0.00} ms"), ("p99", "@p99{0,0.00} ms"), ("longest", "@max{0,0.00} ms")]
     hover(drawn, middle, [("at", f"@x{{{_MARK}}}"), *shown_ms])
-    plain_numbers(drawn)
     legend_above(drawn)
     return drawn
 
@@ -177,9 +203,7 @@ return show(value - {0.5 / BINS_PER_DECADE}) + " to " + show(value + {0.5 / BINS
             formatters={"@y": bounds},
         )
     )
-    drawn.yaxis.ticker = FixedTicker(ticks=list(_DECADES))
-    drawn.ygrid.ticker = FixedTicker(ticks=list(_DECADES))
-    drawn.yaxis.major_label_overrides = _DECADES
+    round_numbers(drawn, powers=True)
     drawn.xgrid.visible = False
     return drawn
 
@@ -202,7 +226,7 @@ class ChartedFigure:
     name: str
     factor: float = 1.0
     whole: str = ""
-    devices: tuple[str, ...] = ("node-stats",)
+    devices: tuple[str, ...] = ("nodes", "node-stats")
 
 
 READINGS = (
@@ -219,20 +243,25 @@ READINGS = (
 def reading_chart(
     reading: ChartedFigure, telemetry: Sequence[Series], tasks: Sequence[TaskResult], shown: Clock
 ) -> figure | None:
-    """Return a chart with a line for each node or process read, on the stripes of the tasks; None without readings."""
-    lines: dict[str, list[tuple[float, float | None]]] = {}
+    """Return a chart with a line for each node or process read, on the stripes of the tasks; None without readings.
+
+    If there are more of them than colours, the lines are their mean and the highest of them.
+    """
+    lines: dict[str, _Points] = {}
     for series in telemetry:
         if series.device in reading.devices and series.group == reading.group:
             lines.setdefault(series.of, []).extend(_points(reading, series))
     lines = {of: points for of, points in lines.items() if any(value is not None for _, value in points)}
     if not lines:
         return None
-    drawn = time_chart(reading.unit, shown, height=SERVER_HEIGHT)
+    if len(lines) > len(COLOURS):
+        lines = _mean_and_highest(lines)
+    drawn = time_chart(reading.unit, shown, height=_READING_HEIGHT + (LEGEND_LINE if len(lines) > 1 else 0))
     stripe(tasks, drawn)
-    for number, (of, points) in enumerate(sorted(lines.items())):
+    for (of, points), colour in zip(sorted(lines.items()), COLOURS, strict=False):
         data = source(x=[time_s for time_s, _ in points], y=[value for _, value in points])
-        colour = COLOURS[number % len(COLOURS)]
-        line = drawn.line("x", "y", source=data, color=colour, line_width=1.5, legend_label=of, name=of)
+        named: dict[str, Any] = {"legend_label": of} if len(lines) > 1 else {}
+        line = drawn.line("x", "y", source=data, color=colour, line_width=1.5, name=of, **named)
         hover(drawn, line, [("of", "$name"), ("at", f"@x{{{_MARK}}}"), (reading.unit, "@y{0,0.0}")])
     drawn.y_range = DataRange1d(start=0)
     plain_numbers(drawn)
@@ -240,7 +269,25 @@ def reading_chart(
     return drawn
 
 
-def _points(reading: ChartedFigure, series: Series) -> list[tuple[float, float | None]]:
+def _mean_and_highest(lines: Mapping[str, _Points]) -> dict[str, _Points]:
+    """Return the mean of lines and the highest value of any of them, each in spans of two readings of a line.
+
+    In as long a span each line has a reading, unless its node was away.
+    """
+    known = {of: [(time_s, value) for time_s, value in points if value is not None] for of, points in lines.items()}
+    between = [after - before for points in known.values() for (before, _), (after, _) in pairwise(points)]
+    span_s = 2 * median(between) if between else 1.0
+    found: dict[int, list[float]] = {}
+    for time_s, value in chain.from_iterable(known.values()):
+        found.setdefault(int(time_s // span_s), []).append(value)
+    spans = sorted(found.items())
+    return {
+        f"mean of {len(lines)}": [((number + 0.5) * span_s, fmean(values)) for number, values in spans],
+        "highest": [((number + 0.5) * span_s, max(values)) for number, values in spans],
+    }
+
+
+def _points(reading: ChartedFigure, series: Series) -> _Points:
     if reading.name in series.gauges:
         return [
             (time_s, None if value is None else reading.factor * value)

@@ -90,6 +90,32 @@ def test_listing_races_imports_nothing_heavy(races: Path) -> None:
     assert not loaded & {"elasticsearch", "numpy", "jinja2", "rich", "psutil", "yaml", "hdrh", "asyncio"}
 
 
+def test_a_list_says_how_many_there_are_and_shows_all_that_are_asked_for(
+    esbench_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number, status in enumerate(["complete", "failed", "running"] * 4):
+        tags = {"why": "heap"} if number < 3 else {}
+        started_at = f"2026-11-21T10:{number:02}:00Z"
+        record = golden_race(race_id=f"r{number}", status=status, started_at=started_at, user_tags=tags)
+        keep(esbench_home, record)
+
+    def listed(*arguments: str) -> tuple[list[str], str]:
+        assert run(["list", "races", "--format=json", *arguments]) == 0
+        out, err = capsys.readouterr()
+        return [row["race_id"] for row in json.loads(out)], err
+
+    assert listed() == ([f"r{number}" for number in range(11, 1, -1)], "10 of 12 races; --all shows the others, too\n")
+    assert listed("--all") == ([f"r{number}" for number in range(11, -1, -1)], "")
+    assert listed("--status=failed", "--limit=1")[0] == ["r10"]
+    assert listed("--status=failed", "--limit=1")[1].startswith("1 of 4 races;")
+    with RaceLock(esbench_home, "r11"):
+        assert listed("--status=running") == (["r11"], "")
+        assert listed("--status=died") == (["r8", "r5", "r2"], "")
+    assert listed("--tag=why:heap", "--status=complete") == (["r0"], "")
+    assert listed("--tag=why:heap", "--tag=a:b")[0] == []
+    assert "there are no races like that in" in listed("--tag=why:none")[1]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -113,6 +139,8 @@ def test_listing_races_imports_nothing_heavy(races: Path) -> None:
         ),
         (["compare", "--contender", "last"], "--baseline is missing"),
         (["list", "races", "--limit", "0"], "0 is not in the range"),
+        (["list", "races", "--tag=why"], '--tag: "why" is not NAME:VALUE (as given to --user-tags)'),
+        (["list", "races", "--status=finished"], "'finished' is not one of"),
         (
             ["compare", "--report-numbers-align=left"],
             'unknown option "--report-numbers-align" of esbench compare (leave it out:',

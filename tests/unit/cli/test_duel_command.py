@@ -33,7 +33,7 @@ def test_a_session_that_another_process_races_is_left_alone(
     SessionStore(esbench_home).save(session)
     with SessionLock(esbench_home, session.id):
         assert run(["list", "sessions"]) == 0
-        assert f"{session.id}  2026-11-21T10:15:30Z  duel    running" in capsys.readouterr().out
+        assert f"{session.id}  2026-11-21T10:15:30Z  duel  running" in capsys.readouterr().out
         assert f'session "{session.id}" is running already (its process is ' in failing(capsys, "duel", "--resume=last")
 
 

@@ -149,6 +149,22 @@ def test_flags_of_a_node_may_have_their_defaults_with_hosts() -> None:
     assert asked(["--track=orders", "--target-hosts=a:9200", "--nodes=1", "--heap=512m"]).hosts
 
 
+@pytest.mark.parametrize("value", ["", " ", ",", "[]", '[""]', "{}", '{"default": []}', '{"default": ""}'])
+def test_hosts_that_are_empty_do_not_race_a_node_of_esbenchs_own(value: str) -> None:
+    for others in ((), ("--pipeline=benchmark-only",), ("--track=nosuch",), ("--heap=1g",)):
+        with pytest.raises(UsageError, match="--target-hosts") as raised:
+            asked(["--track=orders", *others, f"--target-hosts={value}"])
+        assert "\n" not in str(raised.value)
+        if value != "{}":
+            assert "leave the option out to race a node of esbench's own" in raised.value.hint
+
+
+def test_a_file_without_hosts_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "hosts.json").write_text("[]")
+    with pytest.raises(UsageError, match=r"hosts\.json names no host"):
+        asked(["--track=orders", f"--target-hosts={tmp_path / 'hosts.json'}"])
+
+
 def test_offline_installs_no_packages() -> None:
     with pytest.raises(UsageError, match=r"^--offline and --install-dependencies exclude each other .pip"):
         asked(["--track=orders", "--offline", "--install-dependencies"])

@@ -54,6 +54,29 @@ def test_a_side_replaces_common_options_and_track_parameters_one_by_one() -> Non
     assert side_options(COMMON, (), "").track_params == {"number_of_replicas": 0, "bulk_size": 100}
 
 
+def test_mappings_are_given_more_than_once_and_the_last_one_holds(tmp_path: Path) -> None:
+    (tmp_path / "more.json").write_text('{"number_of_shards": 3, "bulk_size": 5}')
+    common = ("track=orders", f"track-params={tmp_path}/more.json", "track-params=bulk_size:7", "user-tags=a:1")
+    own = split_side("track-params=number_of_replicas:1 track-params=number_of_replicas:2", "--baseline")
+    assert side_options(common, own, "").track_params == {
+        "number_of_shards": 3,
+        "bulk_size": 7,
+        "number_of_replicas": 2,
+    }
+    tags = ("user-tags=a:2,b:2", "user-tags=b:3")
+    assert side_options(common, tags, "").user_tags == {"a": "2", "b": "3"}, "other options are replaced as a whole"
+    twice = ("client-options=timeout:5,use_ssl:false", "client-options=timeout:6")
+    assert side_options(common, twice, "").client_options.timeout_s == 6
+
+
+def test_the_secret_of_one_of_several_mappings_is_given_once_more() -> None:
+    given = ("track-params=bulk_size:1", "track-params=secret_token:abc,bulk_size:2")
+    kept = hidden(given)
+    assert kept[0] == given[0]
+    assert "abc" not in kept[1]
+    assert with_secrets(kept, given[1:], "") == given
+
+
 def test_a_side_switches_a_common_flag_off() -> None:
     assert not side_options(COMMON, ("test-mode=false",), "").test_mode
 
@@ -146,3 +169,9 @@ def test_a_session_goes_on_with_the_options_that_it_began_with() -> None:
     assert with_secrets(COMMON, ("heap=1g",), "") == COMMON
     with pytest.raises(UsageError, match='did not begin with "heap=2g"'):
         with_secrets(COMMON, ("heap=2g",), "")
+
+
+def test_hosts_of_a_side_that_are_empty_are_refused() -> None:
+    for common, side in ((("target-hosts=",), ()), ((), ("target-hosts=",))):
+        with pytest.raises(UsageError, match="--contender: --target-hosts is empty"):
+            side_options(("track=orders", *common), side, "--contender")

@@ -8,7 +8,7 @@ import pytest
 from plugins import plugin_archive
 
 from esbench.engine.base import NodeOptions
-from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
+from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions, refuse_beyond_memory
 from esbench.errors import EngineError, UsageError
 
 
@@ -130,3 +130,33 @@ def test_java_options_that_the_java_does_not_know_are_refused_before_anything_el
     with pytest.raises(EngineError, match="refuses --jvm-options: Unrecognized option: -Xfoo"):
         EmbeddedEngine(EmbeddedOptions(tmp_path / "home", "r", tmp_path / "logs", node)).require(())
     assert not (tmp_path / "home").exists()
+
+
+GB, MB = 1 << 30, 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("nodes", "heap_bytes", "hint"),
+    [
+        (200, 512 * MB, "--nodes=28 fits"),
+        (1, 999 * GB, "--heap=20280m fits"),
+        (2, 11 * GB, "--nodes=1 or --heap=10040m fits; end what else runs, such as nodes that were kept"),
+    ],
+)
+def test_nodes_that_do_not_fit_into_memory_are_refused(nodes: int, heap_bytes: int, hint: str) -> None:
+    with pytest.raises(EngineError, match=r"20\.0 GB of this host's 24\.0 GB of memory are available") as caught:
+        refuse_beyond_memory(NodeOptions(nodes=nodes, heap_bytes=heap_bytes), 24 * GB, 20 * GB)
+    assert "\n" not in str(caught.value)
+    assert caught.value.hint == hint
+
+
+def test_nodes_that_fit_are_not_refused_and_the_hint_is_true() -> None:
+    for node in (NodeOptions(), NodeOptions(nodes=28), NodeOptions(nodes=2, heap_bytes=10040 * MB)):
+        refuse_beyond_memory(node, 24 * GB, 20 * GB)
+
+
+def test_a_heap_beyond_this_hosts_memory_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    options = NodeOptions(distribution="7.10.2", heap_bytes=1 << 50, java_home=make_java(tmp_path / "java", thai=True))
+    subject = EmbeddedEngine(EmbeddedOptions(tmp_path / "home", "r", tmp_path / "logs", options))
+    with pytest.raises(EngineError, match="of memory are available"):
+        subject.require(())

@@ -43,6 +43,7 @@ def counted(rng: random.Random, *, is_open: bool, has_window: bool) -> Any:
     start_ns = rng.randrange(1 << 50)
     window = (start_ns + 2 * NS + 300_000_000, start_ns + 4 * NS + 700_000_000) if has_window else None
     recorder = Recorder(start_ns, is_open=is_open, window_ns=window, within_ns=(1_000_000, 50_000_000))
+    link = Connection(Owner(), Inbox())
     closed = []
     now_ns = start_ns
     for _ in range(3_000):
@@ -55,9 +56,14 @@ def counted(rng: random.Random, *, is_open: bool, has_window: bool) -> Any:
         if is_open:
             recorder.arrived(due_ns, warmup, waits=rng.random() < 0.1)
         recorder.sent(now_ns, warmup)
+        link.bytes_sent, link.bytes_received = rng.randrange(1 << 40), rng.choice((0, 90, 1 << 40))
         takes_part = verdict.error is None and verdict.details is None
-        count = recorder.good if takes_part and rng.random() < 0.9 else recorder.completed
-        count(due_ns, min(free_ns, now_ns), now_ns, received_ns, warmup, verdict)
+        counted = (due_ns, min(free_ns, now_ns), now_ns, received_ns, warmup, verdict)
+        if takes_part and rng.random() < 0.9:
+            recorder.good(*counted, link, rng.choice((200, 200, 201, 404)))
+        else:
+            recorder.exchanged(link, rng.choice((200, 429, None)), received_ns, warmup)
+            recorder.completed(*counted)
         if rng.random() < 0.005:
             closed += [(s.second, s.warmup, plain(s.tally)) for s in recorder.closed_seconds(now_ns)]
     closed += [(s.second, s.warmup, plain(s.tally)) for s in recorder.closed_seconds(1 << 60)]
@@ -138,7 +144,7 @@ def heard(rng: random.Random, inbox: Inbox) -> Any:
             connection.data_received(piece)
             inbox.handle()
     connection.connection_lost(None)
-    return sent, owner.heard, connection.usable, connection.in_flight
+    return sent, owner.heard, connection.usable, connection.in_flight, connection.bytes_received
 
 
 async def main() -> None:

@@ -33,15 +33,17 @@ def failure(kind: str, params: dict[str, Any], **keys: Any) -> str:
 
 # create-index
 
+MARK = {"_meta": {"made_by": "esbench"}}
+
 
 @pytest.mark.parametrize(
     ("dialect", "mappings"),
     [
-        (ES5, {"doc": {"dynamic": "strict"}}),
-        (ES60, {"doc": {"dynamic": "strict"}}),
-        (ES6, {"_doc": {"dynamic": "strict"}}),
-        (ES8, {"dynamic": "strict"}),
-        (OPENSEARCH, {"dynamic": "strict"}),
+        (ES5, {"doc": {"dynamic": "strict", **MARK}}),
+        (ES60, {"doc": {"dynamic": "strict", **MARK}}),
+        (ES6, {"_doc": {"dynamic": "strict", **MARK}}),
+        (ES8, {"dynamic": "strict", **MARK}),
+        (OPENSEARCH, {"dynamic": "strict", **MARK}),
     ],
 )
 async def test_an_index_is_created_as_the_version_wants_it(dialect: Dialect, mappings: dict[str, Any]) -> None:
@@ -50,6 +52,13 @@ async def test_an_index_is_created_as_the_version_wants_it(dialect: Dialect, map
     assert verdict.units == 1
     assert asked.asked == ["PUT /a"]
     assert asked.bodies == [{"settings": {"number_of_shards": 1}, "mappings": mappings}]
+
+
+async def test_an_index_without_a_mapping_is_marked_where_mappings_have_no_types() -> None:
+    for dialect, bodies in ((ES6, [{}]), (ES8, [{"mappings": {"_meta": {"made_by": "esbench"}}}])):
+        asked = session(ACKNOWLEDGED)
+        await script("create-index", indices=TWO[1:], dialect=dialect).run(asked)
+        assert asked.bodies == bodies
 
 
 async def test_all_indices_of_the_track_are_created_and_known_to_be_empty() -> None:
@@ -75,7 +84,7 @@ async def test_an_index_of_the_operations_own_is_created() -> None:
     asked = session(ACKNOWLEDGED)
     params = {"index": "own", "body": {"mappings": {"properties": {}}}}
     await script("create-index", params, dialect=ES5).run(asked)
-    assert (asked.asked, asked.bodies) == (["PUT /own"], [{"mappings": {"doc": {"properties": {}}}}])
+    assert (asked.asked, asked.bodies) == (["PUT /own"], [{"mappings": {"doc": {"properties": {}, **MARK}}}])
 
 
 async def test_an_index_that_exists_already_is_a_failure() -> None:

@@ -131,6 +131,17 @@ def test_a_task_at_80_columns() -> None:
     ]
 
 
+def test_a_task_of_which_nothing_was_counted_yet_has_no_rate() -> None:
+    clock = Clock()
+    race = FollowingProgress(clock)
+    step = Step((task("get-by-id", rate=500.0, warmup_time_s=2.0, time_period_s=14.0),))
+    race.race_begins(golden_race(), [step])
+    race.step_begins(0, step)
+    race.step_runs(0, {"get-by-id": "ops"})
+    *_, figures = picture(race, clock, 80)
+    assert figures.split()[:2] == ["-", "500"]
+
+
 def test_a_task_at_200_columns_is_one_line() -> None:
     race, clock = followed("get-by-id")
     _, header, line = picture(race, clock, 200)

@@ -15,6 +15,7 @@ import pytest
 
 from esbench.errors import UsageError
 from esbench.record.locks import (
+    Claim,
     RaceLock,
     RunningRace,
     SessionLock,
@@ -162,3 +163,35 @@ def test_a_child_of_the_race_does_not_keep_its_lock(esbench_home: Path) -> None:
     finally:
         child.kill()
         child.wait()
+
+
+CLAIM = Claim("uuid", ("es:9200",), ("orders", "logs-*"))
+
+
+@pytest.mark.parametrize(
+    ("other", "shared"),
+    [
+        (Claim("uuid", (), ("orders",)), ("orders",)),
+        (Claim("uuid", (), ("ord*", "carts")), ("orders",)),
+        (Claim("uuid", (), ("logs-a",)), ("logs-*",)),
+        (Claim("uuid", (), ("carts",)), ()),
+        (Claim("another", ("es:9200",), ("orders",)), ()),
+        (Claim("", ("es:9200", "es2:9200"), ("orders",)), ("orders",)),
+        (Claim("", ("es2:9200",), ("orders",)), ()),
+        (Claim(), ()),
+    ],
+)
+def test_races_share_indices_of_one_cluster(other: Claim, shared: tuple[str, ...]) -> None:
+    assert CLAIM.shared_with(other) == shared
+    assert bool(other.shared_with(CLAIM)) is bool(shared)
+
+
+def test_races_of_nodes_of_their_own_share_nothing() -> None:
+    assert Claim("", (), ("orders",)).shared_with(Claim("", (), ("orders",))) == ()
+
+
+def test_the_lock_says_what_a_race_uses(esbench_home: Path) -> None:
+    with RaceLock(esbench_home, "a") as lock:
+        assert other_races(esbench_home) == (RunningRace("a", os.getpid()),)
+        lock.claim(CLAIM)
+        assert other_races(esbench_home) == (RunningRace("a", os.getpid(), CLAIM),)

@@ -14,6 +14,8 @@ from esbench.record.model import SCHEMA, RaceRecord, TrackFacts
 from esbench.record.secrets import HIDDEN, redact
 from esbench.record.store import decode_record, encode_record
 
+OF_SCHEMA_4: Any = {"bytes_sent": None, "bytes_received": None, "status_codes": None}
+
 
 def test_a_record_of_this_schema_is_read_and_written_back_byte_for_byte() -> None:
     payload = GOLDEN.read_bytes()
@@ -35,16 +37,29 @@ def test_a_record_of_schema_2_is_read_with_what_it_has() -> None:
     """Schema 3 keeps how the load workers of each task fared."""
     old, new = decode_record(GOLDEN.with_name("race-schema-2.json").read_bytes()), golden_race()
     assert old.schema == 2
-    assert old.tasks == tuple(replace(task, worker_health=None) for task in new.tasks)
+    assert old.tasks == tuple(replace(task, worker_health=None, **OF_SCHEMA_4) for task in new.tasks)
     health = task_of(new, "bulk").worker_health
     assert health is not None
     assert (health.busy_ratio, health.busy_above_ratio, health.loop_lag_ms) == (0.61, 0.05, 12.5)
 
 
+def test_a_record_of_schema_3_is_read_with_what_it_has() -> None:
+    """Schema 4 keeps the bytes and HTTP statuses of each task."""
+    old, new = decode_record(GOLDEN.with_name("race-schema-3.json").read_bytes()), golden_race()
+    assert old.schema == 3
+    assert old.tasks == tuple(replace(task, **OF_SCHEMA_4) for task in new.tasks)
+    task = task_of(new, "get-by-id")
+    assert (task.bytes_sent, task.bytes_received, task.status_codes) == (
+        8_320_000,
+        31_200_000,
+        {"200": 51990, "404": 10},
+    )
+
+
 def test_the_golden_record_has_every_field_of_this_schema() -> None:
     """A new field must come with a new golden file, or this one regenerated, on purpose."""
     assert json.loads(GOLDEN.read_bytes()).keys() == RaceRecord.__dataclass_fields__.keys()
-    assert SCHEMA == 3
+    assert SCHEMA == 4
 
 
 def test_a_record_without_its_optional_fields_is_read() -> None:
@@ -70,7 +85,7 @@ def test_a_percentile_among_unsent_requests_is_inf_in_json_and_infinite_in_pytho
 
 def test_a_newer_schema_is_refused_by_name() -> None:
     document = json.loads(GOLDEN.read_bytes()) | {"schema": SCHEMA + 1}
-    with pytest.raises(ValueError, match=r"written by a newer esbench: schema 4, this one reads up to 3"):
+    with pytest.raises(ValueError, match=r"written by a newer esbench: schema 5, this one reads up to 4"):
         decode_record(json.dumps(document).encode())
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from bokeh.models.annotations import BoxAnnotation
 from html_pages import READS, histogram, loads, second, text_of
 from races import golden_race, keep, task_of, with_task
 
@@ -16,7 +19,9 @@ from esbench.record.model import Check, ErrorKind, RaceRecord, TaskResult, Throu
 from esbench.record.series import SecondLine, Series, encode_second
 from esbench.record.store import RaceStore
 from esbench.report.chart_series import histograms_at_least, over_time, percentile_curve
+from esbench.report.html.charts import shared_cursor
 from esbench.report.html.race import race_page
+from esbench.report.html.timeline import READINGS, clock, reading_chart, stripe, tasks_legend, time_chart
 
 
 def open_task(record: RaceRecord) -> TaskResult:
@@ -80,14 +85,59 @@ def test_a_task_whose_requests_all_failed_has_no_chart_of_times_and_reached_no_r
     assert f"Target rates were missed: {READS}" in said
 
 
-def test_servers_are_drawn_where_telemetry_has_them() -> None:
+@pytest.mark.parametrize("device", ["nodes", "node-stats"])
+def test_servers_are_drawn_where_telemetry_has_them(device: str) -> None:
     record = golden_race()
     record = replace(record, tasks=tuple(replace(task, begun_s=100.0) for task in record.tasks))
-    cpu = Series("node-stats", "node-0", "process", (100.0, 101.0, 102.0), {}, {"cpu_ms": (0.0, 500.0, 1500.0)})
-    unread = Series("node-stats", "node-0", "jvm", (100.0,), {"heap_used_percent": (None,)}, {})
-    page = page_of(record, telemetry=(cpu, unread))
+    cpu = Series(device, "node-0", "process", (100.0, 101.0, 102.0), {}, {"cpu_ms": (0.0, 500.0, 1500.0)})
+    disk = Series(device, "node-0", "fs", (100.0, 101.0, 102.0), {}, {"written_kb": (0.0, 0.0, 40.0)})
+    unread = Series(device, "node-0", "jvm", (100.0,), {"heap_used_percent": (None,)}, {})
+    page = page_of(record, telemetry=(cpu, disk, unread))
     assert "CPU of the nodes" in page
+    assert "Disk, written by the nodes" in page
     assert "Heap of the nodes" not in page
+
+
+def heaps_drawn(nodes: int) -> dict[str, list[float]]:
+    """The lines of a chart of the heaps of nodes, each read once a second a little after the one before it."""
+    telemetry = [
+        Series("nodes", f"node-{n}", "jvm", tuple(m + 0.01 * n for m in range(6)), {"heap_used_percent": (n,) * 6}, {})
+        for n in range(nodes)
+    ]
+    heap = next(reading for reading in READINGS if reading.name == "heap_used_percent")
+    drawn: Any = reading_chart(heap, telemetry, (), clock(0.0, 6.0, shared_cursor()))
+    return {line.name: list(line.data_source.data["y"]) for line in drawn.renderers}
+
+
+def test_each_node_has_a_line_and_many_nodes_their_mean_and_the_highest() -> None:
+    assert list(heaps_drawn(3)) == ["node-0", "node-1", "node-2"]
+    assert heaps_drawn(21) == {"mean of 21": [10.0] * 3, "highest": [20.0] * 3}
+
+
+def test_tasks_of_a_step_share_their_stripe() -> None:
+    spans = {"first": (0, 0.0), "left": (1, 10.0), "right": (1, 11.0), "last": (2, 20.0)}
+    tasks = [
+        replace(open_task(golden_race()), name=name, step=step, begun_s=begun_s, duration_s=5.0)
+        for name, (step, begun_s) in spans.items()
+    ]
+    drawn: Any = time_chart("", clock(0.0, 25.0, shared_cursor()))
+    stripe(tasks, drawn)
+    stripes = [each for each in drawn.center if isinstance(each, BoxAnnotation)]
+    assert [(each.left, each.right) for each in stripes] == [(0.0, 5.0), (20.0, 25.0)]
+
+
+def test_the_chart_of_all_tasks_has_a_legend_in_which_no_two_look_the_same() -> None:
+    record = golden_race()
+    legend = tasks_legend([replace(open_task(record), name=f"task-{n}") for n in range(20)])
+    assert len({(key.colour, key.sign) for key in legend}) == 20
+    page = page_of(with_task(record, READS, begun_s=1.0), *(second(number, 1, 2, 3) for number in range(4)))
+    assert re.search(rf'<ul class="legend".*?●</span>{READS}</li>', page, re.DOTALL)
+
+
+def test_what_the_servers_did_during_each_task_stands_below_the_tasks() -> None:
+    nodes = {"nodes": {"cpu_core_percent": {"mean": 82.5, "peak": 101.25}}}
+    said = text_of(page_of(with_task(golden_race(), READS, telemetry=nodes)))
+    assert said.index("During each task") < said.index("Everything else")
 
 
 def test_names_are_text_and_no_markup() -> None:

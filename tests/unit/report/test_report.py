@@ -64,6 +64,8 @@ def test_a_closed_loop_has_no_latency() -> None:
         "p99 service time",
         "max service time",
         "error rate",
+        *("bytes sent", "bytes sent per request", "bytes received", "bytes received per request"),
+        "status 200",
     ]
 
 
@@ -109,7 +111,24 @@ def test_an_administrative_task_is_hidden_unless_it_failed() -> None:
     assert metrics(record, "create-index") == []
     assert metrics(record, "force-merge") == ["error rate"]
     shown = with_task(record, "create-index", errors=1, error_rate_ratio=1.0)
-    assert metrics(shown, "create-index") == ["error rate"]
+    assert metrics(shown, "create-index") == ["error rate", "status 200"]
+
+
+def test_bytes_are_shown_at_the_rate_of_the_throughput_and_per_request_and_replies_by_status() -> None:
+    shown = {figure.metric: (figure.value, figure.unit) for figure in figures(golden_race()) if figure.task == "bulk"}
+    assert shown["bytes sent"] == (10, "MB/s")
+    assert shown["bytes sent per request"] == (262_144, "bytes")
+    assert shown["bytes received per request"] == (20_000, "bytes")
+    statuses = [figure for figure in figures(golden_race()) if figure.metric.startswith("status")]
+    assert [(each.metric, each.value) for each in statuses if each.task == "get-by-id"] == [
+        ("status 200", 51_990),
+        ("status 404", 10),
+    ]
+
+
+def test_older_records_have_no_rows_of_bytes_and_statuses() -> None:
+    record = with_task(golden_race(), "bulk", bytes_sent=None, bytes_received=None, status_codes=None)
+    assert not [metric for metric in metrics(record, "bulk") if "bytes" in metric or "status" in metric]
 
 
 def test_tasks_of_several_clusters_say_which() -> None:

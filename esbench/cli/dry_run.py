@@ -1,0 +1,176 @@
+"""`--dry-run`: what a race would start, delete, load and ask, and how long it takes at least."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from esbench.events.progress import Progress
+    from esbench.model import Step, Task
+    from esbench.operations import OperationTypes
+    from esbench.race.options import RaceOptions
+    from esbench.race.race import RacePlan
+    from esbench.report.table_model import Cell, ReportDocument, Section
+
+_NAMED = 2
+dry_run_option = click.option(
+    "--dry-run", is_flag=True, help="Only tell what would be started, deleted, loaded and asked."
+)
+
+
+def dry_run(sides: Mapping[str, RaceOptions], flags: Mapping[str, Any], progress: Progress) -> int:
+    """Print what a race of each side would do, and return the exit code: 1 if one would be refused."""
+    from esbench.cli.output import print_document
+    from esbench.operations import builtin_operations
+    from esbench.race.race import plan
+
+    plans = {name: plan(options, builtin_operations(), progress) for name, options in sides.items()}
+    for number, (name, made) in enumerate(plans.items()):
+        if number and flags["form"] == "text":
+            click.echo()
+        document = _document(sides[name], made, name)
+        print_document(document, flags["form"], flags["report_file"], flags["report_format"])
+    return int(any(made.refusal for made in plans.values()))
+
+
+def _document(options: RaceOptions, plan: RacePlan, side: str) -> ReportDocument:
+    from esbench.record.figures import Notice
+    from esbench.report.table_model import Column, ReportDocument, Table, facts_table
+    from esbench.report.tracks import task_length, task_rate
+
+    columns = (
+        Column("Step", "step"),
+        Column("Task", "task"),
+        Column("Clients", "clients", numeric=True),
+        Column("Length", "length"),
+        Column("Rate", "rate"),
+    )
+    rows = tuple(
+        (
+            str(number) if len(step.tasks) == 1 else f"{number}.{inner}",
+            task.name,
+            task.clients,
+            task_length(task),
+            task_rate(task.schedule),
+        )
+        for number, step in enumerate(plan.raced.challenge.steps, 1)
+        for inner, task in enumerate(step.tasks, 1)
+    )
+    refused = (Notice(f"the race would be refused: {plan.refusal}"),) if plan.refusal else ()
+    return ReportDocument(
+        Table(columns, rows),
+        facts_table((*((("Side", side),) if side else ()), *_facts(options, plan))),
+        (*refused, *map(Notice, plan.warnings)),
+        (_found(plan),) if plan.found else (),
+    )
+
+
+def _facts(options: RaceOptions, plan: RacePlan) -> Iterator[tuple[Cell, ...]]:
+    from esbench.units import format_bytes, format_duration
+
+    raced, info = plan.raced, plan.info
+    yield "Dry run", "nothing was started, written or deleted"
+    yield "Track", f"{raced.track.name} / {raced.challenge.name}"
+    server = f"{info.distribution} {info.version}"
+    if options.hosts:
+        yield "Cluster", f"{server} at {', '.join(map(str, options.hosts))}, {plan.health}"
+    else:
+        number, heap = options.node.nodes, format_bytes(options.node.heap_bytes)
+        download = ", to be downloaded" if plan.needs_download else ""
+        yield "Starts", f"{number} node{'' if number == 1 else 's'} of {server}, {heap} of heap{download}"
+    if options.hosts and plan.deleted:
+        yield "Deletes", _deleted(plan)
+    if made := _made(plan):
+        yield "Makes", ", ".join(made)
+    if loaded := _loaded(options, plan):
+        yield "Documents", loaded
+    least_s = sum(_least_s(step, raced.types) for step in raced.challenge.steps)
+    yield "Takes", f"{format_duration(least_s)}, and what the tasks without a time take" if least_s else "not known"
+
+
+def _deleted(plan: RacePlan) -> str:
+    gone = [index for index in plan.found if index.is_deleted]
+    if not gone:
+        return f"{', '.join(plan.deleted)} (not there now)"
+    if len(gone) <= _NAMED:
+        return ", ".join(map(str, gone))
+    return f"{len(gone)} indices with {sum(index.docs or 0 for index in gone):,} documents"
+
+
+def _made(plan: RacePlan) -> tuple[str, ...]:
+    types = plan.raced.types
+    creates = {types.of(task.operation).traits.creates for task in plan.raced.challenge.tasks}
+    return plan.raced.track.targets if creates - {None} else ()
+
+
+def _loaded(options: RaceOptions, plan: RacePlan) -> str:
+    """Return the number of documents that the tasks send or draw from, and their size where the track states it."""
+    from esbench.track.selection import corpora_needed
+    from esbench.units import format_bytes
+
+    raced = plan.raced
+    parts = [part for corpus in corpora_needed(raced.track, raced.challenge, raced.types) for part in corpus.documents]
+    if not parts:
+        return ""
+    counts, sizes = [part.document_count for part in parts], [part.uncompressed_bytes for part in parts]
+    text = "not counted yet" if None in counts else f"{sum(filter(None, counts)):,}"
+    if options.synthetic_documents is not None:
+        return f"{text} at most, generated"
+    if all(part.generate is not None for part in parts):
+        return f"{text}, generated"
+    if None not in sizes and all(part.sample is None for part in parts):
+        text += f", {format_bytes(sum(filter(None, sizes)))}"
+    return text
+
+
+def _least_s(step: Step, types: OperationTypes) -> float:
+    """Return the seconds that a step takes at least, as far as its tasks say; those of unknown length count as 0."""
+    from esbench.model import ANY_TASK
+
+    times = {task.name: _task_least_s(task, types) for task in step.tasks}
+    if step.completed_by == (ANY_TASK,):
+        return min(times.values())
+    return max(times[name] for name in step.completed_by or times)
+
+
+def _task_least_s(task: Task, types: OperationTypes) -> float:
+    from esbench.errors import TrackError
+    from esbench.load.assignment import highest_rate_per_s, per_request
+    from esbench.load.messages import Stock
+    from esbench.measure.schedule import measured_period_s
+
+    if (period_s := measured_period_s(task)) is not None:
+        return (task.warmup_time_s or 0.0) + period_s
+    requests = (task.requests or (task.iterations or 0) * task.clients) + (task.warmup_iterations or 0) * task.clients
+    try:
+        rate_per_s = highest_rate_per_s(task, per_request(task, types.of(task.operation), Stock()))
+    except TrackError:
+        rate_per_s = 0.0  # in bytes, of documents that are not prepared
+    return (task.warmup_time_s or 0.0) + (max(0, requests - 1) / rate_per_s if rate_per_s else 0.0)
+
+
+def _found(plan: RacePlan) -> Section:
+    from esbench.report.table_model import Column, Section, Table
+    from esbench.units import format_bytes
+
+    columns = (
+        Column("Index", "index"),
+        Column("Documents", "documents", numeric=True),
+        Column("Size", "size", numeric=True),
+        Column("Made by esbench", "made_by_esbench"),
+        Column("Deleted", "deleted"),
+    )
+    rows = tuple(
+        (
+            index.name,
+            index.docs,
+            None if index.store_bytes is None else format_bytes(index.store_bytes),
+            index.is_ours,
+            index.is_deleted,
+        )
+        for index in plan.found
+    )
+    return Section("On the cluster now", Table(columns, rows))

@@ -1,0 +1,34 @@
+"""`esbench stop`: the end of nodes that `esbench race --keep-node` left running."""
+
+from __future__ import annotations
+
+import click
+
+from esbench.cli.command import EsbenchCommand, esbench_home
+from esbench.errors import EngineError, UsageError
+
+
+@click.command(cls=EsbenchCommand)
+@click.argument("names", metavar="NODE...", nargs=-1)
+@click.option("--all", "every", is_flag=True, help="All kept nodes.")
+def stop(names: tuple[str, ...], every: bool) -> int:
+    """End nodes that --keep-node left running. NODE is the race's id, its beginning, or 'last'; or RACE/node-0."""
+    from esbench.engine.kept import KeptNodes
+
+    if bool(names) == every:
+        what = "--all names all of them" if names else "which node?"
+        raise UsageError(what, hint="esbench stop RACE, or --all; esbench list nodes shows them")
+    kept = KeptNodes(esbench_home())
+    nodes = kept.all() if every else [node for name in names for node in kept.named(name)]
+    if not nodes:
+        click.echo("esbench: no node is kept", err=True)
+    code = 0
+    for node in {(node.race_id, node.name): node for node in nodes}.values():
+        try:
+            kept.end(node)
+        except EngineError as error:  # the others are ended all the same
+            click.echo(f"esbench: {error}", err=True)
+            code = error.exit_code
+        else:
+            click.echo(f"{node.name} of race {node.race_id} has ended; its logs are in {node.logs}")
+    return code

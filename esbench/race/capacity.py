@@ -1,0 +1,76 @@
+"""Limits of this host, checked before anything starts: cores, ports, open files, its driver's highest rate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from esbench.cluster.addresses import resolve
+from esbench.errors import RaceError, RecordError, UsageError
+from esbench.load.assignment import fullest_worker, highest_rate_per_s, per_request
+from esbench.load.messages import Stock
+from esbench.load.open_files import hard_limit, require_for
+from esbench.model import Challenge
+from esbench.operations import OperationTypes
+from esbench.race.options import RaceOptions
+from esbench.record.calibration import CalibrationFile
+from esbench.record.host import usable_cores
+
+WORKERS_PER_CORE = 8  # with more, a check of the hosts within 3 s already finds no CPU
+_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
+
+
+def check_workers(workers: int, cores: int | None = None) -> tuple[str, ...]:
+    """Return the warnings about a number of load workers. UsageError for more than 8 for each of this host's cores."""
+    cores = usable_cores() if cores is None else cores
+    of_cores = f"{cores} core{'' if cores == 1 else 's'}"
+    if workers > WORKERS_PER_CORE * cores:
+        what = f"--workers={workers}: this host has {of_cores}, and at most {WORKERS_PER_CORE} workers run on each"
+        raise UsageError(what, hint=f"--workers={cores} uses all cores, and leaves none to a node of this host")
+    if workers > cores:
+        return (f"{workers} load workers share {of_cores}: they wait for one another, and replies count as slower",)
+    return ()
+
+
+def check_clients(options: RaceOptions, challenge: Challenge, types: OperationTypes) -> None:
+    """Raise a RaceError if the clients need more connections than this host or one load worker may open."""
+    width = max((step.width for step in challenge.steps), default=0)
+    if (ports := _local_ports()) is not None and width > ports:
+        hosts = len(resolve(options.hosts)) if options.hosts else options.node.nodes
+        if width > ports * hosts:
+            what = (
+                f"{width:,} clients need as many ports, and this host has {ports:,} for each host that it connects to"
+            )
+            hint = f"{ports * hosts:,} clients can run; sysctl net.ipv4.ip_local_port_range has the range"
+            raise RaceError(what, where=f"{hosts} host{'' if hosts == 1 else 's'}", hint=hint)
+    for step in challenge.steps:
+        shares = fullest_worker(step, options.workers, types)
+        tasks = ", ".join(f'task "{share.task.name}"' for share in shares)
+        require_for(sum(len(share.slots) for share in shares), hard_limit(), tasks)
+
+
+def too_fast(
+    options: RaceOptions, challenge: Challenge, types: OperationTypes, stock: Stock, host_class: str
+) -> Iterator[str]:
+    """Yield warnings about target rates above what this host's driver can carry, according to its calibration."""
+    try:
+        calibration = CalibrationFile(options.home).find(host_class, options.workers)
+    except RecordError as error:
+        yield f"the calibration of this host is not used: {error}"
+        return
+    if calibration is None:
+        return
+    for task in challenge.tasks:
+        if task.schedule.is_open:
+            amounts = per_request(task, types.of(task.operation), stock)
+            if objection := calibration.objection(highest_rate_per_s(task, amounts)):
+                yield f"{task.name}: {objection}"
+
+
+def _local_ports() -> int | None:
+    """Return the number of local ports for connections to one port of a host (Linux, ip(7)); None if not known."""
+    try:
+        first, last = map(int, _PORTS.read_text().split())
+    except (OSError, ValueError):
+        return None
+    return last - first + 1

@@ -1,0 +1,169 @@
+"""The indices that a race uses in its cluster: those that it deletes, and those that esbench made and may delete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from esbench.cluster.client import IndexIdentity
+from esbench.errors import ClusterError, EsbenchError, RaceError, TrackError
+from esbench.model import Step, Task
+from esbench.race.cluster import RacedCluster
+from esbench.race.options import RaceOptions
+from esbench.race.track import RacedTrack
+from esbench.record.locks import Claim
+from esbench.record.made_indices import MadeIndices
+from esbench.units import format_bytes
+
+_NAMED = 3
+_TIMEOUT_S = 5.0  # a cluster that hangs must not hold up a race
+
+
+@dataclass(frozen=True)
+class FoundIndex:
+    """An index that is there before a race; `docs` and `store_bytes` are None if not known (it is closed).
+
+    `is_deleted`: by the race; `is_ours`: an esbench made it.
+    """
+
+    name: str
+    docs: int | None
+    store_bytes: int | None
+    is_deleted: bool
+    is_ours: bool
+
+    def __str__(self) -> str:
+        docs = "unknown documents" if self.docs is None else f"{self.docs:,} document{'' if self.docs == 1 else 's'}"
+        size = "" if self.store_bytes is None else f", {format_bytes(self.store_bytes)}"
+        return f'"{self.name}" ({docs}{size})'
+
+
+class RacedTargets:
+    """The targets of a race in its cluster: names and patterns of indices and data streams, and what is there of them.
+
+    `names` are all that are known, `deleted` those that the race deletes with their documents, except by Python of the
+    track or raw requests.
+    """
+
+    def __init__(self, options: RaceOptions, raced: RacedTrack, cluster: RacedCluster) -> None:
+        self._options = options
+        self._raced = raced
+        self._cluster = cluster
+        self._before: frozenset[str] | None = frozenset()  # UUIDs; None: it could not be found out
+        self._kept: set[str] = set()
+        tasks = raced.challenge.tasks
+        self._streams = tuple(dict.fromkeys(name for task in tasks for name in self._deleted_by(task, streams=True)))
+        self._indices = tuple(dict.fromkeys(name for task in tasks for name in self._deleted_by(task, streams=False)))
+        self.deleted = (*self._indices, *self._streams)
+        self.names = tuple(dict.fromkeys((*raced.track.targets, *self.deleted)))
+
+    @property
+    def claim(self) -> Claim:
+        """The part of its cluster that the race uses, for races beside it."""
+        return Claim(self._cluster.info.uuid, tuple(map(str, self._options.hosts)), self.names)
+
+    def check(self) -> tuple[str, ...]:
+        """Return a sentence for each index that the race deletes though esbench did not make it.
+
+        Without --replace-indices they are a RaceError, and so is an index that the first step waits for and is not
+        there. Raises ClusterError if the cluster does not say which indices it has. Only a cluster of the user's is
+        looked at.
+        """
+        if not self._options.hosts:
+            return ()
+        self._refuse_missing()
+        try:
+            self._before = frozenset(each.uuid for each in self._identities(self.names).values())
+            deleted, made = self._to_be_deleted(), self._made.uuids()
+            unknown = {name: each for name, each in deleted.items() if not (each.marked or each.uuid in made)}
+            foreign = self._described(unknown, deleted)
+        except ClusterError as error:
+            self._before = None
+            if self._options.replace_indices or not self.deleted:
+                return ()
+            what = f"which indices the race would delete cannot be found out: {error}"
+            raise ClusterError(what, hint="--replace-indices deletes them unseen") from error
+        if not foreign or self._options.replace_indices:
+            return tuple(f"the race deletes {index}, which esbench did not make" for index in foreign)
+        which = ", ".join(map(str, foreign[:_NAMED])) + (
+            f" and {more} more" if (more := len(foreign) - _NAMED) > 0 else ""
+        )
+        what = f"the race would delete {which}, which esbench did not make"
+        raise RaceError(what, where=str(self._options.hosts[0]), hint="--replace-indices deletes them all the same")
+
+    def found(self) -> tuple[FoundIndex, ...]:
+        """Return the race's indices that are there now. ClusterError if the cluster does not say."""
+        deleted = self._to_be_deleted()
+        return self._described({**self._identities(self.names), **deleted}, deleted)
+
+    def _described(
+        self, identities: Mapping[str, IndexIdentity], deleted: Mapping[str, IndexIdentity]
+    ) -> tuple[FoundIndex, ...]:
+        if not identities:
+            return ()
+        made, facts = self._made.uuids(), self._cluster.client.indices_facts(identities, timeout_s=_TIMEOUT_S)
+        return tuple(
+            FoundIndex(
+                name,
+                facts.get(name, {}).get("docs"),
+                facts.get(name, {}).get("store_bytes"),
+                name in deleted,
+                each.marked or each.uuid in made,
+            )
+            for name, each in sorted(identities.items())
+        )
+
+    def remember(self, steps: Iterable[Step]) -> Iterator[str]:
+        """Remember the indices that the race has made, if one of these steps may have; yield why that was not possible.
+
+        Those of a node that ends with the race are not.
+        """
+        is_left = self._options.hosts or self._options.keep_node
+        if not is_left or self._before is None or not any(map(self._may_make, (t for s in steps for t in s.tasks))):
+            return
+        try:
+            now = {name: each.uuid for name, each in self._identities(self.names).items()}
+            made = {name: uuid for name, uuid in now.items() if uuid not in self._before | self._kept}
+            self._made.add(made, self._options.race_id)
+            self._kept.update(made.values())
+        except EsbenchError as error:
+            yield f"the indices that the race made are not remembered as esbench's: {error}"
+
+    @property
+    def _made(self) -> MadeIndices:
+        return MadeIndices(self._options.home, self._cluster.info.uuid)  # a node has it when it has started
+
+    def _deleted_by(self, task: Task, *, streams: bool) -> tuple[str, ...]:
+        if task.operation.python:
+            return ()
+        kind = self._raced.types.of(task.operation)
+        try:
+            deleted = kind.deleted_by(task.operation.params, self._raced.track)
+        except TrackError:
+            return ()  # raised again where the task is prepared
+        return deleted if (kind.traits.deletes == "data-stream") is streams else ()
+
+    def _may_make(self, task: Task) -> bool:
+        traits = self._raced.types.of(task.operation).traits
+        return bool(task.operation.python or traits.creates or traits.sends_corpora)
+
+    def _identities(self, names: Iterable[str]) -> dict[str, IndexIdentity]:
+        return self._cluster.client.identities(names, timeout_s=_TIMEOUT_S)
+
+    def _to_be_deleted(self) -> dict[str, IndexIdentity]:
+        """Return the indices that the race deletes; those of data streams are deleted with these only."""
+        indices = self._identities(self._indices)
+        own = {name: each for name, each in indices.items() if not name.startswith(".ds-")}
+        return {**own, **self._identities(self._streams)}
+
+    def _refuse_missing(self) -> None:
+        """Raise a RaceError for an index that the first step waits for: no earlier one could have made it."""
+        for step in self._raced.challenge.steps[:1]:
+            for task in step.tasks:
+                index = task.operation.params.get("index")
+                waits = not task.operation.python and self._raced.types.of(task.operation).traits.waits_for_status
+                if not waits or len(step.tasks) > 1 or not isinstance(index, str) or set(index) & set("*,_"):
+                    continue
+                if not self._identities([index]):
+                    what = f'there is no index "{index}" on {self._options.hosts[0]}'
+                    raise RaceError(what, where=f'task "{task.name}"', hint="race the tasks that make it, too")

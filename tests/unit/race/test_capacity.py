@@ -1,0 +1,35 @@
+"""What is refused because this host cannot carry it, before anything starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from esbench.cluster.options import Host
+from esbench.errors import RaceError, UsageError
+from esbench.model import Challenge, Operation, Step, Task
+from esbench.operations import OperationTypes, builtin_operations
+from esbench.race.capacity import check_clients, check_workers
+from esbench.race.options import RaceOptions
+
+
+def test_workers_beyond_the_cores_are_warned_of_and_many_more_are_refused() -> None:
+    assert check_workers(2, cores=2) == ()
+    assert check_workers(3, cores=2)[0].startswith("3 load workers share 2 cores")
+    assert check_workers(8, cores=1)[0].startswith("8 load workers share 1 core:")
+    with pytest.raises(UsageError, match="--workers=5000: this host has 2 cores, and at most 8 workers run on each"):
+        check_workers(5000, cores=2)
+
+
+@pytest.fixture(scope="module")
+def types() -> OperationTypes:
+    return builtin_operations()
+
+
+def test_more_clients_than_ports_are_refused(types: OperationTypes) -> None:
+    options = RaceOptions(Path("home"), "r", Path("t"), hosts=(Host("127.0.0.1", 9200), Host("127.0.0.2", 9200)))
+    task = Task("q", Operation("q", "search", {"index": "a", "body": {}}), clients=1_000_000)
+    with pytest.raises(RaceError, match=r"^2 hosts: 1,000,000 clients need as many ports") as caught:
+        check_clients(options, Challenge("c", (Step((task,)),)), types)
+    assert "clients can run" in caught.value.hint
