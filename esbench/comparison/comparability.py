@@ -39,8 +39,8 @@ def checked_keys(keys: Collection[str]) -> tuple[str, ...]:
 
 
 def differences(baseline: Side, contender: Side, allow: Collection[str] = ()) -> tuple[Difference, ...]:
-    """Return a Difference for each fact that is not the same in all races of both sides; facts that one side cannot
-    have (`known_of_one`) are none.
+    """Return a Difference for each fact that is not the same in all races of both sides. Facts that one side cannot
+    have (`known_of_one`) are left out.
 
     Of tasks, only those common to all races are looked into; other tasks are one difference, "tasks". Facts of the
     workload carry their key; those whose key is in `allow` (in its standard form: `checked_keys`) are marked as

@@ -24,6 +24,23 @@ _SHORTEST = 16  # characters of a cell that is cut
 _KEPT_TOGETHER = ((24, 40), (0, 11))
 
 
+_Line = Sequence[str]  # the texts of a line of a table, one for each column
+
+
+@dataclass(frozen=True)
+class _Laid:
+    """A table as it is printed: the lines of its titles and of each row, and the lines `below` each row.
+
+    `left_out` names the columns that found no room.
+    """
+
+    columns: Sequence[Column]
+    titles: Sequence[_Line]
+    rows: Sequence[Sequence[_Line]]
+    below: Sequence[Sequence[str]]
+    left_out: str = ""
+
+
 def render_text(document: ReportDocument, *, colour: bool = False, columns: int | None = None) -> str:
     """Return the header, the tables and the notices as plain text; gains and losses green and red with `colour`.
 
@@ -153,25 +170,8 @@ def _tabulate(table: Table, style: str, *, colour: bool = False, width: int | No
     return f"{text}\n{laid.left_out}" if laid.left_out else text
 
 
-_Line = Sequence[str]  # the texts of a line of a table, one for each column
-
-
-@dataclass(frozen=True)
-class _Laid:
-    """A table as it is printed: the lines of its titles and of each row, and the lines `below` each row.
-
-    `left_out` names the columns that found no room.
-    """
-
-    columns: Sequence[Column]
-    titles: Sequence[_Line]
-    rows: Sequence[Sequence[_Line]]
-    below: Sequence[Sequence[str]]
-    left_out: str = ""
-
-
 def _laid_out(table: Table, width: int | None) -> _Laid:
-    """Lay out a table in so many columns of a terminal; None: in any number, each row one line.
+    """Lay out a table to fit a terminal's width; None: each row is one line of any length.
 
     Empty columns go first, then some stand below their row, spare ones are left out, and texts are cut or wrapped.
     Numbers stay as they are: a table of many of them may be wider.
@@ -184,17 +184,18 @@ def _laid_out(table: Table, width: int | None) -> _Laid:
     cells = list(zip(*texts, strict=True))
     wanted = [number for number, column in enumerate(columns) if any(cells[number])]
     below = [number for number in wanted if columns[number].below]
-    beside = [number for number in wanted if number not in below]
+    beside = [number for number in wanted if number not in below] or [0]
     floors = [
         {number: _least_width(table, number, titles[number], cells[number], *most) for number in beside}
         for most in _KEPT_TOGETHER
     ]
     left_out: list[str] = []
     for number in sorted((number for number in beside if columns[number].spare), key=lambda n: columns[n].spare):
-        if _together(floors[0][n] for n in beside) > width:
+        if len(beside) > 1 and _together(floors[0][n] for n in beside) > width:
             beside.remove(number)
             left_out.append(titles[number])
-    widths = [max(map(len, (titles[number], *cells[number]))) for number in beside]
+    longest = {number: max(map(len, (titles[number], *cells[number]))) for number in beside}
+    widths = [max(floors[-1][number], min(longest[number], width)) for number in beside]
     for floor in floors:
         widths = _shrunk(widths, [floor[number] for number in beside], width)
     laid = [
@@ -223,8 +224,8 @@ def _together(widths: Iterable[int]) -> int:
 
 
 def _least_width(table: Table, number: int, title: str, texts: Sequence[str], text_most: int, word_most: int) -> int:
-    """Return the width that a column needs for its numbers, for so much of each text, and for so much of each word of
-    texts and title."""
+    """Return the width that a column needs for its numbers, for the first `text_most` characters of its texts, and for
+    the first `word_most` of each word."""
     kept = min(max(map(len, title.split()), default=0), word_most)
     if table.columns[number].cuttable:
         return max(kept, *map(len, shortened(texts, _SHORTEST)))
@@ -247,7 +248,7 @@ def _shrunk(widths: Sequence[int], floors: Sequence[int], width: int) -> list[in
 
 
 def _fitted(texts: Sequence[str], column: Column, width: int) -> list[list[str]]:
-    """Return the lines of each cell of a column that is to be so wide."""
+    """Return the lines of each cell of a column that gets this width."""
     if column.cuttable:
         return [[text] for text in shortened(texts, width)]
     return [_wrapped(text, width) for text in texts]
@@ -263,13 +264,13 @@ def _beneath(title: str, text: str, width: int) -> list[str]:
 def _wrapped(text: str, width: int) -> list[str]:
     """Return the lines of a text, none longer than the width; words are kept whole if they fit it."""
     whole = [part for line in text.split("\n") for part in _parts(line, width)]
-    return [part for each in whole for part in ([each] if len(each) <= width else wrap(each, width))]
+    return [part for each in whole for part in ([each] if len(each) <= width else wrap(each, max(1, width)))]
 
 
 def _parts(line: str, width: int, indent: str = "") -> list[str]:
     """Return parts of a line that fit the width unless one is a longer word; parts after the first are indented."""
     options: dict[str, Any] = {"break_on_hyphens": False, "break_long_words": False}
-    return wrap(line, width, subsequent_indent=indent, **options) or [""]
+    return wrap(line, max(1, width), subsequent_indent=indent, **options) or [""]
 
 
 def _filled(text: str, width: int | None) -> str:

@@ -105,6 +105,15 @@ def test_facts_lines_titles_and_notices_fit_too() -> None:
     assert render(document, "markdown", columns=50) == render(document, "markdown")
 
 
+@pytest.mark.parametrize("width", [1, 2, 5, 17, 40, 79, 80, 81])
+def test_any_width_prints_all_numbers(width: int) -> None:
+    columns = (Column("Empty", "empty"), Column("", "note", below=True), NUMBER)
+    for rows in ((("", "", 12345), ("a b", "a-long-note", Above(9999.0))), (("", "", 12345),)):
+        printed = lines(*columns, rows=rows, width=width)
+        assert sum(line.endswith(("12345", "> 9999")) for line in printed) == len(rows)
+    assert lines(NAME, replace(NUMBER, spare=1), rows=(("", None),), width=width)
+
+
 def turns(*others: float) -> Comparison:
     names = dict(zip(("baseline", "contender", "other"), (1.0, *others), strict=False))
     sides: list[Side] = [
