@@ -26,6 +26,7 @@ RALLY_OPTIONS: Mapping[str, str] = {
     "--cluster-name": _LEAVE_OUT + "every node of a race has its own cluster",
     "--distribution-repository": "use --distribution=FOLDER or --distribution=ARCHIVE",
     "--elasticsearch-plugins": "use --node-plugins=FILE.zip, or --target-hosts",
+    "--effective-start-date": _LEAVE_OUT + "a race has the time at which it began; --user-tags holds another",
     "--enable-driver-profiling": _LEAVE_OUT + "the driver's lag, share and CPU are in every record",
     "--from-date": "use --limit=N: the newest races come first",
     "--id": "name the race itself: esbench delete RACE-ID",
@@ -46,7 +47,6 @@ RALLY_OPTIONS: Mapping[str, str] = {
     "--team-repository": "the node is described by --distribution, --heap and --nodes",
     "--team-revision": "the node is described by --distribution, --heap and --nodes",
     "--to-date": "use --limit=N: the newest races come first",
-    "--track-revision": "check it out and use --track-repository=FOLDER",
 }
 RALLY_COMMANDS: Mapping[str, str] = {
     "add": "use esbench race --user-tags",

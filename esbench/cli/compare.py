@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +23,8 @@ from esbench.report.render import COMPARISON_FORMATS, JUNIT, format_of_file
 
 if TYPE_CHECKING:
     from esbench.comparison.model import Comparison
+    from esbench.record.model import RaceRecord
+    from esbench.record.series import SecondLine
 
 
 @click.command(cls=EsbenchCommand)
@@ -196,7 +198,7 @@ def compare_stored(
     from esbench.comparison.effects import places_in_session
     from esbench.comparison.model import CompareOptions
     from esbench.comparison.resolve import SideResolver
-    from esbench.record.series import read_seconds
+    from esbench.record.series import seconds_of
     from esbench.record.sessions import SessionStore
     from esbench.record.store import RaceFolder, RaceStore
     from esbench.units import parse_ratio
@@ -207,12 +209,17 @@ def compare_stored(
     theirs = sides.contenders(contenders, ours)
     allowed = checked_keys(allow)
     in_turn = all(places_in_session(ours, side) is not None for side in theirs)  # no history is needed
+
+    def seconds(record: RaceRecord) -> Iterable[SecondLine]:
+        file = RaceFolder(store.races_folder / record.race_id).seconds_file
+        return seconds_of(record, file) if file.exists() else ()  # a notice says that they are missing
+
     options = CompareOptions(
         min_effect_ratio=None if min_effect is None else parse_ratio(min_effect, "--min-effect"),
         max_error_rise_ratio=parse_ratio(max_error_rise, "--max-error-rise"),
         allow=allowed,
         looks=sides.looks((ours, *theirs)),
-        seconds=lambda record: read_seconds(RaceFolder(store.races_folder / record.race_id).seconds_file),
+        seconds=seconds,
         history=() if in_turn else sides.history(ours, (ours, *theirs), allowed),
         notices=sides.notices((ours, *theirs)),
     )

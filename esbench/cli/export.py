@@ -61,9 +61,9 @@ def _form(chosen: set[str], output: Path | None) -> str:
 
 def _exported(form: str, record: RaceRecord, folder: RaceFolder, buckets: str) -> str:
     from esbench.publish.files import document, interval_log, table
-    from esbench.record.series import read_seconds, read_telemetry
+    from esbench.record.series import seconds_of, telemetry_of
 
-    seconds = read_seconds(folder.seconds_file)
+    seconds = seconds_of(record, folder.seconds_file)
     match form:
         case "hlog":
             return interval_log(record, seconds)
@@ -74,4 +74,4 @@ def _exported(form: str, record: RaceRecord, folder: RaceFolder, buckets: str) -
             from esbench.publish.prometheus.recorded import exposition
 
             return exposition(record, seconds, parse_bounds(buckets or DEFAULT_BOUNDS, BUCKETS))
-    return document(record, seconds, read_telemetry(folder.telemetry_file))
+    return document(record, seconds, telemetry_of(record, folder.telemetry_file))

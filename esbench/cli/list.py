@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
 from esbench.cli.command import EsbenchGroup, esbench_home
 from esbench.cli.output import format_option, print_document
+from esbench.cli.race_flags import repository_flags, track_repository_of
 from esbench.errors import UsageError
 from esbench.record.locks import STATUSES
 
@@ -81,15 +83,10 @@ def sessions(limit: int, form: str) -> None:
 
 
 @list_.command("tracks")
-@click.option(
-    "--track-repository",
-    "--track-path",
-    "repository",
-    type=click.Path(path_type=Path),
-    help="Those of this folder instead.",
-)
+@repository_flags
+@click.option("--track-path", type=click.Path(path_type=Path), help="Those of this folder instead.")
 @format_option
-def tracks(repository: Path | None, form: str) -> None:
+def tracks(track_path: Path | None, form: str, **flags: Any) -> None:
     """List the tracks that esbench ships, or those of a folder of tracks."""
     from esbench.record.figures import Notice
     from esbench.report.table_model import Column, ReportDocument, Table
@@ -100,7 +97,8 @@ def tracks(repository: Path | None, form: str) -> None:
         Column("Description", "description"),
         Column("Challenges", "challenges"),
     )
-    found = list_tracks(repository)
+    repository = track_repository_of(flags)
+    found = list_tracks(repository.folder if repository else track_path)
     rows = tuple((track.name, track.description, track.challenges) for track in found.tracks)
     notices = tuple(Notice(str(problem).replace("\n", " ")) for problem in found.problems)
     print_document(ReportDocument(Table(columns, rows), notices=notices), form)

@@ -93,6 +93,8 @@ def run(arguments: list[str]) -> int:
         abandon_stdout()  # its reader has gone, as `| head` does
         code = 1
     except OSError as error:
+        if isinstance(error.__context__, KeyboardInterrupt):
+            return CANCELLED  # click ends the line of a ^C, and the terminal is gone
         if error.errno != errno.ENAMETOOLONG:
             raise
         code = _fail(f'no file can have the name "{str(error.filename)[:60]}...": it is too long', 2, debug=debug)
@@ -106,9 +108,9 @@ def _fail(message: str, code: int, *, debug: bool) -> int:
         from esbench.record.secrets import Redactor
 
         click.echo(Redactor()(traceback.format_exc()), err=True, nl=False)
-    from esbench.errors.printable import printable
+    from esbench.events.progress import print_to_stderr
 
-    click.echo(printable(f"esbench: {message}"), err=True)
+    print_to_stderr(f"esbench: {message}")
     return code
 
 

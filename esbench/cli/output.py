@@ -215,7 +215,7 @@ def write_report(file: Path, home: Path, texts: Sequence[str]) -> None:
     """
     from esbench.comparison.resolve import ReportedSides
     from esbench.record.locks import status_now
-    from esbench.record.series import read_seconds, read_telemetry
+    from esbench.record.series import seconds_of, telemetry_of
     from esbench.record.sessions import SessionStore
     from esbench.record.store import RaceStore
     from esbench.report.html.race import race_page
@@ -225,7 +225,7 @@ def write_report(file: Path, home: Path, texts: Sequence[str]) -> None:
 
     def series_of(record: RaceRecord) -> tuple[Iterable[SecondLine], Sequence[Series]]:
         folder = store.folder(record.race_id)
-        return read_seconds(folder.seconds_file), read_telemetry(folder.telemetry_file)
+        return seconds_of(record, folder.seconds_file), telemetry_of(record, folder.telemetry_file)
 
     def as_it_is_now(record: RaceRecord) -> RaceRecord:
         return replace(record, status=status_now(home, record.race_id, record.status))

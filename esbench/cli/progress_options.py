@@ -31,6 +31,14 @@ progress_options = with_options(
 )
 
 
+def may_print(flags: Mapping[str, Any]) -> bool:
+    """True if a line may be printed to stderr before there is a Progress: `flags` ask for neither JSON nor silence.
+
+    `flags`: a command's arguments by name, with or without those of `progress_options`.
+    """
+    return not flags.get("quiet") and flags.get("progress") not in ("json", "none")
+
+
 @contextmanager
 def progress_of(flags: Mapping[str, Any]) -> Iterator[FollowingProgress | Quiet]:
     """Yield the Progress that the options ask for, not started.

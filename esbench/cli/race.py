@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,7 +23,7 @@ from esbench.cli.progress_options import progress_of, progress_options
 from esbench.cli.race_flags import race_flags, race_options, session_flags
 from esbench.cli.side_options import words_given
 from esbench.cli.store import check_store, keep_finished_race, store_options
-from esbench.errors import UsageError
+from esbench.errors import EsbenchError, UsageError
 
 if TYPE_CHECKING:
     from esbench.progress.task_progress import FollowingProgress, Quiet
@@ -96,13 +97,19 @@ def _race(flags: dict[str, Any], progress: FollowingProgress | Quiet) -> int:
         if flags["html"]:
             write_report(flags["html"], options.home, [record.race_id])
         short = None if flags["all_figures"] else short_summary(record)
-        print_document(  # last: its reader may go away
-            summary(record), flags["form"], report_file, report_format, short=short
-        )
+        try:
+            print_document(  # last: its reader may go away
+                summary(record), flags["form"], report_file, report_format, short=short
+            )
+        except EsbenchError as error:
+            if record.status != "cancelled" or error.where != "stdout":  # of a terminal that is gone
+                raise
     if record.status == "failed":
-        raise RaceError(f"the race failed: {record.failure}")
+        seen = record.tasks and sys.stdout.isatty() and flags["form"] == "text"  # the table says why
+        raise RaceError(f"the race failed: {'see above' if seen else record.failure}")
     if record.status == "cancelled":
-        progress.insist(f"esbench: cancelled; what was measured is in race {record.race_id}")
+        kept = f"what was measured is in race {record.race_id}" if record.tasks else "nothing was measured yet"
+        progress.insist(f"esbench: cancelled; {kept}")
         return CANCELLED
     if flags["strict"] and (failed := failed_checks(record)):
         raise RaceError(f"checks failed: {failed}", where="--strict")

@@ -7,6 +7,7 @@ RaceOptions, or of NodeOptions if it defines the embedded node, and a flag here 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import partial
@@ -16,11 +17,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from esbench.cli.command import Choice, EsbenchCommand, MappingText, PathsText, esbench_home, with_options
+from esbench.cli.progress_options import may_print
 from esbench.engine.base import NodeOptions
 from esbench.errors import UsageError
 
 if TYPE_CHECKING:
     from esbench.race.options import RaceOptions
+    from esbench.track.repository import TrackRepository
 
 SYNTHETIC_DOCUMENTS = 100_000
 _MIRROR = "ESBENCH_CORPUS_MIRROR"
@@ -35,12 +38,19 @@ _ON_ERROR = Choice(
     gone={"continue-on-network": "use --on-error=continue, which goes on while a host answers"},
 )
 _mapping = partial(click.option, type=MappingText(), multiple=True)  # `merged` makes one of several
+repository_flags = with_options(
+    click.option(
+        "--track-repository",
+        metavar="FOLDER|URL",
+        help="The folder that --track is looked for in, or a Git URL that it is fetched from.",
+    ),
+    click.option("--track-revision", metavar="NAME", help="A branch, a tag or a whole commit of that URL."),
+    click.option("--offline", is_flag=True, help="Download nothing: use the files that are there."),
+)
 track_flags = with_options(
     click.option("--track", help="A track that esbench ships (esbench list tracks)."),
     click.option("--track-path", type=click.Path(path_type=Path), help="A folder or file of a track."),
-    click.option(
-        "--track-repository", type=click.Path(path_type=Path), help="The folder that --track is looked for in."
-    ),
+    repository_flags,
     _mapping("--track-params", metavar="PARAMS", help="k:v,k2:v2, inline JSON or a .json file; again for more."),
     click.option("--no-python", is_flag=True, help="Refuse a track that runs its own Python."),
 )
@@ -77,7 +87,6 @@ race_flags = with_options(
     click.option("--user-tags", "--user-tag", multiple=True, metavar="TAGS", help="k:v,k2:v2 kept in the record."),
     click.option("--test-mode", is_flag=True, help="Everything small and quick; the figures mean nothing."),
     click.option("--install-dependencies", is_flag=True, help="Install the Python packages that the track asks for."),
-    click.option("--offline", is_flag=True, help="Download nothing: use the files that are there."),
     click.option(
         "--corpus-cache",
         type=click.Choice(["auto", "unpack", "stream"]),
@@ -160,7 +169,8 @@ def race_options(flags: Mapping[str, Any], common_track_params: Sequence[str] = 
     _check_pipeline(flags)
     if flags["synthetic_documents"] and not flags["synthetic_corpus"]:
         raise UsageError("--synthetic-documents is a number of documents to generate: add --synthetic-corpus")
-    path = find_track(flags["track"], flags["track_path"], flags["track_repository"])
+    repository = track_repository_of(flags)
+    path = find_track(flags["track"], flags["track_path"], repository.folder if repository else None)
     client_options = ClientOptions.from_mapping(merged(flags["client_options"], parse_client_options))
     hosts: tuple[Host, ...] = ()
     if named_hosts:
@@ -169,6 +179,7 @@ def race_options(flags: Mapping[str, Any], common_track_params: Sequence[str] = 
         "home": esbench_home(),
         "race_id": new_race_id() if flags.get("race_id") is None else check_race_id(flags["race_id"]),
         "track_path": path,
+        "track_revision": repository.commit if repository else "",
         "track_params": merged(
             (*common_track_params, *flags["track_params"]),
             lambda value: parse_mapping(value, "--track-params", [path.parent]),
@@ -200,6 +211,23 @@ def race_options(flags: Mapping[str, Any], common_track_params: Sequence[str] = 
     node = NodeOptions(**{option.name: given[option.name] for option in fields(NodeOptions)})
     others = {option.name: given[option.name] for option in fields(RaceOptions) if option.name in given}
     return RaceOptions(node=node, **others)
+
+
+def track_repository_of(flags: Mapping[str, Any]) -> TrackRepository | None:
+    """Return the repository that `repository_flags` name, after it was fetched; None if they name none.
+
+    `flags`: their arguments by name. On a terminal a line says that it is being fetched.
+    """
+    from esbench.events.progress import print_to_stderr
+    from esbench.track.repository import track_repository
+
+    return track_repository(
+        flags["track_repository"],
+        flags["track_revision"],
+        esbench_home(),
+        offline=flags["offline"],
+        say=print_to_stderr if sys.stderr.isatty() and may_print(flags) else lambda _: None,
+    )
 
 
 def _named_hosts(value: str | None) -> tuple[str, ...]:
@@ -239,4 +267,5 @@ def _check_pipeline(flags: Mapping[str, Any]) -> None:
         ]
         given += ["--keep-node"] if flags.get("keep_node") else []
         if given:
-            raise UsageError(f"{', '.join(given)} describe an embedded node: leave them out with --target-hosts")
+            does, them = ("describes", "it") if len(given) == 1 else ("describe", "them")
+            raise UsageError(f"{', '.join(given)} {does} an embedded node: leave {them} out with --target-hosts")

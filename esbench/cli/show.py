@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def show(race: str, all_figures: bool, form: str, report_file: Path | None, report_format: str | None) -> None:
     """Show the summary of RACE: its id, the beginning of its id, or 'last'."""
     from esbench.record.locks import status_now
-    from esbench.record.series import read_seconds
+    from esbench.record.series import seconds_of
     from esbench.record.store import RaceStore
     from esbench.report.race_summary import short_summary, summary
     from esbench.report.sparklines import over_time
@@ -40,7 +40,7 @@ def show(race: str, all_figures: bool, form: str, report_file: Path | None, repo
 
     def pictures(width: int, ascii_only: bool) -> tuple[Section, ...]:
         try:
-            return over_time(record, read_seconds(seconds_file), width, ascii_only=ascii_only)
+            return over_time(record, seconds_of(record, seconds_file), width, ascii_only=ascii_only)
         except RecordError as error:  # the figures are in race.json
             click.echo(printable(f"warning: {error}"), err=True)
             return ()

@@ -12,6 +12,7 @@ import click
 
 from esbench.cli.command import EsbenchCommand, esbench_home, with_options
 from esbench.cli.output import format_option, print_document
+from esbench.cli.progress_options import may_print
 from esbench.errors import ClusterError, EsbenchError, UsageError
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from esbench.publish.elasticsearch.store import MetricsStore, Stored
     from esbench.report.table_model import ReportDocument
 
+_ANSWER_S = 5.0  # of the first request
 HOSTS, OPTIONS, PREFIX = "--store-hosts", "--store-options", "--store-prefix"
 
 
@@ -113,12 +115,32 @@ def open_store(flags: Mapping[str, Any]) -> Iterator[MetricsStore]:
 
     given = ClientOptions.from_mapping(parse_client_options(flags["store_options"], OPTIONS), OPTIONS)
     found, client_options = parse_hosts(parse_target_hosts(flags["store_hosts"], HOSTS), given, HOSTS)
-    with Cluster([host.url for host in found], client_options) as cluster:
+    urls = [host.url for host in found]
+    soon = replace(client_options, timeout_s=min(client_options.timeout_s, _ANSWER_S))
+    with Cluster(urls, soon) as first, Cluster(urls, client_options) as cluster:
         try:
+            with _waiting(f"waiting for {HOSTS}={','.join(map(str, found))}", flags):
+                first.info()
             yield MetricsStore(cluster, flags["store_prefix"])
         except ClusterError as error:
             hint = error.hint.replace("--target-hosts", HOSTS).replace("--client-options", OPTIONS)
             raise ClusterError(error.what, where=f"{HOSTS}: {error.where}", hint=hint) from error
+
+
+@contextmanager
+def _waiting(text: str, flags: Mapping[str, Any]) -> Iterator[None]:
+    """Print a line to stderr if the block takes a second, unless the flags ask for JSON or nothing there."""
+    from threading import Timer
+
+    from esbench.events.progress import print_to_stderr
+
+    timer = Timer(1.0, print_to_stderr, (text,))
+    if may_print(flags):
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def keep_race(metrics_store: MetricsStore, home: Path, race_id: str) -> Stored:

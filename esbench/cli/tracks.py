@@ -12,7 +12,7 @@ import click
 
 from esbench.cli.command import EsbenchCommand, esbench_home, with_options
 from esbench.cli.output import format_option, print_document, write_text
-from esbench.cli.race_flags import track_flags
+from esbench.cli.race_flags import track_flags, track_repository_of
 from esbench.errors.printable import printable
 
 if TYPE_CHECKING:
@@ -103,7 +103,8 @@ def _found(flags: Mapping[str, Any]) -> tuple[Path, RenderContext]:
     from esbench.track.library import find_track
     from esbench.track.rendering import RenderContext
 
-    track = find_track(flags["track"], flags["track_path"], flags["track_repository"])
+    repository = track_repository_of(flags)
+    track = find_track(flags["track"], flags["track_path"], repository.folder if repository else None)
     product, version = product_and_version(flags["distribution"] or load_catalog().default)
     return track, RenderContext(
         params=merged(flags["track_params"], lambda value: parse_mapping(value, "--track-params", [track.parent])),

@@ -141,8 +141,7 @@ def seconds_beyond(race: Race, keys: Iterable[Key], lines: Iterable[SecondLine])
     """Count, for each percentile, the seconds of a race in which samples lie beyond it; counting stops at five.
 
     `lines` are the race's seconds. None if no second of its task was kept; keys that are no percentile, or that the
-    race lacks, are left out. Histograms are decoded until all percentiles have five: only a few seconds if nothing is
-    wrong.
+    race lacks, are left out. Histograms are decoded until all percentiles of their task have five.
     """
     waiting: dict[str, dict[Key, tuple[str, float]]] = {}  # task -> percentile -> measure, beyond which ns
     for key in keys:
@@ -153,8 +152,6 @@ def seconds_beyond(race: Race, keys: Iterable[Key], lines: Iterable[SecondLine])
     phases = {task.name: measured_phase(task) for task in race.tasks.values()}
     found: dict[Key, set[int] | None] = {key: None for percentiles in waiting.values() for key in percentiles}
     for line in lines:
-        if not waiting:
-            break
         percentiles = waiting.get(line.task, {})
         measures = {measure for measure, _ in percentiles.values()} if line.phase == phases.get(line.task) else set()
         longest_ns = {each: line.at_least(each).max_ns for each in measures}

@@ -83,9 +83,10 @@ def serve(work: Callable[..., None]) -> int:
     """Run a child: call `work` with standard output and, as keywords, the arguments of the job on standard input.
 
     Returns the exit status, 0, or 2 after an EsbenchError, which is written to standard error as one line of JSON. The
-    child ignores Ctrl-C; it ends when the reader closes the pipe.
+    child ignores Ctrl-C and SIGHUP; it ends when the reader closes the pipe.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     out: BinaryIO = sys.stdout.buffer
     try:

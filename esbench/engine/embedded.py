@@ -212,6 +212,9 @@ class EmbeddedEngine:
         for plugin in self._plugins:
             plugin.check(*self.identity())
         distribution = self._distribution
+        if self._options.offline and self.needs_download:
+            hint = "run it once without --offline; esbench list distributions shows which are"
+            raise EngineError(f"{self._name()} is not downloaded yet", where="--offline", hint=hint)
         if distribution is not None and not distribution.boots_on_hybrid_cgroups and has_hybrid_cgroups():
             able = [other.name for other in self._catalog.values() if other.boots_on_hybrid_cgroups]
             raise EngineError(

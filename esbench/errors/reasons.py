@@ -6,6 +6,7 @@ The messages of Python's own exceptions differ between versions and between even
 from __future__ import annotations
 
 import errno
+import json
 import os
 import socket
 import ssl
@@ -38,5 +39,7 @@ def reason_of(error: BaseException) -> str:  # noqa: PLR0911 - one line for each
 
 
 def form_fault(error: BaseException) -> str:
-    """Return a description of an error raised by data of an unknown form: the missing key, or only the error's type."""
-    return f"KeyError: {error}" if isinstance(error, KeyError) else type(error).__name__
+    """Return a description of an error raised by data of an unknown form."""
+    if isinstance(error, KeyError):
+        return f"{json.dumps(error.args[0], default=str)} is missing"
+    return "parts of it are not what they should be"

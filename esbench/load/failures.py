@@ -70,6 +70,9 @@ class Failures:
         return Verdict(0, verdict.error, _shortened(example, _EXAMPLE), evidence=evidence)
 
 
+_MAY_PASS = (404, 408, 409, 429)  # missing, timed out, in conflict, too many: other requests may be good
+
+
 def sentence(failure: Verdict) -> str:
     """Return a failure in one line: its kind, the request as it was sent, the reply's status, and its example."""
     text, evidence = failure.error or "", failure.evidence
@@ -84,6 +87,9 @@ def remedy(failure: Verdict) -> str:
     """Return a hint for a failure that ends a race."""
     if _LACKS.search(failure.example):
         return "the cluster lacks it: esbench list distributions shows what has it; --exclude-tasks leaves a task out"
+    status = failure.evidence.status if failure.evidence is not None else None
+    if status is not None and 400 <= status < 500 and status not in _MAY_PASS:
+        return ""  # it would fail each time
     return "--on-error=continue races on and counts errors"
 
 

@@ -1,4 +1,4 @@
-"""Handling of Ctrl-C and SIGTERM during a race."""
+"""Handling of Ctrl-C, SIGTERM and the loss of the terminal (SIGHUP) during a race."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any
 
 
 class Interrupts:
-    """Handlers of Ctrl-C and SIGTERM: they raise KeyboardInterrupt, or call an action while steps run."""
+    """Handlers of Ctrl-C, SIGTERM and SIGHUP: they raise KeyboardInterrupt, or call an action while steps run.
+
+    A SIGHUP that is ignored, as it is below nohup, stays ignored.
+    """
 
     def __init__(self) -> None:
         self._instead: Callable[[], None] | None = None
@@ -16,8 +19,9 @@ class Interrupts:
         self._called = False
 
     def __enter__(self) -> Interrupts:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            self._before[number] = signal.signal(number, self._handle)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+                self._before[number] = signal.signal(number, self._handle)
         return self
 
     def __exit__(self, *exc: object) -> None:

@@ -26,6 +26,7 @@ class RaceOptions:
     home: Path
     race_id: str
     track_path: Path
+    track_revision: str = ""  # the commit of a fetched track
     track_params: Mapping[str, Any] = field(default_factory=dict)
     challenge: str | None = None
     include_tasks: tuple[str, ...] = ()

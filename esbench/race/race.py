@@ -179,7 +179,11 @@ def _prepared(
 
     Raises an EsbenchError for an operation that the cluster lacks.
     """
-    documents = raced.prepare_documents()
+    try:
+        documents = raced.prepare_documents()
+    except EsbenchError:
+        recording.withdraw()
+        raise
     target = cluster.start(recording)
     recording.begin(cluster.facts(), [_corpus_facts(part) for part in documents])
     _refuse_missing_features(raced, target.dialect)
@@ -262,7 +266,7 @@ def _first_record(
         race_id=options.race_id,
         status="running",
         started_at=started_at,
-        track=TrackFacts(track.name, str(track.path), track.digest),
+        track=TrackFacts(track.name, str(track.path), track.digest, options.track_revision),
         challenge=raced.challenge.name,
         esbench=esbench_facts(),
         track_params=redact(options.track_params),

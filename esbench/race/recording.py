@@ -26,6 +26,7 @@ class RecordWriter(Listener):
         self._folder = folder
         self._saver = ThreadPoolExecutor(1, thread_name_prefix="record")
         self._saving: Future[None] | None = None
+        self._withdrawn = False
 
     def __enter__(self) -> RecordWriter:
         self._folder.save(self.record)
@@ -75,8 +76,15 @@ class RecordWriter(Listener):
         self.record = replace(self.record, events=(*self.record.events, event))
         self.save()
 
+    def withdraw(self) -> None:
+        """Remove what was saved of a race that has started nothing, and save no more."""
+        self._withdrawn = True
+        self._saver.submit(self._folder.record_file.unlink, missing_ok=True).result()
+
     def save(self) -> None:
         """Save in the background; raises the error of the previous save."""
+        if self._withdrawn:
+            return
         if self._saving is not None:
             self._saving.result()
         self._saving = self._saver.submit(self._folder.save, self.record)

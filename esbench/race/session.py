@@ -188,7 +188,8 @@ class Duel:
                         node = self._start_node(session, stack)
                     session = self._run(session, race, node)
                 except EsbenchError as error:
-                    hint = f"esbench duel --resume {session.id} goes on"
+                    more = " with the rounds" if session.kind == "rounds" else ""
+                    hint = f"esbench duel --resume {session.id} goes on{more}"
                     raise RaceError(str(error), where=place, hint=hint) from error
         return session
 

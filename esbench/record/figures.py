@@ -146,7 +146,7 @@ def single_notices(record: RaceRecord) -> tuple[Notice, ...]:
     found.extend(Notice(text) for text in record.warnings)
     found.extend(_host_notices(record))
     for task in reported_tasks(record):
-        found.extend(_task_notices(task, task_label(record, task)))
+        found.extend(_task_notices(task, task_label(record, task), record.failure or ""))
     found.extend(_shared_notices(record))
     return tuple(found)
 
@@ -258,11 +258,15 @@ def _distribution(measure: Measure, label: str, values: Mapping[str, float] | No
             yield Figure(f"{name} {measure.title}", label, known(values, name), "ms", LOWER, isinf(values[name]))
 
 
-def _task_notices(task: TaskResult, label: str) -> Iterator[Notice]:
+def _task_notices(task: TaskResult, label: str, failure: str) -> Iterator[Notice]:
+    """Yield the notices about a task of a race; what `failure`, the race's, says is not said again."""
     if task.include_in_reporting and task.throughput.mean is None:
         yield Notice(f"{label}: nothing was completed in its measurement window, so it has no throughput")
     for check in task.checks:
         if check.level != "ok" and check.subject not in _SHARED:
+            message, _, example = check.message.partition(": ")
+            if example and example in failure:
+                check = replace(check, message=message)
             yield Notice(f"{label}: {_sentence(check)}", check.level == "unusable", about=f"{check.name} of {label}")
     if len(task.error_kinds) == 1 and any(check.name == CheckKind.ERRORS.label for check in task.checks):
         return  # the check's message says it

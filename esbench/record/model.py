@@ -243,9 +243,12 @@ class CorpusFacts:
 
 @dataclass(frozen=True)
 class TrackFacts:
+    """A track; `revision` is the commit that it was fetched at, empty if it was not."""
+
     name: str
     path: str
     digest: str
+    revision: str = ""
 
 
 @dataclass(frozen=True)

@@ -35,10 +35,11 @@ def read_stored(path: Path) -> bytes:
     return content
 
 
-def stored_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+def stored_lines(path: Path, *, finished: bool = False) -> Iterator[tuple[int, bytes]]:
     """Yield the whole lines of a file with their numbers; a last line without its end is left out.
 
-    Raises RecordError for a line that is too long, OSError as `open_stored`.
+    Raises RecordError for a line that is too long, and for a last line without its end if the file was `finished`;
+    OSError as `open_stored`.
     """
     with open_stored(path) as file:
         for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE_BYTES), b""), 1):
@@ -47,6 +48,8 @@ def stored_lines(path: Path) -> Iterator[tuple[int, bytes]]:
             elif len(line) == _LONGEST_LINE_BYTES:
                 what = f"a line is longer than {_LONGEST_LINE_BYTES // 1_000_000} MB"
                 raise RecordError(what, where=f"{path}:{number}")
+            elif finished:
+                raise RecordError("the end of the last line is missing: the file was damaged", where=f"{path}:{number}")
 
 
 def check_nesting(document: Any) -> None:

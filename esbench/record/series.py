@@ -1,12 +1,14 @@
 """The series of a race: the lines of seconds.jsonl and telemetry.jsonl (docs/reference/record.md, telemetry.md).
 
-A missing file has no lines, and a last line that a crash cut off is left out. Anything else that cannot be read is a
-RecordError that names the line. Independent of reports.
+A file that its race did not complete may be missing, or end in a line that a crash cut off, which is left out. That of
+a complete race must hold all that its record counted. Anything else that cannot be read is a RecordError that names the
+line. Independent of reports.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -19,7 +21,7 @@ from esbench.errors import RecordError
 from esbench.measure.histogram import Counts, decode, encode, percentiles_ns, supported
 from esbench.measure.measures import HISTOGRAMS, MEASURES, with_beyond
 from esbench.measure.tally import Second
-from esbench.record.model import PERCENTILES, TaskResult
+from esbench.record.model import PERCENTILES, RaceRecord, TaskResult
 from esbench.record.reading import stored_lines
 from esbench.record.shapes import LONGEST_S
 
@@ -184,13 +186,63 @@ def encode_second(line: SecondLine) -> bytes:
     return json.dumps(line.as_written()).encode() + b"\n"
 
 
-def read_seconds(path: Path) -> Iterator[SecondLine]:
+def seconds_of(record: RaceRecord, file: Path) -> Iterator[SecondLine]:
+    """Yield the lines of a race's seconds.jsonl as `read_seconds` does.
+
+    Raises RecordError, at the end, if those of a complete race do not count the requests of its tasks.
+    """
+    finished = record.status == "complete"
+    counted: Counter[str] = Counter()
+    for line in read_seconds(file, finished=finished):
+        counted[line.task] += line.requests
+        yield line
+    expected: Counter[str] = Counter()
+    for task in record.tasks:
+        expected[task.name] += task.warmup.requests + task.requests
+    if finished and (record.schema > 1 or file.exists()):  # races of the first schema may have none
+        _check_whole(file, counted, expected, "requests")
+
+
+def readings_of(record: RaceRecord, file: Path) -> Iterator[TelemetryLine]:
+    """Yield the readings of a race's telemetry.jsonl as `read_telemetry_lines` does.
+
+    Raises RecordError, at the end, if a complete race's lacks readings that its record counted.
+    """
+    finished = record.status == "complete"
+    counted: Counter[str] = Counter()
+    for line in read_telemetry_lines(file, finished=finished):
+        counted[line.columns.device] += 1
+        yield line
+    if finished:
+        # a device that did not end in time may have added some after they were counted
+        known = {device: facts.get("readings", 0) for device, facts in record.telemetry.items()}
+        _check_whole(file, {name: min(counted[name], known[name]) for name in known}, known, "readings")
+
+
+def telemetry_of(record: RaceRecord, file: Path) -> tuple[Series, ...]:
+    """Return the series of a race's telemetry.jsonl. Raises RecordError as `readings_of` does."""
+    return put_together(readings_of(record, file))
+
+
+def _check_whole(file: Path, counted: Mapping[str, int], expected: Mapping[str, int], what: str) -> None:
+    """Raise RecordError if an amount that was read is not the one that the record has, by task or device."""
+    for name, amount in expected.items():
+        if (found := counted.get(name, 0)) != amount:
+            if not file.exists():
+                raise RecordError("it is missing, though its race is complete", where=str(file))
+            raise RecordError(
+                f"it holds {found:,} of the {amount:,} {what} of {name}: the file was damaged or cut", where=str(file)
+            )
+
+
+def read_seconds(path: Path, *, finished: bool = False) -> Iterator[SecondLine]:
     """Yield the lines of a seconds.jsonl in their order; nothing if the file is missing.
 
-    A last line that was cut off is left out; any other that cannot be read is a RecordError that names it.
+    A last line that was cut off is left out, unless the file was `finished`; any other that cannot be read is a
+    RecordError that names it.
     """
     decoder = msgspec.json.Decoder(SecondLine)
-    for number, line in _lines(path):
+    for number, line in _lines(path, finished=finished):
         try:
             second = decoder.decode(line)
             if not 0 <= second.second <= LONGEST_S:
@@ -200,14 +252,15 @@ def read_seconds(path: Path) -> Iterator[SecondLine]:
             raise _damaged(path, number, error) from error
 
 
-def read_telemetry_lines(path: Path) -> Iterator[TelemetryLine]:
+def read_telemetry_lines(path: Path, *, finished: bool = False) -> Iterator[TelemetryLine]:
     """Yield the readings of a telemetry.jsonl in their order; nothing if the file is missing.
 
-    A last line that was cut off is left out; any other that cannot be read is a RecordError that names it.
+    A last line that was cut off is left out, unless the file was `finished`; any other that cannot be read is a
+    RecordError that names it.
     """
     decoder = msgspec.json.Decoder(_Header | list[float | None])
     columns: dict[float, Columns] = {}
-    for number, line in _lines(path):
+    for number, line in _lines(path, finished=finished):
         try:
             read = decoder.decode(line)
             if isinstance(read, _Header):
@@ -218,13 +271,10 @@ def read_telemetry_lines(path: Path) -> Iterator[TelemetryLine]:
             raise _damaged(path, number, error) from error
 
 
-def read_telemetry(path: Path) -> tuple[Series, ...]:
-    """Return the series of a telemetry.jsonl, in the order of their first readings; empty if the file is missing.
-
-    Raises RecordError as `read_telemetry_lines` does.
-    """
+def put_together(lines: Iterable[TelemetryLine]) -> tuple[Series, ...]:
+    """Return the series that readings belong to, in the order of their first readings."""
     readings: dict[int, list[TelemetryLine]] = {}
-    for line in read_telemetry_lines(path):
+    for line in lines:
         readings.setdefault(line.series, []).append(line)
     return tuple(_series(lines) for lines in readings.values())
 
@@ -295,10 +345,10 @@ def _series(lines: list[TelemetryLine]) -> Series:
     )
 
 
-def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+def _lines(path: Path, *, finished: bool) -> Iterator[tuple[int, bytes]]:
     """Yield the whole lines of a file with their numbers."""
     try:
-        yield from stored_lines(path)
+        yield from stored_lines(path, finished=finished)
     except FileNotFoundError:
         return
     except OSError as error:

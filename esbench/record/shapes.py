@@ -79,6 +79,10 @@ class _Driver(msgspec.Struct):
     process_core_percent: dict[str, float] = {}
 
 
+class _Device(msgspec.Struct):
+    readings: int = 0
+
+
 class _Telemetry(msgspec.Struct, rename="kebab"):
     """Telemetry by device, of a race or of a task: as much of it as tables are made of."""
 
@@ -95,6 +99,7 @@ def check_record(record: RaceRecord) -> None:
     for time in (record.started_at, record.finished_at or record.started_at):
         datetime.fromisoformat(time).astimezone(UTC)
     _check_telemetry(record.telemetry)
+    msgspec.convert(record.telemetry, dict[str, _Device])
     for cluster in record.clusters.values():
         _check_cluster(cluster)
     for task in record.tasks:

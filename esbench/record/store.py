@@ -11,6 +11,7 @@ Nothing here measures or prints; a fault in a file is a RecordError, or is retur
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
@@ -416,7 +417,9 @@ def _writing(path: Path) -> Iterator[None]:
         raise RecordError(
             f"cannot be written: {error.strerror}",
             where=str(error.filename or path),
-            hint="ESBENCH_HOME names the folder that holds the races",
+            hint="free some space, or set ESBENCH_HOME to another disk"
+            if error.errno in (errno.ENOSPC, errno.EDQUOT)
+            else "ESBENCH_HOME names the folder that holds the races",
         ) from error
 
 

@@ -82,7 +82,9 @@ def check_variable(variable: Variable, corpora: Collection[str] | None) -> None:
         case "file":
             reader.text("path")
         case "now_with_format":
-            reader.text("format")
+            if "%" not in (form := reader.text("format")):
+                hint = "strftime's letters, say %Y-%m-%dT%H:%M:%S%z"
+                raise reader.error(f'"format" ("{form}") has nothing of a time in it', hint)
         case "corpus-document":
             _check_document(reader, corpora)
         case "index-sample":

@@ -174,7 +174,7 @@ class Watched:
 
     def __post_init__(self) -> None:
         self._calls: queue.Queue[tuple[Callable[[], Any], Future[Any]]] = queue.Queue()
-        self._samples = self._missed = self._failed = 0
+        self._samples = self._missed = self._failed = self._readings = 0
         self._cost_s = 0.0
         self._series: dict[tuple[str, str], SeriesOf] = {}
         self._continued = Continued()
@@ -214,14 +214,15 @@ class Watched:
     def report(self) -> dict[str, Any]:
         """Return the record's entry of the device, with its figures of the whole race.
 
-        For a device with an interval: interval_s, the numbers of `samples`, `failed` and `missed` ones, and cost_ms,
-        the mean duration of a sample, if there is one. `notes` if there are any.
+        For a device with an interval: interval_s, the numbers of `samples`, `failed` and `missed` ones and of the
+        `readings` kept, and cost_ms, the mean duration of a sample, if there is one. `notes` if there are any.
         """
         interval_s = self.device.interval_s
         report: dict[str, Any] = {}
         if interval_s is not None:
             report["interval_s"] = interval_s
             report["samples"], report["failed"] = self._samples, self._failed
+            report["readings"] = self._readings
             report["missed"] = self._missed + (0 if self._ended or self._blind else self._overdue(interval_s))
             if self._samples:
                 report["cost_ms"] = round(1000 * self._cost_s / self._samples, 2)
@@ -319,6 +320,7 @@ class Watched:
         series = self._series.setdefault((reading.of, reading.group), SeriesOf())
         series.add(time_s, _only(reading.gauges, self.device.figures), _only(reading.counters, self.device.figures))
         self.keep(self.name, reading, time_s)
+        self._readings += 1
 
     def _tell_what_is_settled(self) -> None:
         """Compute the figures of tasks whose steps have enough samples after them, or of all tasks at the end."""

@@ -10,9 +10,8 @@ from esbench.track import schema
 from esbench.track.faults import Faults
 from esbench.track.loader import challenge_nodes, read_track, track_file
 from esbench.track.rendering import RenderContext
+from esbench.track.repository import RALLY_TRACK_NAMES, RALLY_TRACKS, REPOSITORY
 from esbench.track.source import file_in
-
-_REPOSITORY = "--track-repository"
 
 
 @dataclass(frozen=True)
@@ -43,13 +42,16 @@ def find_track(name: str | None, path: Path | None, repository: Path | None = No
         if repository is not None:
             raise UsageError("--track-path and --track-repository exclude each other", hint="use --track=NAME with it")
         return track_file(path, "--track-path")
-    if name is None:
+    if not name:
         raise UsageError("no track was named", hint="say --track=NAME or --track-path=FOLDER")
     known = _bundled() if repository is None else _tracks_below(repository)
     if name in known:
         return known[name]
-    if repository is None and Path(name).exists():
+    if repository is None and name and Path(name).exists():
         raise UsageError(f'"{name}" is a file or folder', where="--track", hint=f"say --track-path={name}")
+    if repository is None and (named := _of_rally(name)) is not None:
+        hint = f"it is one of rally-tracks: add {REPOSITORY}={RALLY_TRACKS}, or the folder that you cloned"
+        raise UsageError(f'esbench does not ship the track "{named}"', where="--track", hint=hint)
     raise UsageError(f'unknown track "{name}"', where="--track", hint=did_you_mean(name, known))
 
 
@@ -77,6 +79,12 @@ def _summary(name: str, path: Path, context: RenderContext) -> TrackSummary:
     return TrackSummary(name, node.get("description", ""), names)
 
 
+def _of_rally(name: str) -> str | None:
+    """Return the name of the track of rally-tracks that a user means by `name`, also by its last part; else None."""
+    meant = name.strip("/").lower()
+    return next((known for known in sorted(RALLY_TRACK_NAMES) if meant in (known, known.rpartition("/")[2])), None)
+
+
 def _bundled() -> dict[str, Path]:
     """Return the track files of the wheel, or else of the source tree, by track name."""
     package = Path(__file__).resolve().parent.parent
@@ -95,7 +103,7 @@ def _tracks_below(repository: Path) -> dict[str, Path]:
     root = repository.expanduser()
     if not root.is_dir():
         hint = "it is the folder of tracks that were checked out or downloaded"
-        raise UsageError(f'there is no folder "{repository}"', where=_REPOSITORY, hint=hint)
+        raise UsageError(f'there is no folder "{repository}"', where=REPOSITORY, hint=hint)
     found: dict[str, Path] = {}
     for folder in (root, *sorted(path for path in root.rglob("*") if path.is_dir())):
         place = folder.relative_to(root)
@@ -103,5 +111,5 @@ def _tracks_below(repository: Path) -> dict[str, Path]:
         if file is not None and not any(part.startswith(".") for part in place.parts):
             found[place.as_posix() if place.parts else folder.resolve().name] = file
     if not found:
-        raise UsageError(f'no folder below "{repository}" holds a track', where=_REPOSITORY)
+        raise UsageError(f'no folder below "{repository}" holds a track', where=REPOSITORY)
     return found

@@ -364,8 +364,9 @@ def _usage() -> Usage:
 
 
 def main() -> None:
-    """Run a worker on an inherited socket. Ctrl-C is left to the coordinator."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Run a worker on an inherited socket. Ctrl-C and SIGHUP are left to the coordinator."""
+    for ignored in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(ignored, signal.SIG_IGN)
     raise_limit()
     fd, number = int(sys.argv[1]), int(sys.argv[2])
     with socket.socket(fileno=fd) as sock, Pipe(os.dup(fd)) as pipe:

@@ -59,6 +59,7 @@ def test_without_the_network_what_is_missing_is_one_line(races: Races, null_serv
     assert outcome.code == 1
     place = races.home / "cache" / "corpora" / "orders" / "orders.json.gz"
     assert f"--offline: download {URL} to {place}, or race generated documents with --synthetic-corpus" in outcome.error
+    assert list((races.home / "races").iterdir()) == []  # nothing was started
 
 
 def test_a_wrong_number_of_documents_is_one_line_with_file_and_both_numbers(

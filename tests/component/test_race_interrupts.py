@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from collections.abc import Iterator
@@ -10,7 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 from driver import NullServerFactory
-from racing import Races, press_ctrl_c, wait_until
+from racing import Races, interrupt, press_ctrl_c, wait_until
+
+from esbench.record.store import RaceStore
 
 SOON_S = 4  # less than the drain, and enough on a busy machine
 
@@ -31,15 +34,16 @@ def assert_gone(processes: list[psutil.Process]) -> None:
     assert alive == []
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_an_interrupt_keeps_what_was_measured(
-    null_server: NullServerFactory, races: Races, event_loop_name: str
+    number: signal.Signals, null_server: NullServerFactory, races: Races, event_loop_name: str
 ) -> None:
     server = null_server()
     process = races.start(server, "--challenge=endless", "--workers=2")
     wait_until(lambda: server.counts().requests > 60, process)
     children = children_of(process.pid)
     assert len(children) == 2
-    press_ctrl_c(process)
+    interrupt(process, number)
     outcome = races.finish(process)
     assert outcome.code == 130
     assert outcome.seconds < SOON_S  # nothing was in flight that had to be awaited
@@ -74,6 +78,22 @@ def test_an_interrupt_waits_for_what_is_in_flight_and_a_second_one_does_not(
     assert "incomplete" in [check.name for check in killed.checks]
     assert races.series(record.race_id)
     assert_gone(children)
+
+
+@pytest.mark.parametrize("arguments", [(), ("--challenge=endless",)], ids=["at once", "in a step"])
+def test_a_race_on_a_terminal_that_is_gone_is_cancelled(
+    arguments: tuple[str, ...], null_server: NullServerFactory, races: Races
+) -> None:
+    """Nothing more can be written: neither progress nor a table nor the error."""
+    server = null_server() if arguments else null_server({"rules": [{"path": "^/$", "fault": "hang"}]})
+    ours, terminal = os.openpty()
+    process = races.start(server, *arguments, terminal=terminal)
+    os.close(terminal)
+    wait_until(lambda: server.counts().requests > (60 if arguments else 0), process)
+    os.close(ours)
+    interrupt(process, signal.SIGHUP)
+    assert process.wait(timeout=30) == 130
+    assert [entry.status for entry in RaceStore(races.home).entries()[0]] == ["cancelled"] * bool(arguments)
 
 
 def test_an_interrupt_before_the_first_request_leaves_nothing(null_server: NullServerFactory, races: Races) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from driver import NullServerFactory
 from metrics_store import REJECTED, Replies, items
+from races import golden_race, keep
 from racing import Races
 from raw_server import RawServer, Reply, serve
 
@@ -16,9 +18,7 @@ from esbench.cli.main import run
 from esbench.cluster.client import Cluster
 from esbench.errors import ClusterError
 from esbench.publish.elasticsearch.bulk import send
-from esbench.record.store import RaceStore, decode_record
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-3.json"
 RACE = "20261121t101530-4f2a"
 ACTIONS = [b'{"create":{"_id":"%d"}}\n{}\n' % number for number in range(2)]
 BUSY: Reply = (429, {"error": REJECTED, "status": 429})
@@ -87,7 +87,7 @@ def test_other_refusals_are_told_at_once(metrics: RawServer, replies: Replies, r
 
 @pytest.fixture
 def kept_race(esbench_home: Path) -> str:
-    RaceStore(esbench_home).create(RACE).save(decode_record(GOLDEN.read_bytes()))
+    keep(esbench_home, golden_race(race_id=RACE))
     return RACE
 
 
@@ -96,7 +96,7 @@ def test_the_command_says_what_it_stored(
 ) -> None:
     assert run(["store", "last", RACE, f"--store-hosts={metrics.url}", "--format=json"]) == 0
     assert json.loads(capsys.readouterr().out) == [
-        {"race_id": RACE, "documents": 9, "created": 9, "already_there": 0, "removed": 0}
+        {"race_id": RACE, "documents": 15, "created": 15, "already_there": 0, "removed": 0}
     ]
 
 
@@ -167,3 +167,14 @@ def test_a_race_whose_store_fails_is_printed_kept_and_stored_later(
     documents = sum(len(body.splitlines()) // 2 for body in bulk_bodies(metrics)[1:])
     assert printed[0]["documents"] == printed[0]["created"] == documents
     assert documents > len(races.series("nightly")) + len(races.record().tasks)
+
+
+def test_a_store_that_accepts_and_does_not_answer_is_an_error_after_seconds(
+    esbench_home: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        host = f"127.0.0.1:{silent.getsockname()[1]}"
+        assert run(["race", "--track=orders", f"--store-hosts={host}"]) == 1
+    waiting, error = capfd.readouterr().err.splitlines()
+    assert waiting == f"waiting for --store-hosts={host}"
+    assert error.startswith(f"esbench: --store-hosts: {host}: no answer within 5 s")

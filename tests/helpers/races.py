@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 from esbench.comparison.compare import compare
 from esbench.comparison.model import Pair, Side
 from esbench.record.model import RaceRecord, TaskResult
-from esbench.record.store import RaceStore, decode_record
+from esbench.record.series import SecondLine, encode_second, read_seconds
+from esbench.record.store import RaceFolder, RaceStore, decode_record
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-4.json"
 
@@ -28,7 +30,28 @@ def with_task(record: RaceRecord, name: str, **changes: Any) -> RaceRecord:
 
 
 def keep(home: Path, record: RaceRecord) -> None:
-    RaceStore(home).create(record.race_id).save(record)
+    """Store a race, with a second for each of its tasks that holds all of its requests."""
+    folder = RaceStore(home).create(record.race_id)
+    folder.save(record)
+    keep_seconds(folder, record)
+
+
+def keep_seconds(folder: RaceFolder, record: RaceRecord) -> None:
+    """Append a second for each task of a race, which holds all of its requests."""
+    for task in record.tasks:
+        requests = task.requests + task.warmup.requests
+        folder.append_seconds(encode_second(SecondLine(task.name, 0, "measurement", 0, requests, requests, 1.0)))
+
+
+def as_counted(record: RaceRecord, seconds_file: Path) -> RaceRecord:
+    """The race with as many requests of its tasks as a file of seconds has."""
+    counted = Counter[str]()
+    for line in read_seconds(seconds_file):
+        counted[line.task] += line.requests
+    tasks = (
+        replace(task, requests=counted[task.name], warmup=replace(task.warmup, requests=0)) for task in record.tasks
+    )
+    return replace(record, tasks=tuple(tasks))
 
 
 def compared(baseline: RaceRecord, contender: RaceRecord) -> Pair:

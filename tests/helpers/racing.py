@@ -87,17 +87,21 @@ class Races:
         home: Path | None = None,
         command: str = "race",
         prefix: Sequence[str] = (),
+        terminal: int = subprocess.PIPE,
     ) -> subprocess.Popen[str]:
-        """A race in a session of its own, whose group a test may signal as a terminal does. `prefix` starts it."""
+        """A race in a session of its own, whose group a test may signal as a terminal does. `prefix` starts it.
+
+        `terminal`: the descriptor of its outputs, two pipes by default.
+        """
         url = server if isinstance(server, str) else server.url
         line = [*prefix, sys.executable, "-m", "esbench.cli.main", command, f"--track-path={self.track}"]
         process = subprocess.Popen(
             [*line, f"--target-hosts={url}", *arguments],
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stdout=terminal,
+            stderr=terminal,
             text=True,
-            env={**os.environ, "ESBENCH_HOME": str(home or self.home)},
+            env={**os.environ, "TERM": "xterm", "ESBENCH_HOME": str(home or self.home)},
             start_new_session=True,
         )
         self._running.append(process)
@@ -146,4 +150,9 @@ def wait_until(condition: Callable[[], object], process: subprocess.Popen[str], 
 
 def press_ctrl_c(process: subprocess.Popen[str]) -> None:
     """SIGINT to the whole process group, as a terminal sends it."""
-    os.killpg(process.pid, signal.SIGINT)
+    interrupt(process, signal.SIGINT)
+
+
+def interrupt(process: subprocess.Popen[str], number: signal.Signals) -> None:
+    """A signal to the whole process group, as a terminal sends it: SIGINT, or SIGHUP when it is closed."""
+    os.killpg(process.pid, number)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from races import as_counted
 
 from esbench.cluster.client import Cluster
 from esbench.publish.elasticsearch.documents import RaceDocuments
@@ -51,7 +52,7 @@ def golden(status: str = "complete") -> RaceRecord:
 
 
 def keep(cluster: Cluster, folder: RaceFolder, record: RaceRecord) -> Stored:
-    return MetricsStore(cluster, PREFIX).keep(RaceDocuments(record, folder))
+    return MetricsStore(cluster, PREFIX).keep(RaceDocuments(as_counted(record, folder.seconds_file), folder))
 
 
 def found(cluster: Cluster, kind: str, query: str) -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ from typing import Any
 from esbench.errors import RecordError
 from esbench.measure.measures import MEASURES, RESPONSE_TIMES
 from esbench.record.model import ClusterFacts, RaceRecord, TaskResult
-from esbench.record.series import BY_SECOND, percentiles_ms, read_seconds, read_telemetry_lines
+from esbench.record.series import BY_SECOND, percentiles_ms, readings_of, seconds_of
 from esbench.record.store import RaceFolder, encode_record
 
 FORMAT = 1  # of the documents; a race stored in an older format is stored again
@@ -121,7 +121,7 @@ class RaceDocuments:
 
     def seconds(self) -> Iterator[StoreDocument]:
         """Yield the documents of the tasks' seconds."""
-        for number, line in enumerate(read_seconds(self._folder.seconds_file), 1):
+        for number, line in enumerate(seconds_of(self.record, self._folder.seconds_file), 1):
             began = self._began.get(line.task, self._epoch)
             fields = {
                 **self._shared,
@@ -138,7 +138,7 @@ class RaceDocuments:
 
     def telemetry(self) -> Iterator[StoreDocument]:
         """Yield the documents of the telemetry devices' readings."""
-        for line in read_telemetry_lines(self._folder.telemetry_file):
+        for line in readings_of(self.record, self._folder.telemetry_file):
             columns = line.columns
             fields = {
                 **self._shared,

@@ -109,6 +109,7 @@ GIVEN: Mapping[str, str] = {
 WITH_ANOTHER = {  # flags that say how another one is read
     "--track-path",
     "--track-repository",
+    "--track-revision",
     "--pipeline",
     "--synthetic-documents",
     "--telemetry-params",
@@ -141,7 +142,7 @@ def test_flags_of_a_node_are_refused_with_hosts(param: click.Option) -> None:
     of_the_node = any(param.name == option.name for option in fields(NodeOptions))
     assert of_the_node is (name in NODE_FLAGS)
     if of_the_node:
-        with pytest.raises(UsageError, match=f"^{name} describe an embedded node"):
+        with pytest.raises(UsageError, match=f"^{name} describes an embedded node"):
             asked(["--track=orders", "--target-hosts=a:9200", f"{name}={GIVEN[name]}"])
 
 

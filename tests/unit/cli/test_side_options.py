@@ -87,7 +87,7 @@ def test_a_side_switches_a_common_flag_off() -> None:
         (("heap=1x",), '--contender: --heap: "1x" has no known unit'),
         (("nodes=0",), "--contender: Invalid value for '--nodes'"),
         (("track=none",), "--contender: "),
-        (("target-hosts=a:9200",), "--contender: --heap describe an embedded node"),
+        (("target-hosts=a:9200",), "--contender: --heap describes an embedded node"),
     ],
 )
 def test_a_value_that_is_wrong_names_its_side(words: tuple[str, ...], message: str) -> None:

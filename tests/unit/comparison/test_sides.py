@@ -246,7 +246,7 @@ def test_a_session_in_place_of_a_race_is_told(
 
 def test_seconds_that_are_missing_are_told_with_their_file(home: Path) -> None:
     found = sides(home)
-    (home / "races" / "x1" / "seconds.jsonl").touch()
+    (home / "races" / "x2" / "seconds.jsonl").unlink()
     (notice,) = found.notices([found.baseline("x1,x2")])
     assert notice.text.startswith(f"race x2: {home / 'races' / 'x2' / 'seconds.jsonl'} is missing, ")
 

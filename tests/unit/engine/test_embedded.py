@@ -21,7 +21,7 @@ def make_java(home: Path, *, thai: bool) -> Path:
     return home
 
 
-def engine(tmp_path: Path, distribution: str, *, thai: bool = True) -> EmbeddedEngine:
+def engine(tmp_path: Path, distribution: str, *, thai: bool = True, offline: bool = False) -> EmbeddedEngine:
     java = tmp_path / f"java-{thai}"
     if not java.exists():
         make_java(java, thai=thai)
@@ -31,6 +31,7 @@ def engine(tmp_path: Path, distribution: str, *, thai: bool = True) -> EmbeddedE
         logs=tmp_path / "logs",
         node=NodeOptions(distribution=distribution, java_home=java),
         shared=tmp_path / "shared",
+        offline=offline,
     )
     return EmbeddedEngine(options)
 
@@ -38,6 +39,13 @@ def engine(tmp_path: Path, distribution: str, *, thai: bool = True) -> EmbeddedE
 def test_what_a_distribution_can_do_is_not_missing(tmp_path: Path) -> None:
     assert engine(tmp_path, "7.10.2").missing_features(("percolator", "painless", "language-analyzers")) == ()
     engine(tmp_path, "").require(("language-analyzers",))
+    assert not (tmp_path / "home").exists()
+
+
+def test_offline_a_distribution_must_be_there_and_is_named_as_it_was_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(EngineError) as caught:
+        engine(tmp_path, "7.5.2", offline=True).require(())
+    assert str(caught.value).startswith("--offline: elasticsearch-7.5.2 is not downloaded yet (run it once without")
     assert not (tmp_path / "home").exists()
 
 

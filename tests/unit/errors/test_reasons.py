@@ -42,8 +42,9 @@ def test_reason(error: Exception, expected: str) -> None:
 
 
 def test_of_an_unknown_form_the_missing_key_is_named() -> None:
-    assert form_fault(KeyError("heap")) == "KeyError: 'heap'"
-    assert form_fault(AttributeError("'list' object has no attribute 'get'")) == "AttributeError"
+    assert form_fault(KeyError("heap")) == '"heap" is missing'
+    found = form_fault(AttributeError("'list' object has no attribute 'get'"))
+    assert found == "parts of it are not what they should be"
 
 
 def test_no_source_reads_what_json_and_tls_errors_say() -> None:

@@ -107,6 +107,14 @@ def test_the_remedy_tells_what_a_cluster_lacks_from_what_a_request_does_wrong(ex
     assert ("--on-error=continue" in told) != lacks
 
 
+@pytest.mark.parametrize(
+    ("status", "may_pass"), [(400, False), (403, False), (404, True), (429, True), (503, True), (None, True)]
+)
+def test_a_request_that_fails_each_time_is_not_raced_on_with(status: int | None, may_pass: bool) -> None:
+    told = remedy(Verdict(0, "HTTP 400", "index [docs/null] already exists", evidence=Evidence("PUT /docs", status)))
+    assert told == ("--on-error=continue races on and counts errors" if may_pass else "")
+
+
 def test_a_failure_in_a_sentence() -> None:
     assert sentence(Verdict(0, "timeout", "no\n reply")) == "timeout: no reply"
     assert sentence(Verdict(0, "timeout", evidence=Evidence("GET /"))) == "timeout for GET /"

@@ -13,7 +13,7 @@ import pytest
 from hdrh.histogram import HdrHistogram
 from hdrh.log import HistogramLogReader
 from prometheus_client.parser import text_string_to_metric_families
-from races import GOLDEN, golden_race, keep, task_of, with_task
+from races import GOLDEN, as_counted, golden_race, keep, task_of, with_task
 
 from esbench.cli.main import run
 from esbench.errors import RecordError
@@ -22,7 +22,7 @@ from esbench.publish.files import document, interval_log, table
 from esbench.publish.prometheus.folding import DEFAULT_BOUNDS, parse_bounds
 from esbench.publish.prometheus.recorded import exposition
 from esbench.record.model import Check, RaceRecord
-from esbench.record.series import SecondLine, read_seconds, read_telemetry
+from esbench.record.series import SecondLine, put_together, read_seconds, read_telemetry_lines
 from esbench.record.store import RaceStore, decode_record
 
 SERIES = GOLDEN.with_name("series-schema-2")
@@ -127,7 +127,7 @@ def test_a_task_that_the_record_does_not_know_is_exported_all_the_same(seconds: 
 
 
 def test_one_document_holds_the_record_and_its_series(seconds: list[SecondLine]) -> None:
-    telemetry = read_telemetry(SERIES / "telemetry.jsonl")
+    telemetry = put_together(read_telemetry_lines(SERIES / "telemetry.jsonl"))
     read = json.loads(document(golden_race(), seconds, telemetry))
     assert decode_record(json.dumps(read["race"]).encode()) == golden_race()
     assert [json.dumps(line) for line in read["seconds"]] == [
@@ -227,7 +227,7 @@ def test_a_damaged_histogram_of_a_record_is_named() -> None:
 @pytest.fixture
 def race(esbench_home: Path) -> str:
     record = golden_race()
-    keep(esbench_home, record)
+    keep(esbench_home, as_counted(record, SERIES / "seconds.jsonl"))
     for file in SERIES.iterdir():
         shutil.copy(file, RaceStore(esbench_home).folder(record.race_id).path)
     return record.race_id

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from answering import AnsweringCluster
-from races import golden_race
+from races import as_counted, golden_race
 
 from esbench.cluster.client import Cluster, ClusterInfo
 from esbench.errors import ClusterError, UsageError
@@ -122,7 +122,8 @@ def folder(esbench_home: Path) -> RaceFolder:
 
 
 def keep(cluster: Cluster, folder: RaceFolder, record: RaceRecord | None = None, prefix: str = "esbench") -> Stored:
-    return MetricsStore(cluster, prefix, pause=lambda _: None).keep(RaceDocuments(record or golden_race(), folder))
+    counted = as_counted(record or golden_race(), folder.seconds_file)
+    return MetricsStore(cluster, prefix, pause=lambda _: None).keep(RaceDocuments(counted, folder))
 
 
 @pytest.mark.parametrize("identity", [OLD, OSS, WITH_STREAMS], ids=lambda info: info.version)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from races import golden_race, task_of, with_task
+from races import as_counted, golden_race, task_of, with_task
 
 from esbench.errors import RecordError
 from esbench.measure.histogram import Counts, encode
@@ -33,7 +33,7 @@ def folder(esbench_home: Path) -> RaceFolder:
 
 
 def documents(folder: RaceFolder, record: RaceRecord | None = None) -> RaceDocuments:
-    return RaceDocuments(record or golden_race(), folder)
+    return RaceDocuments(as_counted(record or golden_race(), folder.seconds_file), folder)
 
 
 def second_of(task: str, second: int, service_times_ms: Iterable[float]) -> bytes:
@@ -155,7 +155,9 @@ def test_the_digest_changes_with_anything_of_the_race(folder: RaceFolder) -> Non
 def test_a_line_that_a_crash_cut_off_is_left_out(folder: RaceFolder) -> None:
     folder.append_seconds(second_of("bulk", 0, [1.0]))
     folder.append_seconds(b'{"task": "bulk", "sec')
-    assert len(list(documents(folder).seconds())) == 1
+    assert len(list(documents(folder, golden_race(status="failed")).seconds())) == 1
+    with pytest.raises(RecordError, match=r"seconds.jsonl:2: the end of the last line is missing"):
+        list(documents(folder).seconds())
 
 
 def test_a_damaged_line_is_named(folder: RaceFolder) -> None:

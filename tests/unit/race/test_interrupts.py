@@ -28,6 +28,19 @@ def test_an_interrupt_in_the_last_moment_of_a_step_is_not_lost() -> None:
             interrupts.raise_again()
 
 
+def test_a_lost_terminal_interrupts_unless_that_is_ignored() -> None:
+    before = signal.getsignal(signal.SIGHUP)
+    with Interrupts(), pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGHUP)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # nohup
+    try:
+        with Interrupts():
+            signal.raise_signal(signal.SIGHUP)
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_without_an_interrupt_nothing_is_raised() -> None:
     with Interrupts() as interrupts:
         interrupts.call_instead(lambda: None)

@@ -57,4 +57,4 @@ def test_nobody_else_reads_records_locks_and_documents(tmp_path: Path) -> None:
         paths = [home, *home.rglob("*")]
         assert {rights(path) for path in paths if path.is_dir()} == {0o700}
         assert {rights(path) for path in paths if path.is_file()} == {0o600}
-        assert len(paths) == 11
+        assert len(paths) == 12

@@ -6,12 +6,13 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
+from races import golden_race, task_of
 
 from esbench.errors import RecordError
 from esbench.measure.histogram import Counts
 from esbench.measure.measures import HISTOGRAMS, MEASURES, Measure, with_beyond
 from esbench.measure.tally import Second, Tally
-from esbench.record.model import TaskResult
+from esbench.record.model import RaceRecord, TaskResult
 from esbench.record.series import (
     BY_SECOND,
     Columns,
@@ -20,8 +21,11 @@ from esbench.record.series import (
     TelemetryWriter,
     encode_second,
     percentiles_ms,
+    put_together,
     read_seconds,
-    read_telemetry,
+    read_telemetry_lines,
+    seconds_of,
+    telemetry_of,
 )
 from esbench.record.store import RaceFolder
 
@@ -88,7 +92,7 @@ def test_readings_are_read_as_they_were_written(tmp_path: Path) -> None:
     writer.add(replace(node, of="node-1"), 1.5, (1.0, None))
     writer.add(node, 2.5, (None, 340))
     writer.add(replace(node, gauges=("load", "threads")), 3.5, (0.5, 7, 350))
-    assert read_telemetry(folder.telemetry_file) == (
+    assert put_together(read_telemetry_lines(folder.telemetry_file)) == (
         Series("nodes", "node-0", "os", (1.5, 2.5), {"load": (0.25, None)}, {"cpu_ms": (0.0, 340.0)}),
         Series("nodes", "node-1", "os", (1.5,), {"load": (1.0,)}, {"cpu_ms": (None,)}),
         Series("nodes", "node-0", "os", (3.5,), {"load": (0.5,), "threads": (7.0,)}, {"cpu_ms": (350.0,)}),
@@ -105,7 +109,7 @@ def test_percentiles_are_those_that_the_samples_carry() -> None:
 def test_readings_are_put_together_by_series(tmp_path: Path) -> None:
     other = '{"series":1,"device":"nodes","of":"node-1","group":"os","gauges":[],"counters":["cpu_ms"]}\n'
     file = written(tmp_path / "t.jsonl", f"{HEADER}[0,1.5,0.25,0]\n{other}[1,1.5,0]\n[0,2.5,null,340]\n")
-    assert read_telemetry(file) == (
+    assert put_together(read_telemetry_lines(file)) == (
         Series("nodes", "node-0", "os", (1.5, 2.5), {"load": (0.25, None)}, {"cpu_ms": (0.0, 340.0)}),
         Series("nodes", "node-1", "os", (1.5,), {}, {"cpu_ms": (0.0,)}),
     )
@@ -113,13 +117,76 @@ def test_readings_are_put_together_by_series(tmp_path: Path) -> None:
 
 def test_files_that_are_not_there_have_no_lines(tmp_path: Path) -> None:
     assert list(read_seconds(tmp_path / "seconds.jsonl")) == []
-    assert read_telemetry(tmp_path / "telemetry.jsonl") == ()
+    assert put_together(read_telemetry_lines(tmp_path / "telemetry.jsonl")) == ()
 
 
 def test_a_last_line_that_a_crash_cut_off_is_left_out(tmp_path: Path) -> None:
     file = written(tmp_path / "t.jsonl", f"{HEADER}[0,1.5,0.25,0]\n[0,2.5,0.")
-    (series,) = read_telemetry(file)
+    (series,) = put_together(read_telemetry_lines(file))
     assert series.times_s == (1.5,)
+
+
+def second(task: str, number: int, requests: int) -> str:
+    return encode_second(SecondLine(task, number, "measurement", 0, requests, requests, 1.0)).decode()
+
+
+def race(status: str = "complete") -> RaceRecord:
+    """A race that counted 12 requests of a task, 2 of them in its warmup, and two readings of a device."""
+    record = golden_race(status=status, telemetry={"nodes": {"samples": 2, "readings": 2}})
+    bulk = task_of(record, "bulk")
+    return replace(record, tasks=(replace(bulk, requests=10, warmup=replace(bulk.warmup, requests=2)),))
+
+
+WHOLE_SECONDS = second("bulk", 0, 7) + second("bulk", 1, 5)
+WHOLE_TELEMETRY = f"{HEADER}[0,1.5,0.25,0]\n[0,2.5,0.25,0]\n"
+
+
+def test_the_series_of_a_complete_race_hold_what_it_counted(tmp_path: Path) -> None:
+    assert len(list(seconds_of(race(), written(tmp_path / "s.jsonl", WHOLE_SECONDS)))) == 2
+    assert len(telemetry_of(race(), written(tmp_path / "t.jsonl", WHOLE_TELEMETRY))) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("\x00\x01 no line", "s.jsonl:1: the end of the last line is missing"),
+        (WHOLE_SECONDS[:-1], "s.jsonl:2: the end of the last line is missing"),
+        ("", "s.jsonl: it holds 0 of the 12 requests of bulk: the file was damaged or cut"),
+        (second("bulk", 0, 7), "s.jsonl: it holds 7 of the 12 requests of bulk: the file was damaged or cut"),
+        (None, "s.jsonl: it is missing, though its race is complete"),
+    ],
+)
+def test_seconds_that_a_complete_race_lacks_are_an_error(text: str | None, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "s.jsonl"
+    if text is not None:
+        written(file, text)
+    with pytest.raises(RecordError) as caught:
+        list(seconds_of(race(), file))
+    assert said in str(caught.value)
+    assert list(seconds_of(race("cancelled"), file)) == list(seconds_of(race("running"), file))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (WHOLE_TELEMETRY[:-1], "t.jsonl:3: the end of the last line is missing"),
+        (f"{HEADER}[0,1.5,0.25,0]\n", "t.jsonl: it holds 1 of the 2 readings of nodes: the file was damaged or cut"),
+        (None, "t.jsonl: it is missing, though its race is complete"),
+    ],
+)
+def test_readings_that_a_complete_race_lacks_are_an_error(text: str | None, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "t.jsonl"
+    if text is not None:
+        written(file, text)
+    with pytest.raises(RecordError) as caught:
+        telemetry_of(race(), file)
+    assert said in str(caught.value)
+    assert len(telemetry_of(race("failed"), file)) == (text is not None)
+
+
+def test_readings_are_not_missed_where_a_record_does_not_count_them(tmp_path: Path) -> None:
+    record = replace(race(), telemetry={"nodes": {"samples": 2}})
+    assert telemetry_of(record, tmp_path / "t.jsonl") == ()
 
 
 @pytest.mark.parametrize(
@@ -136,7 +203,7 @@ def test_a_last_line_that_a_crash_cut_off_is_left_out(tmp_path: Path) -> None:
 def test_what_is_damaged_is_named_with_its_line(line: str, said: str, tmp_path: Path) -> None:
     file = written(tmp_path / "telemetry.jsonl", f"{HEADER}{line}\n")
     with pytest.raises(RecordError, match=r"telemetry\.jsonl:2: cannot be read") as caught:
-        read_telemetry(file)
+        put_together(read_telemetry_lines(file))
     assert said in str(caught.value)
 
 

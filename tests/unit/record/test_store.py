@@ -221,3 +221,11 @@ def test_last_is_never_an_older_race_because_the_newest_is_damaged(store: RaceSt
     store.create("bad").record_file.write_text("{")
     with pytest.raises(RecordError, match="bad"):
         store.load("last")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_full_disk_says_what_helps(store: RaceStore) -> None:
+    folder = store.create("a")
+    folder.seconds_file.symlink_to("/dev/full")
+    with pytest.raises(RecordError, match="free some space, or set ESBENCH_HOME to another disk"):
+        folder.append_seconds(b"{}\n" * 10_000)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from races import GOLDEN, golden_race
+from races import GOLDEN, golden_race, keep_seconds
 
 from esbench.cli.main import run
 from esbench.errors import RecordError
@@ -223,6 +223,7 @@ def test_a_damaged_histogram_is_one_line(sent: Path, capsys: pytest.CaptureFixtu
     task = next(task for task in document["tasks"] if "latency" in task["histograms"])
     task["histograms"]["latency"] = "AAAAA"
     write(sent, **document)
+    keep_seconds(RaceStore(sent.parents[1]).folder("sent"), golden_race())
     assert run(command) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert f"race.json: latency of the task {task['name']} is not a HdrHistogram" in line

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from bokeh.models.annotations import BoxAnnotation
 from html_pages import READS, histogram, loads, second, text_of
-from races import golden_race, keep, task_of, with_task
+from races import as_counted, golden_race, task_of, with_task
 
 from esbench.cli.main import run
 from esbench.measure.histogram import decode
@@ -221,11 +221,11 @@ def test_ten_tasks_of_ten_minutes_make_less_than_three_megabytes() -> None:
 
 @pytest.fixture
 def raced(esbench_home: Path) -> Path:
-    keep(esbench_home, golden_race(race_id="raced"))
-    folder = RaceStore(esbench_home).folder("raced")
+    folder = RaceStore(esbench_home).create("raced")
     for number in range(4):
         line = SecondLine(READS, number, "measurement", 1, 1, 1, 1, latency=histogram(2))
         folder.append_seconds(encode_second(line))
+    folder.save(as_counted(golden_race(race_id="raced"), folder.seconds_file))
     return esbench_home
 
 

@@ -16,7 +16,7 @@ from esbench.comparison.compare import compare
 from esbench.comparison.model import CompareOptions, Comparison, Side
 from esbench.errors import UsageError
 from esbench.record.figures import Notice, failed_checks, figures, notices
-from esbench.record.model import Check, CorpusFacts, ErrorKind, NamedRequest, RaceRecord, Session, Throughput
+from esbench.record.model import Check, CheckKind, CorpusFacts, ErrorKind, NamedRequest, RaceRecord, Session, Throughput
 from esbench.record.store import DamagedRace, RaceEntry
 from esbench.report.comparison import comparison
 from esbench.report.lists import race_list
@@ -153,6 +153,15 @@ def test_checks_and_errors_become_notices_with_their_remedy_and_an_example() -> 
         Notice("bulk: bad", unusable=True),
         Notice("bulk: 7 x 503, the first: busy now"),
     )
+
+
+def test_what_failed_the_race_is_said_once() -> None:
+    check = CheckKind.ERRORS.warning("1 of 1 requests failed, most with HTTP 400: unknown query [mtach]", "see it")
+    task = replace(task_of(golden_race(), "bulk"), checks=(check,), error_kinds={})
+    failure = 'task "bulk": HTTP 400 for GET /_search: unknown query [mtach]'
+    failed, noted = notices(golden_race(tasks=(task,), status="failed", failure=failure, warnings=(), corpora=()))
+    assert failed.text == f"the race failed: {failure}"
+    assert noted.text == "bulk: 1 of 1 requests failed, most with HTTP 400 (see it)"
 
 
 @pytest.mark.parametrize(

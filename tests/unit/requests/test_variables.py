@@ -274,6 +274,7 @@ def test_of_several_files_what_was_loaded_of_each_is_drawn(tmp_path: Path) -> No
         ("file", {"path": "/no/such/file"}, 'variable "v": cannot read /no/such/file: No such file or directory'),
         ("sequence", {"from": "one"}, 'variable "v": "from" must be a whole number'),
         ("now_with_format", {}, 'variable "v": "format" is missing'),
+        ("now_with_format", {"format": "2006-01-02T15:04:05-0700"}, 'variable "v": "format" ("2006-01-02T'),
         ("corpus-document", {"corpus": "orders"}, 'variable "v": "corpus": there is no corpus "orders"'),
         (
             "corpus-document",

@@ -164,7 +164,7 @@ def test_what_a_device_cannot_work_out_is_told(tmp_path: Path) -> None:
     device = Confused(scene(tmp_path))
     with watch(device) as telemetry:
         telemetry.end_step(0, [SPAN])
-    assert telemetry.notes == ("confused: what was read has an unknown form (KeyError: 'heap')",)
+    assert telemetry.notes == ('confused: what was read has an unknown form ("heap" is missing)',)
     assert telemetry.news()[0, "get"]["confused"] == {"seen": ("get",)}
 
 

@@ -305,6 +305,9 @@ def test_track_is_found_by_folder_or_file_and_named_after_it(tmp_path: Path) -> 
     [
         ("ordres", None, 'unknown track "ordres" (did you mean "orders"?'),
         (None, None, "no track was named (say --track=NAME or --track-path=FOLDER)"),
+        ("", None, "no track was named (say --track=NAME or --track-path=FOLDER)"),
+        ("geonames", None, 'esbench does not ship the track "geonames" (it is one of rally-tracks: add --track-repo'),
+        ("Logs", None, 'esbench does not ship the track "elastic/logs" (it is one of rally-tracks: add --track-repo'),
         (None, "missing", 'missing" does not exist'),
         (None, ".", "holds no track (looked for track.yml, track.yaml, track.json)"),
         (None, "notes.txt", "is not a track file"),
