@@ -121,7 +121,7 @@ def distributions(form: str) -> None:
         Column("Distribution", "distribution"),
         Column("Default", "default"),
         Column("Java", "java"),
-        *(Column(feature.capitalize().replace("-", " "), feature) for feature in FEATURES),
+        *(Column(feature.capitalize().replace("-", " "), feature, spare=1) for feature in FEATURES),
         Column("Downloaded", "downloaded"),
     )
     rows: tuple[tuple[Cell, ...], ...] = tuple(
@@ -182,7 +182,7 @@ def telemetry(form: str) -> None:
         Column("Device", "device"),
         Column("On", "on"),
         Column("What it records", "description"),
-        Column("Parameters", "parameters"),
+        Column("Parameters", "parameters", below=True),
     )
     registry = builtin_devices()
     kinds = [registry.get(name) for name in registry]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from esbench.record.series import SecondLine, Series
     from esbench.report.table_model import ReportDocument, Section
 
+_WIDE = "esbench.wide"  # key of a context's `meta`
 html_option = click.option(
     "--html", type=click.Path(path_type=Path), metavar="FILE", help="Also write a page with charts to this file."
 )
@@ -29,14 +30,28 @@ all_figures_option = click.option(
 )
 
 
+def _keep_wide(context: click.Context, _: click.Parameter, wide: bool) -> None:
+    context.meta[_WIDE] = wide
+
+
 def format_option_of(formats: Sequence[Format]) -> Callable[[C], C]:
-    """Return a decorator that adds the option --format: argument `form`, the name of one of `formats`."""
-    return click.option(
-        "--format",
-        "form",
-        type=click.Choice(names(formats), case_sensitive=False),
-        default="text",
-        help="Format of the printed table.",
+    """Return a decorator that adds the options --format, argument `form`, the name of one of `formats`, and --wide, of
+    which only `print_document` knows."""
+    return with_options(
+        click.option(
+            "--format",
+            "form",
+            type=click.Choice(names(formats), case_sensitive=False),
+            default="text",
+            help="Format of the printed table.",
+        ),
+        click.option(
+            "--wide",
+            is_flag=True,
+            expose_value=False,
+            callback=_keep_wide,
+            help="Print whole tables on a terminal, however narrow it is.",
+        ),
     )
 
 
@@ -113,6 +128,7 @@ def print_document(
     """Print the document in the format named `form`, and overwrite `report_file` with it.
 
     If there is a `short` document, text and Markdown on stdout are that; files and formats for programs are not.
+    Text on a terminal is fitted to its width, unless --wide was given.
     Notices go to stderr if the printed format is a bare table, so that a pipe gets figures only. Without a file,
     `report_format` is the format of the print, as with Rally. `pictures(columns, ascii_only)` makes further sections
     for text on a terminal; `ascii_only` if it can show no other characters. Raises UsageError if the file cannot be
@@ -131,7 +147,8 @@ def print_document(
     if pictures is not None and form == "text" and columns is not None:
         sections = pictures(columns, _only_ascii(sys.stdout.encoding))
         document = replace(document, sections=(*sections, *document.sections))
-    print_text(render(document, form, colour=wants_colour(), columns=columns))
+    wide = click.get_current_context().meta.get(_WIDE, False)
+    print_text(render(document, form, colour=wants_colour(), columns=None if wide else columns))
     if form == "csv" or (form == "json" and document.header is None):
         for notice in document.notices:
             click.echo(notice_line(notice), err=True)

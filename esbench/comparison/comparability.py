@@ -15,6 +15,7 @@ from esbench.record.model import ClusterFacts, CorpusFacts, NodeFacts, RaceRecor
 
 # Settings of an embedded node that its cluster reports too, or that identify its processes.
 _TOLD_ELSEWHERE = ("distribution", "version", "nodes", "heap_bytes", "java", "pids", "node_options")
+_OF_OTHERS = "benchmark-only"  # the pipeline of clusters that esbench did not start
 TASKS = "tasks"
 _RACE_KEYS = ("track", "track digest", "challenge", "seed", "test mode", "host", "esbench", TASKS)
 _RATE_KEYS = ("schedule", "target rate", "target unit", "stages", "ramp up", "think time")
@@ -38,7 +39,8 @@ def checked_keys(keys: Collection[str]) -> tuple[str, ...]:
 
 
 def differences(baseline: Side, contender: Side, allow: Collection[str] = ()) -> tuple[Difference, ...]:
-    """Return a Difference for each fact that is not the same in all races of both sides.
+    """Return a Difference for each fact that is not the same in all races of both sides. Facts that one side cannot
+    have (`known_of_one`) are left out.
 
     Of tasks, only those common to all races are looked into; other tasks are one difference, "tasks". Facts of the
     workload carry their key; those whose key is in `allow` (in its standard form: `checked_keys`) are marked as
@@ -46,8 +48,11 @@ def differences(baseline: Side, contender: Side, allow: Collection[str] = ()) ->
     """
     common = _common_tasks((*baseline.records, *contender.records))
     ours, theirs = _facts_of(baseline, common), _facts_of(contender, common)
+    unknown = known_of_one(baseline, contender)
     found = []
     for name, fact in {**ours, **theirs}.items():
+        if name in unknown:
+            continue
         one, other = (side[name].values if name in side else [None] for side in (ours, theirs))
         if len(one) == len(other) == 1 and one == other:
             continue
@@ -59,6 +64,19 @@ def differences(baseline: Side, contender: Side, allow: Collection[str] = ()) ->
             Difference(name, _shown(one), _shown(other), fact.is_label, fact.key, fact.task, allowed=fact.key in allow)
         )
     return tuple(found)
+
+
+def known_of_one(baseline: Side, contender: Side) -> tuple[str, ...]:
+    """Return the names of the facts that one side has and the other cannot have: settings of nodes, which are
+    known only if esbench started the nodes."""
+    sides = (baseline, contender)
+    return tuple(
+        name
+        for side, other in (sides, sides[::-1])
+        if all(cluster.pipeline == _OF_OTHERS for record in other.records for cluster in record.clusters.values())
+        for name, fact in _facts_of(side, ()).items()
+        if fact.is_setting
+    )
 
 
 def same_setup(record: RaceRecord, other: RaceRecord, allow: Collection[str] = ()) -> bool:
@@ -75,13 +93,14 @@ def _common_tasks(records: Collection[RaceRecord]) -> set[str]:
 class _Fact:
     """The values that a side's races have for one fact, each different value once.
 
-    `key`, `task` and `is_label` as in Difference.
+    `key`, `task` and `is_label` as in Difference. `is_setting`: it is a setting of nodes that esbench started.
     """
 
     values: list[Any]
     key: str = ""
     task: str = ""
     is_label: bool = False
+    is_setting: bool = False
 
 
 def _facts_of(side: Side, tasks: Collection[str]) -> dict[str, _Fact]:
@@ -145,7 +164,7 @@ def _cluster_facts(cluster: ClusterFacts, prefix: str) -> dict[str, _Fact]:
         "version": " ".join([cluster.distribution, cluster.version, cluster.build_hash[:8]]).strip(),
         "nodes": len(cluster.nodes),
     }
-    if cluster.pipeline == "benchmark-only":  # an embedded node gets a free port: that is no difference
+    if cluster.pipeline == _OF_OTHERS:  # an embedded node gets a free port: that is no difference
         facts["hosts"] = sorted(cluster.hosts)
     for name in ("heap_max_bytes", "jvm"):
         facts[f"node {name}"] = sorted({str(getattr(node, name)) for node in cluster.nodes})
@@ -153,12 +172,13 @@ def _cluster_facts(cluster: ClusterFacts, prefix: str) -> dict[str, _Fact]:
     facts["node plugins"] = sorted({plugin for node in cluster.nodes for plugin in node.plugins})
     facts["node jvm flags"] = sorted({flag for node in cluster.nodes for flag in node.jvm_flags})
     found = _named(prefix, facts, (NODE_HOST,)) | _named(f"{prefix}cluster setting ", cluster.cluster_settings)
-    settings = {name: value for name, value in cluster.settings.items() if name not in _TOLD_ELSEWHERE}
-    found |= _named(f"{prefix}node ", settings)
-    found |= _named(f"{prefix}node option ", cluster.settings.get("node_options", {}))
+    told = {name: value for name, value in cluster.settings.items() if name not in _TOLD_ELSEWHERE}
+    settings = _named(f"{prefix}node ", told)
+    settings |= _named(f"{prefix}node option ", cluster.settings.get("node_options", {}))
+    found |= {name: replace(fact, is_setting=True) for name, fact in settings.items()}
     for name, index in cluster.indices.items():
-        settings = {key.removeprefix("index."): value for key, value in index.get("settings", {}).items()}
-        found |= _named(f"{prefix}index {name}: ", settings | {"mappings": index.get("mappings_digest")})
+        of_index = {key.removeprefix("index."): value for key, value in index.get("settings", {}).items()}
+        found |= _named(f"{prefix}index {name}: ", of_index | {"mappings": index.get("mappings_digest")})
     return found
 
 

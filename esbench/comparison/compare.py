@@ -47,6 +47,7 @@ def compare(baseline: Side, contenders: Sequence[Side], options: CompareOptions 
             tuple(_notices(baseline, contender, differences)),
             design.places is not None,
             speed_ratio(design, differences),
+            comparability.known_of_one(baseline, contender),
         )
         for contender, design, differences, of_a_pair in judged_together
     ]
@@ -69,6 +70,9 @@ def _notices(baseline: Side, contender: Side, differences: Sequence[Difference])
     ours, theirs = (dict.fromkeys(_labels(side.records)) for side in (baseline, contender))
     yield from (Notice(f"{name}: only the baseline has this task") for name in ours if name not in theirs)
     yield from (Notice(f"{name}: only the contender has this task") for name in theirs if name not in ours)
+    if settings := comparability.known_of_one(baseline, contender):
+        text = f"known of one side only: {', '.join(settings)} (esbench did not start the nodes of the other)"
+        yield Notice(text, note=True)
     yield from _of_races(baseline.records, contender.records)
 
 

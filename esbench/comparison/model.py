@@ -175,7 +175,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Pair:
-    """The baseline and one contender. `is_interleaved`: they took turns in one session.
+    """The baseline and one contender. `is_interleaved`: they took turns in one session. `known_of_one`: names of facts
+    that one side has and the other cannot have, so that they are no differences.
 
     `speed_ratio` is over all tasks, above 1 if the contender is better; None if no model applies.
     """
@@ -187,6 +188,7 @@ class Pair:
     notices: tuple[Notice, ...]
     is_interleaved: bool = False
     speed_ratio: Estimate | None = None
+    known_of_one: tuple[str, ...] = ()
 
     @property
     def is_same(self) -> bool:

@@ -13,12 +13,12 @@ _COLUMNS: tuple[ColumnOf[Run], ...] = (
     ColumnOf("Loop", "loop", read=lambda run: "closed" if run.target_rate_per_s is None else "open"),
     ColumnOf("Target/s", "target_rate_per_s", numeric=True, read=lambda run: run.target_rate_per_s),
     ColumnOf("Reached/s", "rate_per_s", numeric=True, read=lambda run: run.rate_per_s),
-    ColumnOf("Clients", "clients", numeric=True, read=lambda run: run.clients),
-    ColumnOf("Workers", "workers", numeric=True, read=lambda run: run.workers),
+    ColumnOf("Clients", "clients", numeric=True, spare=5, read=lambda run: run.clients),
+    ColumnOf("Workers", "workers", numeric=True, spare=1, read=lambda run: run.workers),
     ColumnOf("CPU us", "cpu_us_per_request", numeric=True, read=lambda run: run.cpu_us_per_request),
-    ColumnOf("Lag p50", "driver_lag_p50_ms", numeric=True, read=lambda run: run.driver_lag_ms.get("p50")),
+    ColumnOf("Lag p50", "driver_lag_p50_ms", numeric=True, spare=2, read=lambda run: run.driver_lag_ms.get("p50")),
     ColumnOf("Lag p99", "driver_lag_p99_ms", numeric=True, read=lambda run: run.driver_lag_ms.get("p99")),
-    ColumnOf("Latency p50", "latency_p50_ms", numeric=True, read=lambda run: run.latency_ms.get("p50")),
+    ColumnOf("Latency p50", "latency_p50_ms", numeric=True, spare=4, read=lambda run: run.latency_ms.get("p50")),
     ColumnOf("Latency p99", "latency_p99_ms", numeric=True, read=lambda run: run.latency_ms.get("p99")),
     ColumnOf(
         "Share p50", "driver_share_p50_percent", numeric=True, percent=True, read=lambda run: run.share_percent("p50")
@@ -30,7 +30,12 @@ _COLUMNS: tuple[ColumnOf[Run], ...] = (
         "Driver busy", "driver_busy_percent", numeric=True, percent=True, read=lambda run: 100 * run.driver_busy_ratio
     ),
     ColumnOf(
-        "Server busy", "server_busy_percent", numeric=True, percent=True, read=lambda run: 100 * run.server_busy_ratio
+        "Server busy",
+        "server_busy_percent",
+        numeric=True,
+        percent=True,
+        spare=3,
+        read=lambda run: 100 * run.server_busy_ratio,
     ),
 )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from esbench.comparison.conditions import Condition
@@ -29,18 +29,22 @@ _COLUMNS = (
     Column("Task", "task"),
     Column("Baseline", "baseline", numeric=True),
     Column("Contender", "contender", numeric=True),
-    Column("Diff", "diff", numeric=True, signed=True, toned=True),
-    Column("Unit", "unit"),
+    Column("Diff", "diff", numeric=True, signed=True, toned=True, spare=1),
+    Column("Unit", "unit", spare=2),
     Column("Diff %", "diff_percent", numeric=True, signed=True, percent=True, toned=True),
     Column("95% CI", "interval_percent"),
     Column("Verdict", "verdict", toned=True),
-    Column("", "note"),
+    Column("", "note", below=True),
     Column("", "p", for_programs=True),
     Column("", "primary", for_programs=True),
     Column("", "method", for_programs=True),
     Column("", "baseline_rounds", for_programs=True),
     Column("", "contender_rounds", for_programs=True),
     Column("", "unusable", for_programs=True),
+)
+_OF_SEVERAL = (
+    _SIDE,
+    *(replace(column, spare=3) if column.key == "interval_percent" else column for column in _COLUMNS),
 )
 _WITH_P = (FASTER, SLOWER, ERRORS)
 
@@ -73,7 +77,7 @@ def comparison(
     ]
     rows = tuple(((pair.contender.name, *_cells(row)) if several else _cells(row)) for pair, row in shown)
     return ComparisonDocument(
-        table=Table((_SIDE, *_COLUMNS) if several else _COLUMNS, rows, tuple(_tone(row) for _, row in shown)),
+        table=Table(_OF_SEVERAL if several else _COLUMNS, rows, tuple(_tone(row) for _, row in shown)),
         header=_differences(compared),
         notices=tuple(_notices(compared)),
         line=_line(compared),
@@ -137,20 +141,25 @@ def _differences(compared: Comparison) -> Table:
     found = [{each.name: each for each in pair.differences} for pair in compared.pairs]
     for name in dict.fromkeys(name for each in found for name in each):
         baseline = next(each[name].baseline for each in found if name in each)
-        values = [baseline, *(each[name].contender if name in each else baseline for each in found)]
+        unknown = (None if name in pair.known_of_one else baseline for pair in compared.pairs)
+        values = [
+            baseline,
+            *(of[name].contender if name in of else own for of, own in zip(found, unknown, strict=True)),
+        ]
         rows.append((name, *(_fact(value) for value in _without_common(values))))
     return Table(tuple(columns), tuple(rows))
 
 
 def _without_common(values: Sequence[Any]) -> Sequence[Any]:
-    """Reduce lists to the items that are not on all sides, say the one of forty flags that differs.
+    """Reduce lists to the items that are not on all sides that have one, say the one of forty flags that differs.
 
-    All items stay if that leaves nothing, since races of the same side differ.
+    All items stay if that leaves nothing, since races of the same side differ, or only one side has a list.
     """
-    if not all(isinstance(value, list | tuple) for value in values):
+    lists = [value for value in values if value is not None]
+    if len(lists) < 2 or not all(isinstance(value, list | tuple) for value in lists):
         return values
-    common = set.intersection(*(set(map(str, value)) for value in values))
-    left = [[item for item in value if str(item) not in common] for value in values]
+    common = set.intersection(*(set(map(str, value)) for value in lists))
+    left = [None if value is None else [item for item in value if str(item) not in common] for value in values]
     return left if any(left) else values
 
 

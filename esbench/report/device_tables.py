@@ -40,11 +40,11 @@ def hot_threads(record: RaceRecord) -> tuple[Section, ...]:
     """Return a section on the two busiest thread pools of each task and the code they ran; empty if none was seen."""
     kind = record.telemetry.get(_HOT_THREADS, {}).get("type", "cpu")
     columns = (
-        Column("Task", "task"),
+        Column("Task", "task", cuttable=True),
         Column("Thread pool", "pool"),
         Column("CPU %" if kind == "cpu" else f"{kind.capitalize()} %", "threads_percent", numeric=True),
         Column("Snapshots", "snapshots", numeric=True),
-        Column("Seen in", "frames"),
+        Column("Seen in", "frames", below=True),
     )
     rows = tuple(_pool_rows(record))
     return (Section("Hot threads: what the busiest thread pools were in", Table(columns, rows)),) if rows else ()
@@ -83,7 +83,7 @@ def disk_usage(record: RaceRecord) -> tuple[Section, ...]:
         Column("Index", "index"),
         Column("Field", "field"),
         Column("Total", "total_mb", numeric=True),
-        *(Column(title, f"{name}_mb", numeric=True) for name, title in parts),
+        *(Column(title, f"{name}_mb", numeric=True, spare=len(parts) - n) for n, (name, title) in enumerate(parts)),
     )
     rows = tuple(
         (

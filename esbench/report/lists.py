@@ -31,11 +31,11 @@ _RACE_COLUMNS: tuple[ColumnOf[RaceEntry], ...] = (
     ColumnOf("Started", "started", read=lambda entry: to_the_second(entry.started_at)),
     ColumnOf("Status", "status", read=lambda entry: entry.status),
     ColumnOf("Track", "track", read=lambda entry: entry.track.name),
-    ColumnOf("Challenge", "challenge", read=lambda entry: entry.challenge),
-    ColumnOf("Version", "version", read=_versions),
-    ColumnOf("Parameters", "parameters", read=lambda entry: entry.track_params),
-    ColumnOf("Session", "session", read=_session),
-    ColumnOf("Tags", "tags", read=lambda entry: entry.user_tags),
+    ColumnOf("Challenge", "challenge", spare=1, read=lambda entry: entry.challenge),
+    ColumnOf("Version", "version", cuttable=True, spare=2, read=_versions),
+    ColumnOf("Parameters", "parameters", below=True, read=lambda entry: entry.track_params),
+    ColumnOf("Session", "session", below=True, read=_session),
+    ColumnOf("Tags", "tags", below=True, read=lambda entry: entry.user_tags),
 )
 
 
@@ -85,8 +85,8 @@ def session_list(
         ColumnOf("Rounds", "rounds", numeric=True, read=lambda session: session.rounds),
         ColumnOf("", "complete", for_programs=True, read=lambda session: len(session.races) - len(session.left)),
         ColumnOf("", "races", for_programs=True, read=lambda session: len(session.races)),
-        ColumnOf("Options", "options", read=lambda session: shlex.join(session.words)),
-        ColumnOf("Sides", "sides", read=_sides),
+        ColumnOf("Options", "options", below=True, read=lambda session: shlex.join(session.words)),
+        ColumnOf("Sides", "sides", below=True, read=_sides),
     )
     notices = tuple(Notice(f"a session is left out: {error}") for error in damaged)
     return ReportDocument(table_of(columns, sessions), notices=notices)

@@ -13,13 +13,13 @@ from esbench.report.table_model import Cell, Column, ReportDocument, Table, fact
 _MOST_NOTICES = 12
 COLUMNS = (
     Column("Metric", "metric"),
-    Column("Task", "task"),
+    Column("Task", "task", cuttable=True),
     Column("Mean", "mean", numeric=True),
     Column("Spread %", "spread_percent", numeric=True, percent=True),
     Column("Min", "min", numeric=True),
     Column("Max", "max", numeric=True),
     Column("Unit", "unit"),
-    Column("Rounds", "rounds", numeric=True),
+    Column("Rounds", "rounds", numeric=True, spare=1),
     Column("", "unusable", flag=True),
 )
 

@@ -65,8 +65,11 @@ class Column:
 
     `key` names it for programs. `signed`: text shows + too; `toned`: a row's tone colours this cell; `percent`: text
     shows one decimal and %; `numeric`: aligned to the right; `flag`: text shows "!" for true, and leaves out a column
-    of false; `for_programs`: text and Markdown leave it out; `cuttable`: text cuts cells in the middle where a table is
-    wider than its terminal.
+    of false; `for_programs`: text and Markdown leave it out.
+
+    A table that is wider than its terminal has its texts wrapped, and its numbers as they are. There, cells of a
+    `cuttable` column are cut in their middle, those of one that is `below` stand below their row, and `spare` columns
+    are left out: 1 first, 0 never.
     """
 
     title: str
@@ -78,6 +81,8 @@ class Column:
     flag: bool = False
     for_programs: bool = False
     cuttable: bool = False
+    below: bool = False
+    spare: int = 0
 
 
 @dataclass(frozen=True)

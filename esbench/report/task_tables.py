@@ -42,16 +42,16 @@ def _workers_cpu(task: TaskResult) -> Cell:
 
 
 _CPU: ColumnOf[TaskResult] = ColumnOf(
-    "CPU %", "cpu_core_percent_mean", numeric=True, read=_of_nodes("cpu_core_percent", "mean")
+    "CPU %", "cpu_core_percent_mean", numeric=True, spare=6, read=_of_nodes("cpu_core_percent", "mean")
 )
-_LOAD: ColumnOf[TaskResult] = ColumnOf("Load 1m", "load_1m", numeric=True, read=_of_nodes("load_1m", "last"))
+_LOAD: ColumnOf[TaskResult] = ColumnOf("Load 1m", "load_1m", numeric=True, spare=1, read=_of_nodes("load_1m", "last"))
 _HEAP: ColumnOf[TaskResult] = ColumnOf(
     "Heap %", "heap_used_percent_mean", numeric=True, read=_of_nodes("heap_used_percent", "mean")
 )
 _WORK_OF_SERVERS: tuple[ColumnOf[TaskResult], ...] = (
     ColumnOf("GC ms", "gc_time_ms", numeric=True, read=_of_nodes("gc_time_ms")),
-    ColumnOf("Refreshes", "refresh_count", numeric=True, read=_of_cluster("refresh_count")),
-    ColumnOf("Merges", "merge_count", numeric=True, read=_of_cluster("merge_count")),
+    ColumnOf("Refreshes", "refresh_count", numeric=True, spare=3, read=_of_cluster("refresh_count")),
+    ColumnOf("Merges", "merge_count", numeric=True, spare=2, read=_of_cluster("merge_count")),
     ColumnOf("Rejections", "rejections", numeric=True, read=_of_nodes("rejections")),
 )
 _MAIN_OF_SERVERS = (_CPU, _HEAP, *_WORK_OF_SERVERS)
@@ -62,10 +62,14 @@ _ALL_OF_SERVERS: tuple[ColumnOf[TaskResult], ...] = (
     _HEAP,
     ColumnOf("peak", "heap_used_percent_peak", numeric=True, read=_of_nodes("heap_used_percent", "peak")),
     *_WORK_OF_SERVERS,
-    ColumnOf("Written kB/s", "disk_written_kb_per_s", numeric=True, read=_of_nodes("disk_written_kb_per_s", "mean")),
+    ColumnOf(
+        "Written kB/s", "disk_written_kb_per_s", numeric=True, spare=4, read=_of_nodes("disk_written_kb_per_s", "mean")
+    ),
     ColumnOf("Workers' CPU %", "workers_cpu_core_percent", numeric=True, read=_workers_cpu),
 )
-_REQUESTS: ColumnOf[TaskResult] = ColumnOf("Requests", "requests", numeric=True, read=lambda task: task.requests)
+_REQUESTS: ColumnOf[TaskResult] = ColumnOf(
+    "Requests", "requests", numeric=True, spare=5, read=lambda task: task.requests
+)
 _ERRORS: tuple[ColumnOf[TaskResult], ...] = (
     ColumnOf("Errors", "errors", numeric=True, read=lambda task: task.errors),
     ColumnOf("", "unusable", flag=True, read=lambda task: not is_usable(task)),
@@ -248,7 +252,9 @@ def _time(title: str, measure: str, name: str) -> ColumnOf[TaskResult]:
 
 
 def _within(threshold: str, title: str) -> ColumnOf[TaskResult]:
-    return ColumnOf(title, f"within_ms_{threshold}", numeric=True, read=lambda task: task.within_ms.get(threshold))
+    return ColumnOf(
+        title, f"within_ms_{threshold}", numeric=True, spare=7, read=lambda task: task.within_ms.get(threshold)
+    )
 
 
 def _whole(value: float | None) -> Cell:

@@ -11,12 +11,12 @@ from esbench.units import format_bytes, format_duration
 _COLUMNS = (
     Column("Challenge", "challenge"),
     Column("Step", "step"),
-    Column("Task", "task"),
-    Column("Operation type", "operation_type"),
+    Column("Task", "task", cuttable=True),
+    Column("Operation type", "operation_type", spare=2),
     Column("Clients", "clients", numeric=True),
     Column("Length", "length"),
     Column("Rate", "rate"),
-    Column("Tags", "tags"),
+    Column("Tags", "tags", spare=1),
 )
 
 

@@ -329,6 +329,18 @@ def test_names_are_cut_on_a_terminal_alone(esbench_home: Path) -> None:
     assert f"{name}    5199 ops" in esbench("show", "last", COLUMNS="80").stdout
 
 
+@pytest.mark.parametrize(
+    "command",
+    ["list races", "list telemetry", "list distributions", "list tracks", "info --track=orders", "show last --all"],
+)
+def test_tables_fit_their_terminal_unless_they_are_asked_for_whole(command: str, races: Path) -> None:
+    words = command.split()
+    fitted, wide = (on_a_terminal(*words, *more, COLUMNS="80").splitlines() for more in ((), ("--wide",)))
+    assert max(map(len, fitted)) <= 80
+    assert set(map(str.rstrip, esbench(*words, COLUMNS="80").stdout.splitlines())) <= set(map(str.rstrip, wide))
+    assert max(map(len, wide)) > 80
+
+
 def test_a_reader_that_goes_away_is_no_error(races: Path) -> None:
     command = f'"{sys.executable}" -m esbench.cli.main show last | head -n 1'
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True)

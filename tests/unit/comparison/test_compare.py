@@ -135,6 +135,20 @@ def test_the_address_of_a_node_of_ones_own_is_no_difference_but_that_of_a_given_
     assert found == {"hosts": (["http://127.0.0.1:39200"], ["http://127.0.0.1:40000"])}
 
 
+def test_settings_of_nodes_that_esbench_did_not_start_are_unknown_and_no_difference() -> None:
+    own = golden_race().clusters["default"]
+    own = replace(own, settings={**own.settings, "modules": ["reindex"], "node_options": {"jvm_options": ["-Xint"]}})
+    given = replace(own, pipeline="benchmark-only", settings={})
+    ours, theirs = golden_race(clusters={"default": own}), contender(clusters={"default": given})
+    for one, other in ((ours, theirs), (theirs, ours)):
+        assert set(differences(one, other)) == {"pipeline", "hosts"}
+        notices = compare(Side("a", (one,)), [Side("b", (other,))]).notices
+        (text,) = (notice.text for notice in notices if "known of one" in notice.text)
+        assert "node java_source, node modules, node option jvm_options (esbench did not start" in text
+    without = replace(own, settings={})
+    assert "node modules" in differences(ours, contender(clusters={"default": without}))
+
+
 def test_tasks_that_were_raced_differently_are_shown() -> None:
     other = with_task(contender(), "get-by-id", clients=16, loop="open", target_rate_per_s=100.0)
     assert differences(golden_race(), other) == {
