@@ -55,7 +55,7 @@ return powers ? ticks.map(Math.log10) : ticks;
 """
 _RANK = 'return "p" + +(100 - 100 / value).toPrecision(6);'  # of a place on the scale of percentiles
 _RANKS = (50.0, 90.0, 99.0, 99.9, 99.99, 99.999)
-_RANKS_OF_FEW = (25.0, 50.0, 75.0, 90.0, 95.0, 99.0)  # if there is none beyond p99
+_RANKS_OF_FEW = (50.0, 75.0, 90.0, 95.0, 99.0)  # if there is none beyond p99
 
 
 def chart(y_title: str, *, height: int = HEIGHT, cursor: Span | None = None, **options: Any) -> figure:

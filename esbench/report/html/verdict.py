@@ -27,9 +27,15 @@ class Sentence:
 
 
 def sentences(record: RaceRecord) -> Iterator[Sentence]:
-    """Yield the verdict's sentences in order: status, unusable figures (if any), target rates, errors, the driver."""
+    """Yield the verdict's sentences in order: status, unusable figures (if any), target rates, errors, the driver.
+
+    Without a task there is nothing to say about rates, errors and the driver.
+    """
     tasks = reported_tasks(record)
     yield _status(record)
+    if not tasks:
+        yield Sentence("", "No task was measured.")
+        return
     if unusable := [task for task in tasks if not is_usable(task)]:
         yield Sentence("bad", "Some figures must not be used:", _names(record, unusable))
     yield _rates(record, tasks)
@@ -61,6 +67,8 @@ def _rates(record: RaceRecord, tasks: Sequence[TaskResult]) -> Sentence:
 
 def _errors(tasks: Sequence[TaskResult]) -> Sentence:
     errors, requests = sum(task.errors for task in tasks), sum(task.requests for task in tasks)
+    if not requests:
+        return Sentence("", "No request was measured.")
     if not errors:
         return Sentence("good", "No request failed.", f"{requests:,} were measured.")
     kinds: Counter[str] = Counter()
