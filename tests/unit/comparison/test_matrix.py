@@ -16,6 +16,7 @@ from esbench.comparison.model import Side
 from esbench.errors import UsageError
 from esbench.record.figures import Notice
 from esbench.record.model import Check, RaceRecord
+from esbench.report.html.matrix_page import matrix_page
 
 
 def race(race_id: str, documents: int, p50_ms: float, **changes: Any) -> RaceRecord:
@@ -106,10 +107,17 @@ def test_the_command_prints_and_writes_it(
     assert lines[1].split() == ["Task", "100", "2000"]
     assert ["get-by-id", "1.500", "3.000"] in [line.split() for line in lines]
     assert file.read_text().splitlines()[0] == "task,100,2000"
-    assert "<title>p50, ms by documents</title>" in page.read_text()
+    assert "<title>p50 by documents</title>" in page.read_text()
     assert run(["compare", "a", "b", "--value=throughput", "--format=json"]) == 0
     (row, *_) = json.loads(capsys.readouterr().out)
     assert {"task", "a", "b", "unit"} == set(row)
+
+
+def test_the_page_of_a_matrix_without_a_figure_has_no_chart() -> None:
+    found = matrix(sides(race("a", 100, 1.0), race("b", 2000, 3.0)), "task", "param:documents", "p50")
+    assert 'class="chart"' in matrix_page(found, "param:documents")
+    empty = replace(found, cells=dict.fromkeys(found.cells))
+    assert 'class="chart"' not in matrix_page(empty, "param:documents")
 
 
 def test_a_matrix_has_no_verdicts(esbench_home: Path, capsys: pytest.CaptureFixture[str]) -> None:

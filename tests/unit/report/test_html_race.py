@@ -65,6 +65,23 @@ def test_a_race_without_problems_says_so() -> None:
         assert sentence in said
 
 
+def test_a_race_without_a_task_is_not_praised() -> None:
+    page = page_of(replace(golden_race(status="failed", failure="the node is gone"), tasks=()))
+    said = text_of(page)
+    assert "No task was measured." in said
+    for praise in ("No target rates.", "No request failed.", "kept up."):
+        assert praise not in said
+    assert "<h2>Tasks</h2>" not in page
+
+
+def test_tasks_without_a_request_are_not_called_free_of_failures() -> None:
+    record = golden_race()
+    idle = tuple(replace(task, requests=0, errors=0, error_kinds={}) for task in record.tasks)
+    said = text_of(page_of(replace(record, tasks=idle)))
+    assert "No request was measured." in said
+    assert "No request failed." not in said
+
+
 def test_every_reported_task_has_a_section_and_what_lasted_has_charts() -> None:
     lines = [second(number, 1, 2, 3) for number in range(5)]
     page = page_of(golden_race(), *lines)
