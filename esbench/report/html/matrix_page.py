@@ -23,7 +23,7 @@ def matrix_page(found: Matrix, columns: str) -> str:
 
 
 def _charts(found: Matrix, columns: str) -> Iterator[Chart]:
-    """Yield a chart of the rows with figures over the columns, if these are numbers and there are colours for the rows."""
+    """Yield a chart of the rows that have figures, if the columns are numbers and there are colours for the rows."""
     numbers = [label for label in found.columns if not isinstance(label, str)]
     if len(numbers) < 2 or len(numbers) < len(found.columns) or len(found.rows) > len(COLOURS):
         return
