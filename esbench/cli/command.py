@@ -144,6 +144,7 @@ class EsbenchCommand(click.Command):
             raise _unknown_option(error.option_name, self, ctx, self._hints) from None
         except click.UsageError as error:
             if (word := _EXTRA.match(error.message)) is None:
+                error.ctx = error.ctx or ctx  # click's parser leaves it out
                 raise
             hint = self.hint_of_word(word[1], ctx)
             raise UsageError(f'unexpected "{word[1]}" after {ctx.command_path}', hint=hint) from None

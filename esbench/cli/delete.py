@@ -151,7 +151,7 @@ class _Files:
         try:
             self.races.resolve(text)
         except UsageError:
-            if text != LAST and any(name.startswith(text.lower()) for name in self._session_ids):
+            if text not in ("", LAST) and any(name.startswith(text.lower()) for name in self._session_ids):
                 return self._sessions.resolve(text)
         return None
 

@@ -68,7 +68,7 @@ def _name_and_value(tag: str) -> tuple[str, str]:
 @click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="At most this many.")
 @format_option
 def sessions(limit: int, form: str) -> None:
-    """List the sessions of races (race --rounds, duel), the newest first."""
+    """List sessions (race --rounds, duel), the newest first."""
     from esbench.record.locks import session_is_running
     from esbench.record.sessions import SessionStore
     from esbench.report.lists import session_list
@@ -87,7 +87,7 @@ def sessions(limit: int, form: str) -> None:
 @click.option("--track-path", type=click.Path(path_type=Path), help="Those of this folder instead.")
 @format_option
 def tracks(track_path: Path | None, form: str, **flags: Any) -> None:
-    """List the tracks that esbench ships, or those of a folder of tracks."""
+    """List esbench's own tracks, or those of a folder of tracks."""
     from esbench.record.figures import Notice
     from esbench.report.table_model import Column, ReportDocument, Table
     from esbench.track.library import list_tracks
@@ -107,7 +107,7 @@ def tracks(track_path: Path | None, form: str, **flags: Any) -> None:
 @list_.command("distributions")
 @format_option
 def distributions(form: str) -> None:
-    """List the nodes that esbench can bring up by itself, and what each can do."""
+    """List nodes that esbench can bring up by itself. A column says what each can do."""
     from esbench.engine.catalog import load_catalog
     from esbench.engine.download import is_downloaded
     from esbench.engine.folders import Folders
@@ -174,7 +174,7 @@ def nodes(form: str) -> None:
 @list_.command("telemetry")
 @format_option
 def telemetry(form: str) -> None:
-    """List what can watch a race (--telemetry), and the parameters of each."""
+    """List what can watch a race (--telemetry), with parameters."""
     from esbench.report.table_model import Column, ReportDocument, Table
     from esbench.telemetry import builtin_devices
 

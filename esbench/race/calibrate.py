@@ -185,7 +185,8 @@ def _middle_and_tail(distribution: Mapping[str, float] | None) -> dict[str, floa
 
 def _news(run: Run) -> str:
     figures = [f"{run.rate_per_s:,.0f} reached"] if not run.reached else []
-    figures += [f"driver lag {rank} {format_number(value)} ms" for rank, value in run.driver_lag_ms.items()]
+    lag = ", ".join(f"{rank} {format_number(value)} ms" for rank, value in run.driver_lag_ms.items())
+    figures += [f"driver lag {lag}"] if lag else []
     return f"{run.target_rate_per_s:,.0f} requests/s: {', '.join(figures)}"
 
 
@@ -198,4 +199,4 @@ def _disturbances(
     if options.workers + servers > cores:
         yield f"workers ({options.workers}) and null servers ({servers}) shared {cores} cores"
     for check in of_the_host.values():
-        yield f"{check.message} at worst: calibrate while nothing else runs"
+        yield f"{check.message}: calibrate while nothing else runs"

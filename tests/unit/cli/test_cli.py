@@ -116,6 +116,11 @@ def test_a_list_says_how_many_there_are_and_shows_all_that_are_asked_for(
     assert "there are no races like that in" in listed("--tag=why:none")[1]
 
 
+def test_the_help_of_list_has_no_line_that_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    run(["list", "--help"])
+    assert "..." not in capsys.readouterr().out.partition("Commands:")[2]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -123,6 +128,7 @@ def test_a_list_says_how_many_there_are_and_shows_all_that_are_asked_for(
         (["list", "raecs"], 'unknown command "esbench list raecs" (did you mean "races"?'),
         (["show", "last", "--formt=json"], 'unknown option "--formt" of esbench show (did you mean "--format"?'),
         (["show"], "Missing argument 'RACE' (esbench show --help says more)"),
+        (["race", "--track"], "Option '--track' requires an argument (esbench race --help says more)"),
         (["show", "last", "--format", "xml"], "'xml' is not one of"),
         (["show", "a", "b"], 'unexpected "b" after esbench show (esbench show --help lists its options)'),
         (["race", "orders"], 'unexpected "orders" after esbench race (say --track=orders)'),

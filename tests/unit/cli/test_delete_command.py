@@ -107,6 +107,12 @@ def test_what_is_wrong_is_one_line_and_deletes_nothing(
     assert left(races) == before
 
 
+def test_an_empty_name_is_no_race(races: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    planned(races, "20261121t101530-4f2a", ("race", None))
+    assert run(["delete", "", "--yes"]) == 2
+    assert 'there is no race ""' in capsys.readouterr().err
+
+
 def test_nothing_that_fits_is_no_error(races: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["delete", "--before=2020-01-01"]) == 0
     assert "there are no races like that" in capsys.readouterr().err
