@@ -75,6 +75,7 @@ def comparison(
         for row in pair.rows
         if every_figure or row.is_primary or row.estimate is not None
     ]
+    shown.sort(key=lambda pair_and_row: not pair_and_row[1].task)  # the cluster's own counters last
     rows = tuple(((pair.contender.name, *_cells(row)) if several else _cells(row)) for pair, row in shown)
     return ComparisonDocument(
         table=Table(_OF_SEVERAL if several else _COLUMNS, rows, tuple(_tone(row) for _, row in shown)),
