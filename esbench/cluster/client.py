@@ -231,8 +231,8 @@ class Cluster:
     def info(self, *, timeout_s: float | None = None) -> ClusterInfo:
         """Return the cluster's identity; from its local node if `/` is not served (405, some 8.x builds).
 
-        `timeout_s` makes the options' limit shorter, never longer. Raises ClusterError if it is neither Elasticsearch nor
-        OpenSearch.
+        `timeout_s` makes the options' limit shorter, never longer. Raises ClusterError if it is neither Elasticsearch
+        nor OpenSearch.
         """
         limit_s = self.options.timeout_s if timeout_s is None else min(timeout_s, self.options.timeout_s)
         reply = self.request("GET", "/", ignore=(405,), timeout_s=limit_s, decode=decode_json)
