@@ -60,7 +60,7 @@ def create_track(**flags: Any) -> None:
 
 def _options(flags: dict[str, Any]) -> Any:
     """Return CreateTrackOptions from flags. UsageError for a wrong value."""
-    from esbench.cli.values import parse_list, parse_mapping
+    from esbench.cli.values import parse_client_options, parse_list, parse_target_hosts
     from esbench.cluster.options import ClientOptions, parse_hosts
     from esbench.create_track.create import CreateTrackOptions
 
@@ -69,8 +69,8 @@ def _options(flags: dict[str, Any]) -> Any:
     if bool(indices) == bool(data_streams):
         what = "a track has either indices or data streams" if indices else "nothing to make a track of"
         raise UsageError(what, hint="say --indices=a,b-* or --data-streams=logs-*")
-    client_options = ClientOptions.from_mapping(parse_mapping(flags["client_options"], "--client-options"))
-    hosts, client_options = parse_hosts(parse_list(flags["target_hosts"], "--target-hosts"), client_options)
+    client_options = ClientOptions.from_mapping(parse_client_options(flags["client_options"]))
+    hosts, client_options = parse_hosts(parse_target_hosts(flags["target_hosts"]), client_options)
     return CreateTrackOptions(
         name=flags["track"],
         output_path=flags["output_path"],

@@ -151,15 +151,15 @@ def nodes(form: str) -> None:
         ColumnOf("Race ID", "race_id", read=lambda node: node.race_id),
         ColumnOf("Node", "node", read=lambda node: node.name),
         ColumnOf("Status", "status", read=lambda node: "running" if node.is_running else "gone"),
-        ColumnOf("Distribution", "distribution", read=lambda node: node.distribution),
+        ColumnOf("Distribution", "distribution", cuttable=True, read=lambda node: node.distribution),
         ColumnOf("Address", "address", read=lambda node: node.url),
-        ColumnOf("PIDs", "pids", read=lambda node: list(node.processes)),
-        ColumnOf("Heap", "heap", numeric=True, read=lambda node: format_bytes(node.heap_bytes)),
+        ColumnOf("PIDs", "pids", spare=4, read=lambda node: list(node.processes)),
+        ColumnOf("Heap", "heap", numeric=True, spare=2, read=lambda node: format_bytes(node.heap_bytes)),
         ColumnOf("", "heap_bytes", for_programs=True, read=lambda node: node.heap_bytes),
-        ColumnOf("Since", "since", read=lambda node: to_the_second(node.kept_at)),
-        ColumnOf("Size", "size", numeric=True, read=lambda node: format_bytes(size_bytes(Path(node.folder)))),
+        ColumnOf("Since", "since", spare=3, read=lambda node: to_the_second(node.kept_at)),
+        ColumnOf("Size", "size", numeric=True, spare=1, read=lambda node: format_bytes(size_bytes(Path(node.folder)))),
         ColumnOf("", "size_bytes", for_programs=True, read=lambda node: size_bytes(Path(node.folder))),
-        ColumnOf("Folder", "folder", read=lambda node: node.folder),
+        ColumnOf("Folder", "folder", below=True, read=lambda node: node.folder),
     )
     kept = KeptNodes(esbench_home())
     found = kept.all()

@@ -20,13 +20,12 @@ if TYPE_CHECKING:
     from esbench.publish.elasticsearch.store import MetricsStore, Stored
     from esbench.report.table_model import ReportDocument
 
-_ANSWER_S = 5.0  # of the first request
 HOSTS, OPTIONS, PREFIX = "--store-hosts", "--store-options", "--store-prefix"
 
 
 store_options = with_options(
     click.option(
-        HOSTS, default="", metavar="HOSTS", help="host:port,... of a cluster that keeps results as documents."
+        HOSTS, default=None, metavar="HOSTS", help="host:port,... of a cluster that keeps results as documents."
     ),
     click.option(OPTIONS, default="", metavar="OPTIONS", help="As --client-options, for --store-hosts."),
     click.option(
@@ -75,9 +74,9 @@ def check_store(flags: Mapping[str, Any]) -> None:
     """Raise an error, before a race, if it could not be stored in the metrics store afterwards.
 
     `flags`: the arguments of `store_options` by name. Without --store-hosts nothing is checked, but --store-options
-    alone are a UsageError.
+    alone are a UsageError, and so is an empty --store-hosts: a variable of the shell that is not set.
     """
-    if flags["store_hosts"]:
+    if flags["store_hosts"] is not None:
         with open_store(flags):
             return
     if flags["store_options"]:
@@ -89,7 +88,7 @@ def keep_finished_race(flags: Mapping[str, Any], home: Path, race_id: str, progr
 
     `flags`: the arguments of `store_options` by name.
     """
-    if not flags["store_hosts"]:
+    if flags["store_hosts"] is None:
         return True
     try:
         with open_store(flags) as metrics_store:
@@ -109,18 +108,17 @@ def open_store(flags: Mapping[str, Any]) -> Iterator[MetricsStore]:
     `flags`: their arguments by name. Yields the store. Errors, UsageError and ClusterError, name these options.
     """
     from esbench.cli.values import parse_client_options, parse_target_hosts
-    from esbench.cluster.client import Cluster
+    from esbench.cluster.client import FIRST_ANSWER_S, Cluster
     from esbench.cluster.options import ClientOptions, parse_hosts
     from esbench.publish.elasticsearch.store import MetricsStore
 
     given = ClientOptions.from_mapping(parse_client_options(flags["store_options"], OPTIONS), OPTIONS)
     found, client_options = parse_hosts(parse_target_hosts(flags["store_hosts"], HOSTS), given, HOSTS)
     urls = [host.url for host in found]
-    soon = replace(client_options, timeout_s=min(client_options.timeout_s, _ANSWER_S))
-    with Cluster(urls, soon) as first, Cluster(urls, client_options) as cluster:
+    with Cluster(urls, client_options) as cluster:
         try:
             with _waiting(f"waiting for {HOSTS}={','.join(map(str, found))}", flags):
-                first.info()
+                cluster.info(timeout_s=FIRST_ANSWER_S)
             yield MetricsStore(cluster, flags["store_prefix"])
         except ClusterError as error:
             hint = error.hint.replace("--target-hosts", HOSTS).replace("--client-options", OPTIONS)

@@ -45,6 +45,7 @@ _TUNES = re.compile(r"-X[^/\\]*")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 # The record keeps mappings up to these lengths.
 _MAPPINGS_OF_AN_INDEX_CHARACTERS = 20_000
+FIRST_ANSWER_S = 5.0  # for the first request to a cluster that may not be there
 _MAPPINGS_CHARACTERS = 200_000
 
 
@@ -227,12 +228,14 @@ class Cluster:
                 return meta.status, _unpacked(content, node.base_url), node.base_url
         raise AssertionError("unreachable: the last host either answers or raises")
 
-    def info(self) -> ClusterInfo:
+    def info(self, *, timeout_s: float | None = None) -> ClusterInfo:
         """Return the cluster's identity; from its local node if `/` is not served (405, some 8.x builds).
 
-        Raises ClusterError if it is neither Elasticsearch nor OpenSearch.
+        `timeout_s` makes the options' limit shorter, never longer. Raises ClusterError if it is neither Elasticsearch
+        nor OpenSearch.
         """
-        reply = self.request("GET", "/", ignore=(405,), decode=decode_json)
+        limit_s = self.options.timeout_s if timeout_s is None else min(timeout_s, self.options.timeout_s)
+        reply = self.request("GET", "/", ignore=(405,), timeout_s=limit_s, decode=decode_json)
         if isinstance(reply, Mapping) and "error" in reply:
             return self._info_of_local_node()
         version = reply.get("version") if isinstance(reply, Mapping) else None

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from esbench.cluster.client import Cluster, index_path, known_form
+from esbench.cluster.client import FIRST_ANSWER_S, Cluster, index_path, known_form
 from esbench.cluster.options import ClientOptions, Host
 from esbench.create_track.bodies import Body, component_template, has_join, index_body, stream_template
 from esbench.create_track.documents import Extraction, Extractor, Lines
@@ -65,7 +65,7 @@ def create_track(cluster: Cluster, options: CreateTrackOptions, progress: Progre
     CorpusError or another EsbenchError for what cannot be read or written.
     """
     folder = _new_folder(options)
-    info = cluster.info()
+    info = cluster.info(timeout_s=FIRST_ANSWER_S)
     if options.data_streams:
         targets = find_data_streams(cluster, info, options.data_streams)
         bodies, components = _bodies_of_streams(cluster, options.name, targets)

@@ -178,3 +178,24 @@ def test_a_store_that_accepts_and_does_not_answer_is_an_error_after_seconds(
     waiting, error = capfd.readouterr().err.splitlines()
     assert waiting == f"waiting for --store-hosts={host}"
     assert error.startswith(f"esbench: --store-hosts: {host}: no answer within 5 s")
+
+
+@pytest.mark.parametrize("command", [["race"], ["duel", "--baseline=", "--contender="]])
+def test_an_empty_store_is_an_error_and_not_a_race_that_nobody_stores(
+    command: list[str], esbench_home: Path, unused_url: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*command, "--track=orders", f"--target-hosts={unused_url}", "--store-hosts="]) == 2
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.startswith("esbench: --store-hosts: no host given")
+
+
+def test_a_cluster_to_make_a_track_of_that_does_not_answer_is_an_error_after_seconds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        host = f"127.0.0.1:{silent.getsockname()[1]}"
+        assert (
+            run(["create-track", "--track=x", "--indices=a", f"--target-hosts={host}", f"--output-path={tmp_path}"])
+            == 1
+        )
+    assert f"{host}: no answer within 5 s" in capfd.readouterr().err

@@ -39,7 +39,7 @@ class FakeCluster(AnsweringCluster):
         self.slices: set[tuple[int, int]] = set()
         self.asked: list[str] = []
 
-    def info(self) -> ClusterInfo:
+    def info(self, *, timeout_s: float | None = None) -> ClusterInfo:
         return self._info
 
     def answer(self, method: str, path: str, params: Mapping[str, Any], body: Any) -> tuple[int, Any]:  # noqa: PLR0911

@@ -268,6 +268,7 @@ def test_nothing_is_left_of_a_track_that_was_interrupted(tmp_path: Path) -> None
         (["--indices=a", "--documents=some"], '--documents: "some" is not a number of documents'),
         (["--index=a"], 'unknown option "--index" of esbench create-track (did you mean "--indices"?)'),
         (["--indices=a", "--batch-size=20000"], "20000 is not in the range 1<=x<=10000"),
+        (["--indices=a", "--client-options=basic_auth_password:env:NO_SUCH"], "--client-options basic_auth_password"),
         (["--indices=a"], "127.0.0.1:1: connection refused"),
     ],
 )

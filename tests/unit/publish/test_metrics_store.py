@@ -48,7 +48,7 @@ class Keeping(AnsweringCluster):
     def __post_init__(self) -> None:
         super().__init__()
 
-    def info(self) -> ClusterInfo:
+    def info(self, *, timeout_s: float | None = None) -> ClusterInfo:
         return self.identity
 
     def rollover(self) -> None:
