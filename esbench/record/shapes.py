@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from math import nan
 from typing import Any
 
 import msgspec
@@ -106,7 +107,7 @@ def check_record(record: RaceRecord) -> None:
         if task.loop not in ("open", "closed"):
             raise ValueError(f'the loop of task "{task.name}" is neither open nor closed')
         if not all(abs(figure) < _FAR for figure in _finite_figures(task)):  # nan is not, either
-            raise ValueError(f'a time of task "{task.name}" is not a finite number')
+            raise ValueError(f'a figure of task "{task.name}" is not a finite number')
         _check_telemetry(task.telemetry)
         if max(abs(task.window.start_s), abs(task.window.end_s)) > LONGEST_S:
             raise ValueError(f'the window of task "{task.name}" lasts too long')
@@ -132,5 +133,6 @@ def _check_telemetry(telemetry: Mapping[str, Any]) -> None:
 def _finite_figures(task: TaskResult) -> Iterator[float]:
     yield from (task.window.start_s, task.window.end_s, task.duration_s, task.start_s)
     yield from (task.begun_s or 0.0, task.waited_ratio or 0.0, task.bytes_sent or 0, task.bytes_received or 0)
+    yield from (numbers.get("mean", nan) for numbers in task.returned.values())
     for name in _TIMES:
         yield (getattr(task, name) or {}).get("mean", 0.0)

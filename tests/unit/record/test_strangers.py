@@ -154,6 +154,7 @@ def test_a_damaged_time_is_one_line(
         (("tasks", 0, "telemetry"), {"nodes": {"nodes": "three"}}),
         (("tasks", 0, "telemetry"), {"driver": {"process_core_percent": {"worker-0": "many"}}}),
         (("tasks", 0, "telemetry"), {"hot-threads": {"pools": [{"pool": "write"}]}}),
+        (("tasks", 0, "returned"), {"recall": {"max": 1.0}}),
         (("tasks", 0, "loop"), "round"),
         (("tasks", 0, "window", "end_s"), "inf"),
         (("tasks", 0, "window", "end_s"), 1e308),
