@@ -19,12 +19,15 @@ from esbench.cli.output import (
     write_text,
 )
 from esbench.errors import FailOnError, UndecidedError, UsageError
+from esbench.errors.short import first_of
 from esbench.report.render import COMPARISON_FORMATS, JUNIT, format_of_file
 
 if TYPE_CHECKING:
     from esbench.comparison.model import Comparison
     from esbench.record.model import RaceRecord
     from esbench.record.series import SecondLine
+
+_MOST_NAMED = 4
 
 
 @click.command(cls=EsbenchCommand)
@@ -122,10 +125,10 @@ def compare(
     outcomes = [outcome(condition, compared) for condition in conditions]
     for each in outcomes:
         if each.hits:
-            raise FailOnError(_named(each.hits), where=f"--fail-on={each.condition.text}")
+            raise FailOnError(first_of(each.hits, _MOST_NAMED), where=f"--fail-on={each.condition.text}")
     for each in outcomes:
         if each.undecided:
-            what = f"cannot be judged: {_named(each.undecided)}"
+            what = f"cannot be judged: {first_of(each.undecided, _MOST_NAMED)}"
             raise UndecidedError(what, where=f"--fail-on={each.condition.text}")
 
 
@@ -224,8 +227,3 @@ def compare_stored(
         notices=sides.notices((ours, *theirs)),
     )
     return compare_sides(ours, theirs, options)
-
-
-def _named(rows: Sequence[str]) -> str:
-    more = f" and {len(rows) - 4} more" if len(rows) > 4 else ""
-    return f"{', '.join(rows[:4])}{more}"

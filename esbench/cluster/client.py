@@ -42,6 +42,7 @@ _SAFE_TO_REPEAT = ("GET", "HEAD")
 _SETTINGS_OF_ITS_OWN = ("index.creation_date", "index.uuid", "index.version.", "index.provided_name")
 # Options of Java that tune it; those with paths differ with every node and say nothing.
 _TUNES = re.compile(r"-X[^/\\]*")
+_NOT_FORMED = "_na_"  # in place of a UUID
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 # The record keeps mappings up to these lengths.
 _MAPPINGS_OF_AN_INDEX_CHARACTERS = 20_000
@@ -51,7 +52,10 @@ _MAPPINGS_CHARACTERS = 200_000
 
 @dataclass(frozen=True)
 class ClusterInfo:
-    """The identity of a cluster as it reports it; `distribution` is elasticsearch or opensearch."""
+    """The identity of a cluster as it reports it; `distribution` is elasticsearch or opensearch.
+
+    `uuid` is empty as long as the cluster has not formed.
+    """
 
     distribution: str
     version: str
@@ -250,7 +254,7 @@ class Cluster:
             build_hash=hide(str(version.get("build_hash", ""))),
             build_flavor=hide(str(version.get("build_flavor", ""))),
             name=hide(str(reply.get("cluster_name", ""))),
-            uuid=hide(str(reply.get("cluster_uuid", ""))),
+            uuid=hide(_uuid(reply)),
         )
 
     def _info_of_local_node(self) -> ClusterInfo:
@@ -264,7 +268,7 @@ class Cluster:
                 build_hash=node.get("build_hash", ""),
                 build_flavor=node.get("build_flavor", ""),
                 name=reply["cluster_name"],
-                uuid=state.get("cluster_uuid", ""),
+                uuid=_uuid(state),
             )
 
     def health(self, *, level: str = "cluster") -> Mapping[str, Any]:
@@ -346,6 +350,11 @@ def _unpacked(content: bytes, url: str) -> bytes:
         raise ClusterError(str(error), where=urlsplit(url).netloc) from error
     except NOT_GZIP as error:
         raise ClusterError("the reply is broken gzip", where=urlsplit(url).netloc) from error
+
+
+def _uuid(reply: Mapping[str, Any]) -> str:
+    uuid = str(reply.get("cluster_uuid", ""))
+    return "" if uuid == _NOT_FORMED else uuid
 
 
 def _index_facts(settings: Mapping[str, Any], mappings: Mapping[str, Any], stats: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 from esbench.comparison import comparability, verdicts
 from esbench.comparison.effects import Design, last_of_sessions, places_in_session
@@ -84,7 +84,7 @@ def _of_races(ours: Sequence[RaceRecord], theirs: Sequence[RaceRecord]) -> Itera
     for about in dict.fromkeys((*on_baseline, *on_contender)):
         found = [side[about] for side in (on_baseline, on_contender) if about in side]
         side = "both" if len(found) == 2 else "baseline" if about in on_baseline else "contender"
-        worst = max(found, key=lambda each: (each.notice.unusable, each.notice.worse))
+        worst = max(found, key=attrgetter("notice.severity"))
         ids = frozenset().union(*(each.ids for each in found))
         by_side[side].append(replace(worst, ids=ids, races=sum(each.races for each in found)))
     told = [

@@ -14,6 +14,7 @@ from typing import Any
 from esbench.comparison.comparability import differences
 from esbench.comparison.model import Side
 from esbench.errors import UsageError, did_you_mean, nearest
+from esbench.errors.short import first_of
 from esbench.measure.measures import response_time
 from esbench.record.figures import Figure, Notice, figures, reported_tasks, task_label
 from esbench.record.model import RaceRecord, TaskResult
@@ -152,7 +153,7 @@ def _refuse_mixed(
     if names:
         where = f"{', '.join(map(str, place[0]))} / {place[1]}"
         raise UsageError(
-            f"the cell {where} holds races that differ in {_named(names)}",
+            f"the cell {where} holds races that differ in {first_of(names, _MOST_NAMED)}",
             hint="say which in --rows or --columns (race, version, param:NAME), or leave some out",
         )
 
@@ -173,7 +174,11 @@ def _unusable(found: Mapping[Any, Sequence[tuple[RaceRecord, Figure | None]]]) -
         for record, figure in cell
         if figure is not None and not figure.usable
     ]
-    return (Notice(f"left out, since a check says that it must not be used: {_named(names)}"),) if names else ()
+    return (
+        (Notice(f"left out, since a check says that it must not be used: {first_of(names, _MOST_NAMED)}"),)
+        if names
+        else ()
+    )
 
 
 def _further_differences(sides: Sequence[Side], keys: Sequence[str]) -> tuple[Notice, ...]:
@@ -182,9 +187,4 @@ def _further_differences(sides: Sequence[Side], keys: Sequence[str]) -> tuple[No
     if named & {"race", "side"}:
         return ()
     names = [name for name in _differing([record for side in sides for record in side.records]) if name not in named]
-    return (Notice(f"the races differ in more than that: {_named(names)}"),) if names else ()
-
-
-def _named(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return f"{', '.join(names[:_MOST_NAMED])}{more}"
+    return (Notice(f"the races differ in more than that: {first_of(names, _MOST_NAMED)}"),) if names else ()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from esbench.record.figures import TEST_MODE, Notice, single_notices, together
 from esbench.record.model import RaceRecord
@@ -39,7 +40,11 @@ def repeated(records: Sequence[RaceRecord]) -> dict[tuple[str, str], Repeated]:
         for notice in single_notices(record):
             found.setdefault((notice.about or notice.text, notice.task), []).append((record.race_id, notice))
     return {
-        about: Repeated(_worst(notice for _, notice in said), frozenset(race_id for race_id, _ in said), len(records))
+        about: Repeated(
+            max((notice for _, notice in said), key=attrgetter("severity")),
+            frozenset(race_id for race_id, _ in said),
+            len(records),
+        )
         for about, said in found.items()
     }
 
@@ -58,10 +63,6 @@ def merged(found: Iterable[Repeated]) -> list[Repeated]:
         for group in groups.values()
     ]
     return sorted(several, key=lambda each: place(each.notice))
-
-
-def _worst(found: Iterable[Notice]) -> Notice:
-    return max(found, key=lambda notice: (notice.unusable, notice.worse))
 
 
 def place(notice: Notice) -> int:

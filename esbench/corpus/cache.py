@@ -18,6 +18,7 @@ from typing import BinaryIO
 
 from esbench.corpus.prepared import GROUP
 from esbench.errors import CorpusError
+from esbench.errors.reasons import FREE_SPACE
 from esbench.record.private import open_private, private_folder
 from esbench.units import format_bytes
 
@@ -94,7 +95,7 @@ def check_reserve(name: str, folder: Path, where: str) -> None:
         raise CorpusError(
             f"{name} has no stated size, and would fill the disk: {folder} has {format_bytes(disk.free)} left",
             where=where,
-            hint="state its size in the track, free some space, or set ESBENCH_HOME to another disk",
+            hint=f"state its size in the track, {FREE_SPACE}",
         )
 
 
@@ -107,5 +108,5 @@ def write_errors(path: Path, where: str) -> Iterator[None]:
         raise CorpusError(
             f"cannot write {path}: {error.strerror or error}",
             where=where,
-            hint="free some space, or set ESBENCH_HOME to another disk",
+            hint=FREE_SPACE,
         ) from error

@@ -25,7 +25,7 @@ from urllib.parse import urlsplit, urlunsplit
 from esbench.corpus.archives import ChunkReader, open_documents
 from esbench.corpus.cache import check_reserve, write_errors
 from esbench.errors import CorpusError
-from esbench.errors.reasons import reason_of
+from esbench.errors.reasons import FREE_SPACE, reason_of
 from esbench.record.private import open_private, private_folder
 from esbench.units import format_bytes
 
@@ -381,7 +381,7 @@ def _check_space(partial: Path, missing_bytes: int, where: str) -> None:
             f"{partial.name.removesuffix('.partial')} needs {format_bytes(missing_bytes)} more, "
             f"and {partial.parent} has {format_bytes(free)}",
             where=where,
-            hint="free some space, or set ESBENCH_HOME to another disk",
+            hint=FREE_SPACE,
         )
 
 

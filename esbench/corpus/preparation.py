@@ -24,6 +24,7 @@ from esbench.corpus.locate import Origin, SourceFile, Supply, source_name
 from esbench.corpus.prepared import GROUP, PreparedDocuments, Streamed
 from esbench.corpus.source_file import check_count, sha256_of, write_with_actions
 from esbench.errors import CorpusError, TrackError
+from esbench.errors.reasons import FREE_SPACE
 from esbench.model import Corpus, Documents
 from esbench.record.private import private_folder
 from esbench.units import format_bytes
@@ -249,7 +250,7 @@ def _is_streamed(
     raise CorpusError(
         f"{source.path} cannot be unpacked: {room}",
         where=_where(corpus),
-        hint=f"free some space, or set ESBENCH_HOME to another disk; {otherwise}",
+        hint=f"{FREE_SPACE}; {otherwise}",
     )
 
 

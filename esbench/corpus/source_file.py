@@ -15,6 +15,7 @@ from esbench.corpus.locate import SourceFile
 from esbench.corpus.prepared import GROUP
 from esbench.errors import CorpusError
 from esbench.errors.json_faults import json_fault
+from esbench.errors.short import beginning
 from esbench.model import Documents
 
 _ACTIONS = ("index", "create", "update", "delete")
@@ -139,8 +140,7 @@ def _look_at_first(line: bytes, is_action: bool, path: Path, where: str) -> None
 
 def _shown(line: bytes) -> str:
     """Return the beginning of a line, at most 60 characters, for messages."""
-    text = line.strip().decode("utf-8", "replace")
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return beginning(line.strip().decode("utf-8", "replace"), 60)
 
 
 def _to_next_end(done: int, cut: int) -> int:

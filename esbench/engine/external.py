@@ -15,11 +15,11 @@ from esbench.cluster.failures import explain_connection_failure
 from esbench.cluster.options import ClientOptions, Host
 from esbench.engine.base import Endpoint
 from esbench.errors import ClusterError, EsbenchError
+from esbench.errors.short import first_of
 
 REQUEST_LIMIT_S = 2.0
 CHECK_LIMIT_S = 2.8  # all hosts at once; an unreachable host is an error within 3 s
 _NAMED_INDICES = 5
-_NO_UUID = ("", "_na_")  # of a cluster that has not formed yet
 
 
 class ExternalEngine:
@@ -67,7 +67,7 @@ class ExternalEngine:
     def _check_same_cluster(self, infos: Sequence[ClusterInfo]) -> None:
         first = infos[0]
         for host, info in zip(self._hosts, infos, strict=True):
-            if info.uuid != first.uuid and not {info.uuid, first.uuid} & set(_NO_UUID):
+            if info.uuid and first.uuid and info.uuid != first.uuid:
                 raise ClusterError(
                     f'belongs to another cluster ("{info.name}") than {self._hosts[0]} ("{first.name}")',
                     where=str(host),
@@ -92,9 +92,8 @@ def _check_not_red(cluster: Cluster) -> None:
         return
     with known_form("/_cluster/health"):
         red = sorted(name for name, index in health.get("indices", {}).items() if index["status"] == "red")
-    more = f" and {len(red) - _NAMED_INDICES} more" if len(red) > _NAMED_INDICES else ""
     raise ClusterError(
-        f"the cluster is red{': ' if red else ''}{', '.join(red[:_NAMED_INDICES])}{more}",
+        f"the cluster is red{': ' if red else ''}{first_of(red, _NAMED_INDICES)}",
         where=cluster.urls[0],
         hint="shards are missing: wait until it has recovered, or delete these indices",
     )

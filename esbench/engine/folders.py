@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from esbench.errors import EngineError
+from esbench.errors.reasons import FREE_SPACE
 from esbench.events.progress import Progress
 
 SHARED = Path("/var/lib/esbench")  # used as root only
@@ -67,8 +68,8 @@ def disk_errors(doing: str, place: Path) -> Iterator[None]:
         yield
     except OSError as error:
         hints = {
-            errno.ENOSPC: "free some space or set ESBENCH_HOME to another disk",
-            errno.EDQUOT: "free some space or set ESBENCH_HOME to another disk",
+            errno.ENOSPC: FREE_SPACE,
+            errno.EDQUOT: FREE_SPACE,
             errno.EACCES: "make it writable or set ESBENCH_HOME to a folder that is",
             errno.EPERM: "make it writable or set ESBENCH_HOME to a folder that is",
             errno.EROFS: "set ESBENCH_HOME to a folder that can be written",

@@ -21,6 +21,7 @@ from esbench.engine.download import Downloader
 from esbench.engine.folders import built_once, is_open_to_all
 from esbench.engine.server import inspect_server
 from esbench.errors import EngineError, UsageError
+from esbench.errors.reasons import FREE_SPACE
 from esbench.events.progress import Progress
 from esbench.model import leaves_folder
 from esbench.units import format_bytes
@@ -172,7 +173,7 @@ def check_room(archive: Path, sizes: Iterable[int], into: Path) -> None:
         raise EngineError(
             f"unpacked it has more than the {format_bytes(free)} that are free",
             where=str(archive),
-            hint="free some space or set ESBENCH_HOME to another disk",
+            hint=FREE_SPACE,
         )
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from esbench.errors.short import first_of
+
 
 class EsbenchError(Exception):
     """An error shown to the user as one line, `where: what (hint)`; `exit_code` is the command's exit status."""
@@ -121,5 +123,4 @@ def did_you_mean(word: str, allowed: Iterable[str]) -> str:
     if not names:
         return "there are none"
     guess = nearest(word, names)
-    more = f" and {len(names) - 20} more" if len(names) > 20 else ""
-    return f"{guess}{' ' if guess else ''}known: {', '.join(names[:20])}{more}"
+    return f"{guess}{' ' if guess else ''}known: {first_of(names, 20)}"

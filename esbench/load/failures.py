@@ -10,6 +10,7 @@ import binascii
 import re
 from collections.abc import Callable, Iterator
 
+from esbench.errors.short import beginning
 from esbench.measure.verdict import Evidence, Verdict
 from esbench.record.secrets import Redactor
 
@@ -63,11 +64,11 @@ class Failures:
         redact = self._redact.knowing(_credentials(head))
         line = head.partition(b"\r\n")[0].removesuffix(b" HTTP/1.1").decode("utf-8", "replace")
         text = body[:_READ].decode("utf-8", "replace")
-        evidence = Evidence(_shortened(redact(line), _REQUEST), status, _shortened(redact(text), _BODY))
+        evidence = Evidence(beginning(redact(line), _REQUEST), status, beginning(redact(text), _BODY))
         example = redact(verdict.example)
         if _API.search(line) and _UNKNOWN.search(text) and not (verdict.error or "").startswith("not supported"):
             example = f"the server does not know {evidence.request}: {example}"
-        return Verdict(0, verdict.error, _shortened(example, _EXAMPLE), evidence=evidence)
+        return Verdict(0, verdict.error, beginning(example, _EXAMPLE), evidence=evidence)
 
 
 _MAY_PASS = (404, 408, 409, 429)  # missing, timed out, in conflict, too many: other requests may be good
@@ -105,7 +106,3 @@ def _credentials(head: bytes) -> Iterator[str]:
                 yield from base64.b64decode(token, validate=True).decode().partition(":")[2:]
             except (binascii.Error, UnicodeDecodeError):
                 pass  # no user and password in it
-
-
-def _shortened(text: str, length: int) -> str:
-    return text if len(text) <= length else f"{text[: length - 3]}..."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from esbench.errors.short import beginning
 from esbench.events.progress import Job
 from esbench.progress.race_state import RecentFigures, RunningTask, Servers
 from esbench.progress.task_progress import FollowingProgress
@@ -185,4 +186,4 @@ def _job(job: Job, screen: Screen, now_s: float) -> Line:
 
 
 def _fit(text: str, width: int) -> str:
-    return f"{text:<{width}}" if len(text) <= width else f"{text[: width - 3]}..."
+    return beginning(text, width).ljust(width)

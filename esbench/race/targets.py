@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from esbench.cluster.client import IndexIdentity
 from esbench.errors import ClusterError, EsbenchError, RaceError, TrackError
+from esbench.errors.short import first_of
 from esbench.model import Step, Task
 from esbench.race.cluster import RacedCluster
 from esbench.race.options import RaceOptions
@@ -85,10 +86,7 @@ class RacedTargets:
             raise ClusterError(what, hint="--replace-indices deletes them unseen") from error
         if not foreign or self._options.replace_indices:
             return tuple(f"the race deletes {index}, which esbench did not make" for index in foreign)
-        which = ", ".join(map(str, foreign[:_NAMED])) + (
-            f" and {more} more" if (more := len(foreign) - _NAMED) > 0 else ""
-        )
-        what = f"the race would delete {which}, which esbench did not make"
+        what = f"the race would delete {first_of([*map(str, foreign)], _NAMED)}, which esbench did not make"
         raise RaceError(what, where=str(self._options.hosts[0]), hint="--replace-indices deletes them all the same")
 
     def found(self) -> tuple[FoundIndex, ...]:

@@ -15,6 +15,7 @@ from numbers import Real
 from typing import Any
 
 from esbench.errors import EsbenchError, TrackError
+from esbench.errors.short import beginning
 from esbench.measure.verdict import Details, Verdict
 from esbench.operations.indices import ASSERTION_FAILED
 from esbench.rally_python.esrally import RallyError, RallyTaskAssertionError
@@ -223,10 +224,8 @@ def _unit(value: Any, what: str, where: str) -> str:
 
 
 def _nonsense(value: object, what: str, where: str, why: str = "") -> TrackError:
-    text = repr(value)
-    shown = text if len(text) <= 80 else f"{text[:77]}..."
     return TrackError(
-        f"{what} returned {type(value).__name__} {shown}" + (f": {why}" if why else ""),
+        f"{what} returned {type(value).__name__} {beginning(repr(value), 80)}" + (f": {why}" if why else ""),
         where=where,
         hint="it returns nothing, true, a number, (weight, unit), or a dict with weight, unit and success",
     )

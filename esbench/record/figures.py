@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isinf
+from operator import attrgetter
 
+from esbench.errors.short import first_of
 from esbench.measure.measures import LATENCY, SERVICE_TIME, Measure, response_time
 from esbench.record.model import PERCENTILES, Check, CheckKind, RaceRecord, Statistic, Subject, TaskResult
 
@@ -52,6 +54,11 @@ class Notice:
     about: str = field(default="", compare=False)
     worse: float = field(default=0.0, compare=False)
     task: str = field(default="", compare=False)
+
+    @property
+    def severity(self) -> tuple[bool, float]:
+        """The key by which the worst of several notices is found."""
+        return self.unusable, self.worse
 
 
 TEST_MODE = Notice("test mode: the race was too small and too short for its figures to mean anything")
@@ -122,7 +129,7 @@ def notices(record: RaceRecord) -> tuple[Notice, ...]:
 
 def together(found: Sequence[Notice]) -> Notice:
     """Return notices about the same in several tasks as one, in the words of the worst; a single one as it is."""
-    worst = max(found, key=lambda notice: (notice.unusable, notice.worse))
+    worst = max(found, key=attrgetter("severity"))
     labels = _enumerated(list(dict.fromkeys(notice.task for notice in found)))
     text = worst.text.removeprefix(f"{worst.task}: ")
     return replace(worst, text=f"{labels}: {text}") if worst.task else worst
@@ -286,10 +293,7 @@ def _shared_notices(record: RaceRecord) -> Iterator[Notice]:
 
 def _enumerated(labels: Sequence[str]) -> str:
     """Return labels as text: a, b, c and 10 more."""
-    if len(labels) <= _NAMED_AT_MOST:
-        return ", ".join(labels)
-    named = labels[: _NAMED_AT_MOST - 1]
-    return f"{', '.join(named)} and {len(labels) - len(named)} more"
+    return first_of(labels, _NAMED_AT_MOST - (len(labels) > _NAMED_AT_MOST))
 
 
 def _sentence(check: Check) -> str:

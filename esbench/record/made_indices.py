@@ -15,15 +15,13 @@ from esbench.errors import RecordError
 from esbench.record.private import open_private, private_folder
 
 _UUID = re.compile(r"[A-Za-z0-9_-]{4,64}")  # it names a file
-_NOT_FORMED = "_na_"
 
 
 class MadeIndices:
     """The memory of a home for one cluster; a cluster without a UUID is not remembered."""
 
     def __init__(self, home: Path, cluster_uuid: str) -> None:
-        is_known = _UUID.fullmatch(cluster_uuid) and cluster_uuid != _NOT_FORMED
-        self._file = home / "made" / f"{cluster_uuid}.jsonl" if is_known else None
+        self._file = home / "made" / f"{cluster_uuid}.jsonl" if _UUID.fullmatch(cluster_uuid) else None
 
     def uuids(self) -> frozenset[str]:
         """Return the UUIDs of the indices that were made. A line that was not finished is ignored.

@@ -28,6 +28,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from esbench.errors import RecordError, UsageError, did_you_mean, nearest
+from esbench.errors.reasons import FREE_SPACE
 from esbench.record.model import SCHEMA, RaceRecord, Session, TrackFacts
 from esbench.record.private import open_private, private_folder
 from esbench.record.reading import check_nesting, read_stored, reading
@@ -417,7 +418,7 @@ def _writing(path: Path) -> Iterator[None]:
         raise RecordError(
             f"cannot be written: {error.strerror}",
             where=str(error.filename or path),
-            hint="free some space, or set ESBENCH_HOME to another disk"
+            hint=FREE_SPACE
             if error.errno in (errno.ENOSPC, errno.EDQUOT)
             else "ESBENCH_HOME names the folder that holds the races",
         ) from error

@@ -10,12 +10,13 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from esbench.errors import UsageError
+from esbench.errors.short import first_of
 from esbench.telemetry.cluster_state import IndexUse, Surroundings, Use, flat
 from esbench.units import format_bytes, parse_size
 
 _BUSY_PER_S = 1.0
 _BUSY_AT_LEAST = 10  # operations of others
-_NAMED_AT_MOST = 3
+_NAMED = 3
 
 
 def disturbances(now: Surroundings, earlier: Use | None = None) -> Iterator[str]:
@@ -33,7 +34,7 @@ def disturbances(now: Surroundings, earlier: Use | None = None) -> Iterator[str]
     if now.use is not None:
         merging = [name for name, index in now.use.indices.items() if index.merges]
         if merging:
-            yield f"merges run before the race begins ({_some(merging)}): they take disk and CPU from it"
+            yield f"merges run before the race begins ({first_of(merging, _NAMED)}): they take disk and CPU from it"
         if earlier is not None:
             yield from _others("something else used the cluster before", earlier, now.use, ())
 
@@ -111,7 +112,7 @@ def _others(who: str, before: Use, after: Use, own: Collection[str]) -> Iterator
     if sum(counts) >= max(_BUSY_AT_LEAST, _BUSY_PER_S * seconds):
         kinds = zip(counts, ("documents written", "shard queries", "gets"), strict=True)
         did = ", ".join(f"{count:,} {kind}" for count, kind in kinds if count)
-        yield f"{who} the race, within {seconds:.1f} s: {did} ({_some(names)})"
+        yield f"{who} the race, within {seconds:.1f} s: {did} ({first_of(names, _NAMED)})"
 
 
 def _gained(then: IndexUse, now: IndexUse) -> tuple[int, int, int]:
@@ -123,8 +124,3 @@ def _gained(then: IndexUse, now: IndexUse) -> tuple[int, int, int]:
 def _is_systems(name: str) -> bool:
     """True for an index that the cluster keeps for itself."""
     return name.startswith((".ds-ilm-history", ".ds-.")) or (name.startswith(".") and not name.startswith(".ds-"))
-
-
-def _some(names: list[str]) -> str:
-    more = len(names) - _NAMED_AT_MOST
-    return ", ".join(names[:_NAMED_AT_MOST]) + (f" and {more} more" if more > 0 else "")

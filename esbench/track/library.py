@@ -47,7 +47,7 @@ def find_track(name: str | None, path: Path | None, repository: Path | None = No
     known = _bundled() if repository is None else _tracks_below(repository)
     if name in known:
         return known[name]
-    if repository is None and name and Path(name).exists():
+    if repository is None and Path(name).exists():
         raise UsageError(f'"{name}" is a file or folder', where="--track", hint=f"say --track-path={name}")
     if repository is None and (named := _of_rally(name)) is not None:
         hint = f"it is one of rally-tracks: add {REPOSITORY}={RALLY_TRACKS}, or the folder that you cloned"

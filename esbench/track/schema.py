@@ -12,6 +12,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, cast
 
+from esbench.errors.short import beginning
 from esbench.track.document import DocumentNode
 from esbench.track.faults import Faults
 
@@ -129,5 +130,4 @@ def _known_anywhere() -> frozenset[str]:
 
 
 def _short(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 40 else text[:37] + "..."
+    return beginning(json.dumps(value), 40)

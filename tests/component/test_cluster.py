@@ -296,6 +296,13 @@ def test_info_where_the_root_is_not_served() -> None:
         assert cluster.info() == ClusterInfo("elasticsearch", "8.19.4", "aa", "d", "c", "u2")
 
 
+def test_a_cluster_that_has_not_formed_has_no_uuid() -> None:
+    """Two of them would else be taken for the same cluster."""
+    reply = {"cluster_name": "c", "cluster_uuid": "_na_", "version": {"number": "8.19.4"}}
+    with serve({"GET /": (200, reply)}) as server, Cluster([server.url]) as cluster:
+        assert cluster.info().uuid == ""
+
+
 def test_info_of_opensearch() -> None:
     reply = {"cluster_name": "c", "version": {"distribution": "opensearch", "number": "3.6.0"}}
     with serve({"GET /": (200, reply)}) as server, Cluster([server.url]) as cluster:

@@ -37,7 +37,7 @@ def test_damaged_lines_and_one_that_was_not_finished_are_ignored(tmp_path: Path)
     assert made.uuids() == {"a1", "b2"}
 
 
-@pytest.mark.parametrize("uuid", ["", "_na_", "../../etc/passwd", "a/b", "x" * 300, "a\nb"])
+@pytest.mark.parametrize("uuid", ["", "../../etc/passwd", "a/b", "x" * 300, "a\nb"])
 def test_a_cluster_without_a_uuid_that_can_name_a_file_is_not_remembered(tmp_path: Path, uuid: str) -> None:
     made = MadeIndices(tmp_path, uuid)
     made.add({"orders": "a1"}, "r")
