@@ -87,12 +87,12 @@ class _Device(msgspec.Struct):
 class _Telemetry(msgspec.Struct, rename="kebab"):
     """Telemetry by device, of a race or of a task: as much of it as tables are made of."""
 
-    nodes: _Nodes | None = None
+    nodes: _Nodes = msgspec.field(default_factory=_Nodes)
     cluster: dict[str, Any] = {}
-    driver: _Driver | None = None
-    hot_threads: _HotThreads | None = None
-    ingest_pipeline_stats: _Pipelines | None = None
-    disk_usage: _DiskUsage | None = None
+    driver: _Driver = msgspec.field(default_factory=_Driver)
+    hot_threads: _HotThreads = msgspec.field(default_factory=_HotThreads)
+    ingest_pipeline_stats: _Pipelines = msgspec.field(default_factory=_Pipelines)
+    disk_usage: _DiskUsage = msgspec.field(default_factory=_DiskUsage)
 
 
 def check_record(record: RaceRecord) -> None:
@@ -122,7 +122,7 @@ def _check_cluster(cluster: ClusterFacts) -> None:
 
 
 def _check_telemetry(telemetry: Mapping[str, Any]) -> None:
-    usage = msgspec.convert(telemetry, _Telemetry).disk_usage or _DiskUsage()
+    usage = msgspec.convert(telemetry, _Telemetry).disk_usage
     others: list[Mapping[str, int | str]] = [usage.other_indices or {}, usage.other_fields or {}]
     for sizes in (*usage.indices, *usage.fields, *others):
         sizes_only = [size for name, size in sizes.items() if name.endswith("_bytes")]

@@ -430,7 +430,7 @@ def test_code_that_fails_ends_the_race_with_one_line(null_server: NullServerFact
     assert lines, outcome.stderr
     assert "Traceback" not in outcome.stderr
     assert "esbench/" not in outcome.stderr.replace(str(races.home), "")
-    assert outcome.seconds < 10
+    assert outcome.seconds < 60
 
 
 def test_client_options_reach_the_client_of_runners(races: Races, tmp_path: Path) -> None:

@@ -72,4 +72,4 @@ def test_a_terminal_gets_a_view_and_keeps_the_results(null_server: NullServerFac
     assert " s left" in view
     assert "[1/1] paced: " in "".join(part.partition("m")[2] for part in view.split("\x1b["))
     assert "\x1b" not in stdout
-    assert "throughput" in stdout
+    assert "Per second" in stdout

@@ -151,6 +151,8 @@ def test_a_damaged_time_is_one_line(
         (("telemetry",), {"disk-usage": {"indices": [{"index": "a", "total_bytes": "8"}]}}),
         (("telemetry",), {"disk-usage": {"other_fields": {"count": "2"}}}),
         (("tasks", 0, "telemetry"), {"cluster": None}),
+        (("tasks", 0, "telemetry"), {"nodes": None}),
+        (("telemetry",), {"hot-threads": None}),
         (("tasks", 0, "telemetry"), {"nodes": {"nodes": "three"}}),
         (("tasks", 0, "telemetry"), {"driver": {"process_core_percent": {"worker-0": "many"}}}),
         (("tasks", 0, "telemetry"), {"hot-threads": {"pools": [{"pool": "write"}]}}),
