@@ -10,7 +10,7 @@ import click
 
 from esbench.cli.command import EsbenchGroup, esbench_home
 from esbench.cli.output import format_option, print_document
-from esbench.cli.race_flags import repository_flags, track_repository_of
+from esbench.cli.track_flags import repository_flags, track_repository_of
 from esbench.errors import UsageError
 from esbench.record.locks import STATUSES
 

@@ -7,23 +7,20 @@ RaceOptions, or of NodeOptions if it defines the embedded node, and a flag here 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from esbench.cli.command import Choice, EsbenchCommand, MappingText, PathsText, esbench_home, with_options
-from esbench.cli.progress_options import may_print
+from esbench.cli.command import Choice, EsbenchCommand, PathsText, esbench_home, with_options
+from esbench.cli.track_flags import mapping_option, track_flags, track_repository_of
 from esbench.engine.base import NodeOptions
 from esbench.errors import UsageError
 
 if TYPE_CHECKING:
     from esbench.race.options import RaceOptions
-    from esbench.track.repository import TrackRepository
 
 SYNTHETIC_DOCUMENTS = 100_000
 _MIRROR = "ESBENCH_CORPUS_MIRROR"
@@ -37,30 +34,13 @@ _ON_ERROR = Choice(
     ["abort", "continue"],
     gone={"continue-on-network": "use --on-error=continue, which goes on while a host answers"},
 )
-_mapping = partial(click.option, type=MappingText(), multiple=True)  # `merged` makes one of several
-repository_flags = with_options(
-    click.option(
-        "--track-repository",
-        metavar="FOLDER|URL",
-        help="The folder that --track is looked for in, or a Git URL that it is fetched from.",
-    ),
-    click.option("--track-revision", metavar="NAME", help="A branch, a tag or a whole commit of that URL."),
-    click.option("--offline", is_flag=True, help="Download nothing: use the files that are there."),
-)
-track_flags = with_options(
-    click.option("--track", help="A track that esbench ships (esbench list tracks)."),
-    click.option("--track-path", type=click.Path(path_type=Path), help="A folder or file of a track."),
-    repository_flags,
-    _mapping("--track-params", metavar="PARAMS", help="k:v,k2:v2, inline JSON or a .json file; again for more."),
-    click.option("--no-python", is_flag=True, help="Refuse a track that runs its own Python."),
-)
 race_flags = with_options(
     track_flags,
     click.option("--challenge", help="The challenge to race; the track's default one otherwise."),
     click.option("--include-tasks", default="", metavar="LIST", help="Only these: names, type:TYPE, tag:TAG."),
     click.option("--exclude-tasks", default="", metavar="LIST", help="All but these: names, type:TYPE, tag:TAG."),
     click.option("--target-hosts", metavar="HOSTS", help="host:port,... of a cluster that runs already."),
-    _mapping("--client-options", metavar="OPTIONS", help="timeout:60,use_ssl:true, basic_auth_user:'x' ..."),
+    mapping_option("--client-options", metavar="OPTIONS", help="timeout:60,use_ssl:true, basic_auth_user:'x' ..."),
     click.option("--pipeline", type=_PIPELINES, help="embedded or benchmark-only; follows from --target-hosts."),
     click.option(
         "--distribution", "--distribution-version", default="", help="The embedded node: a name, version or path."
@@ -75,7 +55,7 @@ race_flags = with_options(
     ),
     click.option("--java-home", type=click.Path(path_type=Path), help="The Java for the embedded node."),
     click.option("--node-user", type=int, help="As root: the uid that runs the embedded node (64000)."),
-    _mapping(
+    mapping_option(
         "--node-settings", metavar="SETTINGS", help="Embedded nodes' settings: k:v,k2:v2, JSON, a .json or .yml file."
     ),
     click.option(
@@ -115,7 +95,7 @@ race_flags = with_options(
     click.option(
         "--telemetry", default="", metavar="LIST", help="More to watch: names of esbench list telemetry, all, none."
     ),
-    _mapping("--telemetry-params", metavar="PARAMS", help="k:v,k2:v2, inline JSON or a .json file."),
+    mapping_option("--telemetry-params", metavar="PARAMS", help="k:v,k2:v2, inline JSON or a .json file."),
 )
 
 session_flags = with_options(
@@ -211,23 +191,6 @@ def race_options(flags: Mapping[str, Any], common_track_params: Sequence[str] = 
     node = NodeOptions(**{option.name: given[option.name] for option in fields(NodeOptions)})
     others = {option.name: given[option.name] for option in fields(RaceOptions) if option.name in given}
     return RaceOptions(node=node, **others)
-
-
-def track_repository_of(flags: Mapping[str, Any]) -> TrackRepository | None:
-    """Return the repository that `repository_flags` name, after it was fetched; None if they name none.
-
-    `flags`: their arguments by name. On a terminal a line says that it is being fetched.
-    """
-    from esbench.events.progress import print_to_stderr
-    from esbench.track.repository import track_repository
-
-    return track_repository(
-        flags["track_repository"],
-        flags["track_revision"],
-        esbench_home(),
-        offline=flags["offline"],
-        say=print_to_stderr if sys.stderr.isatty() and may_print(flags) else lambda _: None,
-    )
 
 
 def _named_hosts(value: str | None) -> tuple[str, ...]:

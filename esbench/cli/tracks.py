@@ -12,7 +12,7 @@ import click
 
 from esbench.cli.command import EsbenchCommand, esbench_home, with_options
 from esbench.cli.output import format_option, print_document, write_text
-from esbench.cli.race_flags import track_flags, track_repository_of
+from esbench.cli.track_flags import track_flags, track_repository_of
 from esbench.errors.printable import printable
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from esbench.corpus.prepared import GROUP
-from esbench.errors import CorpusError
-from esbench.errors.reasons import FREE_SPACE
+from esbench.errors import FREE_SPACE, CorpusError
 from esbench.record.private import open_private, private_folder
 from esbench.units import format_bytes
 

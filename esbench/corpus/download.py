@@ -24,8 +24,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 from esbench.corpus.archives import ChunkReader, open_documents
 from esbench.corpus.cache import check_reserve, write_errors
-from esbench.errors import CorpusError
-from esbench.errors.reasons import FREE_SPACE, reason_of
+from esbench.errors import FREE_SPACE, CorpusError
+from esbench.errors.reasons import reason_of
 from esbench.record.private import open_private, private_folder
 from esbench.units import format_bytes
 

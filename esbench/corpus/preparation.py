@@ -23,8 +23,7 @@ from esbench.corpus.generate.spec import plain_spec, spec_digest
 from esbench.corpus.locate import Origin, SourceFile, Supply, source_name
 from esbench.corpus.prepared import GROUP, PreparedDocuments, Streamed
 from esbench.corpus.source_file import check_count, sha256_of, write_with_actions
-from esbench.errors import CorpusError, TrackError
-from esbench.errors.reasons import FREE_SPACE
+from esbench.errors import FREE_SPACE, CorpusError, TrackError
 from esbench.model import Corpus, Documents
 from esbench.record.private import private_folder
 from esbench.units import format_bytes

@@ -15,8 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from esbench.errors import EngineError
-from esbench.errors.reasons import FREE_SPACE
+from esbench.errors import FREE_SPACE, EngineError
 from esbench.events.progress import Progress
 
 SHARED = Path("/var/lib/esbench")  # used as root only

@@ -20,8 +20,7 @@ from esbench.engine.catalog import Artifact, Distribution, Module
 from esbench.engine.download import Downloader
 from esbench.engine.folders import built_once, is_open_to_all
 from esbench.engine.server import inspect_server
-from esbench.errors import EngineError, UsageError
-from esbench.errors.reasons import FREE_SPACE
+from esbench.errors import FREE_SPACE, EngineError, UsageError
 from esbench.events.progress import Progress
 from esbench.model import leaves_folder
 from esbench.units import format_bytes

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 
 from esbench.errors.short import first_of
 
+FREE_SPACE = "free some space, or set ESBENCH_HOME to another disk"  # the hint for a full one
+
 
 class EsbenchError(Exception):
     """An error shown to the user as one line, `where: what (hint)`; `exit_code` is the command's exit status."""

@@ -11,7 +11,6 @@ import os
 import socket
 import ssl
 
-FREE_SPACE = "free some space, or set ESBENCH_HOME to another disk"  # the hint for a full one
 # What a peer that just closes looks like in a TLS handshake: before Python 3.11.4 also a ZeroReturn.
 TLS_CLOSED = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
 

@@ -27,8 +27,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from esbench.errors import RecordError, UsageError, did_you_mean, nearest
-from esbench.errors.reasons import FREE_SPACE
+from esbench.errors import FREE_SPACE, RecordError, UsageError, did_you_mean, nearest
 from esbench.record.model import SCHEMA, RaceRecord, Session, TrackFacts
 from esbench.record.private import open_private, private_folder
 from esbench.record.reading import check_nesting, read_stored, reading
