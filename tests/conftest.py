@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
+
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # below nohup it is ignored, and tests hang up what they start
 
 
 @pytest.fixture(autouse=True)
