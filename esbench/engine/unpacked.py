@@ -170,7 +170,7 @@ def check_room(archive: Path, sizes: Iterable[int], into: Path) -> None:
     free = shutil.disk_usage(into).free
     if any(total > free for total in accumulate(sizes)):
         raise EngineError(
-            f"unpacked it has more than the {format_bytes(free)} that are free",
+            f"unpacked it has more than the {format_bytes(free)} that are free in {into}",
             where=str(archive),
             hint=FREE_SPACE,
         )

@@ -181,7 +181,7 @@ def test_a_race_whose_node_is_killed_ends_and_says_what_could_not_be_seen(
     assert record.status == "failed"
     assert "started" in str(record.failure)  # the end of the node's log
     notes = {name: told.get("notes", []) for name, told in record.telemetry.items()}
-    assert notes["host"] in ([f"node-0: process no longer exists (pid={pid})"], [])  # if it was still being torn down
+    assert notes["host"][:1] in ([f"node-0: process no longer exists (pid={pid})"], [])  # none while it is torn down
     assert notes["gc"] == ["node-0 has ended by itself, and its log with it"]
     assert notes["jfr"] == ["node-0 has ended by itself: what it had recorded is in logs/node-0/jfr"]
     assert record.telemetry["gc"]["by_node"]["node-0"]["safepoints"]["count"] > 0
