@@ -15,6 +15,7 @@ from esbench.units import format_number
 
 GAIN, LOSS, NEUTRAL = "gain", "loss", ""
 T = TypeVar("T")
+_FAR_PERCENT = 10_000
 
 
 @dataclass(frozen=True)
@@ -29,13 +30,14 @@ class Above:
 
 @dataclass(frozen=True)
 class Interval:
-    """An interval from `low` to `high`, in percent."""
+    """An interval from `low` to `high`, in percent; as text an end beyond 10,000 % is said to be beyond it."""
 
     low: float
     high: float
 
     def __str__(self) -> str:
-        return f"[{self.low:+.1f}, {self.high:+.1f}]"
+        low, high = (f"{end:+.1f}" if end < _FAR_PERCENT else f"> +{_FAR_PERCENT}" for end in (self.low, self.high))
+        return f"[{low}, {high}]"
 
 
 Cell = str | int | float | Above | Interval | Mapping[str, Any] | Sequence[Any] | None

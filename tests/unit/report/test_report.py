@@ -316,6 +316,7 @@ def test_an_empty_list_is_valid_in_every_format(form: str) -> None:
         (True, Column("", ""), "yes"),
         (Above(812.5), Column("", ""), "> 812.5"),
         (Interval(-1.25, 4.0), Column("", ""), "[-1.2, +4.0]"),
+        (Interval(-100.0, 14152025.1), Column("", ""), "[-100.0, > +10000]"),
         ({"a": 1, "rates": [1, 2], "b": True}, Column("", ""), "a:1,rates:1/2,b:true"),
         (("x", "y"), Column("", ""), "x, y"),
     ],
