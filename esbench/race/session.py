@@ -218,7 +218,9 @@ class Duel:
 
     def _run(self, session: RaceSession, race: SessionRace, node: EmbeddedEngine | None) -> RaceSession:
         began_s = time.monotonic()
-        race = replace(race, race_id=new_race_id(), status=RUNNING)
+        taken = {each.race_id for each in session.races}  # one that failed at once may be of the same second
+        race_id = next(name for name in iter(new_race_id, "") if name not in taken)
+        race = replace(race, race_id=race_id, status=RUNNING)
         if session.before_round:
             self._prepare(session.before_round, race)
         session = session.with_race(race)
