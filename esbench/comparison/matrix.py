@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
@@ -87,8 +87,11 @@ def matrix(sides: Sequence[Side], rows: str, columns: str, value: str, allow: Co
         known = ["throughput", "errors", "p50", "p99", "max", *sorted(metrics)]
         hint = nearest(value, known) or "throughput, errors, p50, p99, max or a metric of esbench show"
         raise UsageError(f'no task has "{value}"', where="--value", hint=hint)
+    by_races: dict[tuple[str, ...], _Place] = {}  # tasks of the same races are one question
     for place, cell in found.items():
-        _refuse_mixed(place, [record for record, _ in cell], allow)
+        by_races.setdefault(tuple(record.race_id for record, _ in cell), place)
+    for place in by_races.values():
+        _refuse_mixed(place, [record for record, _ in found[place]], allow)
     return Matrix(
         value,
         tuple(sorted(units)),
@@ -141,9 +144,8 @@ def _mean(found: Sequence[Figure | None]) -> tuple[Figure, int] | None:
     if not usable:
         return None
     exceeded = any(figure.exceeded for figure in usable)
-    first = usable[0]
-    mean = first.value if len(usable) == 1 else fmean(figure.value for figure in usable)
-    return Figure(first.metric, first.task, mean, first.unit, first.better, exceeded), len(usable)
+    mean = usable[0].value if len(usable) == 1 else fmean(figure.value for figure in usable)
+    return replace(usable[0], value=mean, exceeded=exceeded), len(usable)
 
 
 def _refuse_mixed(
