@@ -97,11 +97,10 @@ def look(options: RaceOptions, types: OperationTypes, progress: Progress) -> Rac
 
     Nothing is started; an external cluster is asked for its version.
     """
+    options = _knowing_secrets(options)
     with ExitStack() as stack:
-        folder = RaceFolder(RaceStore(options.home).races_folder / options.race_id)
         check_workers(options.workers)
-        cluster = RacedCluster(options, progress, folder, stack)
-        raced = _raced_track(options, cluster, types, progress)
+        cluster, raced = _reached(options, types, progress, stack)
         _checked(RacedTargets(options, raced, cluster), options)
         return raced
 
@@ -131,9 +130,7 @@ def plan(options: RaceOptions, types: OperationTypes, progress: Progress) -> Rac
     """
     options = _knowing_secrets(options)
     with ExitStack() as stack:
-        folder = RaceFolder(RaceStore(options.home).races_folder / options.race_id)
-        cluster = RacedCluster(options, progress, folder, stack)
-        raced = _raced_track(options, cluster, types, progress)
+        cluster, raced = _reached(options, types, progress, stack)
         targets, refusal = RacedTargets(options, raced, cluster), None
         warnings = (*check_workers(options.workers), *raced.warnings)
         try:
@@ -143,6 +140,15 @@ def plan(options: RaceOptions, types: OperationTypes, progress: Progress) -> Rac
         found = targets.found() if options.hosts else ()
         health = str(cluster.client.health()["status"]) if options.hosts else ""
         return RacePlan(raced, cluster.info, cluster.needs_download, targets.deleted, found, health, refusal, warnings)
+
+
+def _reached(
+    options: RaceOptions, types: OperationTypes, progress: Progress, stack: ExitStack
+) -> tuple[RacedCluster, RacedTrack]:
+    """Return the cluster of a race that is only looked at, connected if it is external, and the race's track."""
+    folder = RaceFolder(RaceStore(options.home).races_folder / options.race_id)  # not made
+    cluster = RacedCluster(options, progress, folder, stack)
+    return cluster, _raced_track(options, cluster, types, progress)
 
 
 def _knowing_secrets(options: RaceOptions) -> RaceOptions:
